@@ -1,0 +1,54 @@
+"""Every exception that pprop raises on purpose, as one tree.
+
+::
+
+    PpropError
+    ├── InputError (also ValueError)         an argument is wrong; the message names it and the remedy
+    │   ├── GraphError                       the arrays given do not describe a graph
+    │   └── FormatError                      a file is damaged, hostile or not what its suffix says
+    ├── DatasetError (also LookupError)      an unknown dataset, or one whose file cannot be had here
+    ├── MissingDependencyError (also ImportError)   an optional package or backend is not installed
+    └── CapacityError (also MemoryError)     the computation asked for does not fit
+
+Catch ``PpropError`` for all of them; each is also the builtin that a Python user would expect.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CapacityError",
+    "DatasetError",
+    "FormatError",
+    "GraphError",
+    "InputError",
+    "MissingDependencyError",
+    "PpropError",
+]
+
+
+class PpropError(Exception):
+    """Base of every exception that pprop raises on purpose."""
+
+
+class InputError(PpropError, ValueError):
+    """An argument is outside what the function accepts."""
+
+
+class GraphError(InputError):
+    """The arrays given do not describe a graph."""
+
+
+class FormatError(InputError):
+    """A file is damaged, hostile, or not what its suffix says."""
+
+
+class DatasetError(PpropError, LookupError):
+    """A dataset is unknown, or its file cannot be had on this machine."""
+
+
+class MissingDependencyError(PpropError, ImportError):
+    """An optional package, or the backend that needs it, is not installed."""
+
+
+class CapacityError(PpropError, MemoryError):
+    """The computation asked for does not fit into memory."""

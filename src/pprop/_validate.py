@@ -1,0 +1,114 @@
+"""Argument checks, all in one sentence form.
+
+*The 'alpha' parameter of propagate must be a float in (0, 1]. Got 1.3 instead.*
+
+Each check returns the value in its canonical type, so that a public function validates and converts in one line.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import InputError
+
+__all__ = ["check_choice", "check_float", "check_int", "check_positions", "describe", "reject"]
+
+
+def describe(value: object) -> str:
+    """Return a short text for `value`, fit for the end of an error sentence.
+
+    >>> describe("x" * 100)
+    "a str of 100 characters beginning 'xxxxxxxxxxxxxxxxxxxx'"
+    """
+    shape: Any = getattr(value, "shape", None)
+    if shape is not None and tuple(shape) != ():
+        dtype: Any = getattr(value, "dtype", None)
+        return f"{type(value).__name__} of shape {tuple(shape)}" + (f" and dtype {dtype}" if dtype is not None else "")
+    if isinstance(value, str) and len(value) > 60:
+        return f"a str of {len(value)} characters beginning {value[:20]!r}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def reject(
+    parameter: str, function: str, expected: str, got: object, *, remedy: str = "", error: type[InputError] = InputError
+) -> NoReturn:
+    """Raise the house sentence. `got` is described unless it is already a sentence part (a str made by the caller).
+
+    >>> reject("alpha", "propagate", "a float in (0, 1]", 1.3)
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'alpha' parameter of propagate must be a float in (0, 1]. Got 1.3 instead.
+    """
+    text = got if isinstance(got, str) else describe(got)
+    sentence = f"The {parameter!r} parameter of {function} must be {expected}. Got {text} instead."
+    raise error(f"{sentence} {remedy}".rstrip())
+
+
+def check_float(value: object, parameter: str, function: str, interval: str) -> float:
+    """Return `value` as a float inside `interval`, written as in mathematics: ``"(0, 1]"`` or ``"[0, inf)"``.
+
+    >>> check_float(1, "alpha", "propagate", "(0, 1]")
+    1.0
+    """
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
+        number = float(value)
+        above = number >= low if interval[0] == "[" else number > low
+        below = number <= high if interval[-1] == "]" else number < high
+        if above and below:
+            return number
+    reject(parameter, function, f"a float in {interval}", describe(value))
+
+
+def check_int(value: object, parameter: str, function: str, *, low: int, high: int | None = None) -> int:
+    """Return `value` as an int of at least `low` (and at most `high`).
+
+    >>> check_int(10, "steps", "PowerIteration", low=0)
+    10
+    """
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        number = int(value)
+        if number >= low and (high is None or number <= high):
+            return number
+    span = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    reject(parameter, function, span, describe(value))
+
+
+def check_choice(value: object, parameter: str, function: str, choices: Sequence[str]) -> str:
+    """Return `value` if it is one of `choices`.
+
+    >>> check_choice("row", "normalization", "propagate", ["sym", "row", "col"])
+    'row'
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    *most, last = [repr(choice) for choice in choices]
+    reject(parameter, function, f"one of {', '.join(most)} or {last}" if most else last, describe(value))
+
+
+def check_positions(value: object, parameter: str, function: str, *, n_nodes: int) -> NDArray[np.int64]:
+    """Return `value` as a one-dimensional array of node positions, each from 0 to ``n_nodes - 1``.
+
+    >>> check_positions([0, 4], "nodes", "predict", n_nodes=5)
+    array([0, 4])
+    """
+    expected = f"a one-dimensional array of node positions from 0 to {n_nodes - 1}"
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        reject(parameter, function, expected, describe(value))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        remedy = "Use graph.positions(ids) to turn ids into positions." if array.dtype.kind in "USO" else ""
+        reject(parameter, function, expected, array, remedy=remedy)
+    positions = array.astype(np.int64)
+    outside = np.flatnonzero((positions < 0) | (positions >= n_nodes))
+    if outside.size:
+        reject(parameter, function, expected, f"{positions[outside[0]]} at index {outside[0]}")
+    return positions

@@ -1,0 +1,416 @@
+"""The frozen Graph: everything that pprop knows about a user's data, validated once, at the border."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from pprop._errors import GraphError, InputError
+from pprop._validate import check_positions, reject
+from pprop.graph._adjacency import canonical_csr, freeze
+from pprop.graph._attributes import Features, check_feature_names, check_features, check_ids, check_labels
+
+__all__ = ["Graph", "Recommended"]
+
+
+@final
+@dataclass(frozen=True)
+class Recommended:
+    """What the paper recommends for one dataset.
+
+    Attributes
+    ----------
+    alpha
+        Teleport probability.
+    known
+        Size of the set of visible nodes, from which training, stopping and validation nodes are drawn.
+    """
+
+    alpha: float
+    known: int
+
+
+@final
+class Graph:
+    """An immutable graph with optional node features, labels and ids.
+
+    Make one with `Graph.from_scipy` or a reader (`read_npz`, `read_edges`, `load_dataset`).
+    The adjacency is kept in CSR form; row i lists the nodes from which node i receives.
+
+    Attributes
+    ----------
+    indptr, indices : arrays of shape (n + 1,) and (entries,)
+        CSR structure, int64 and int32, columns sorted within each row.
+    weights : array of shape (entries,) or None
+        Edge weights in float64; None when every weight is one.
+    directed : bool
+        False when the adjacency is symmetric by contract.
+    features : CSR array or array of shape (n, f), or None
+        Node features, float32 or float64.
+    labels : array of shape (n,) or None
+        Class index per node in int64, -1 where unknown.
+    ids : array of shape (n,) or None
+        The user's own names of the nodes.
+    class_names, feature_names : tuple of str, or None
+    name : str or None
+        Where the graph came from: a dataset's name or a file's path.
+    recommended : Recommended or None
+        The paper's settings for this graph, set by `load_dataset`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = Graph.from_scipy(path, labels=[0, 0, 1, 1, -1], ids=list("abcde"))
+    >>> graph
+    Graph(5 nodes, 4 edges, undirected, 2 classes)
+    >>> graph.positions(["e", "a"])
+    array([4, 0])
+    """
+
+    __slots__ = (
+        "__dict__",  # holds the cached properties only
+        "class_names",
+        "directed",
+        "feature_names",
+        "features",
+        "ids",
+        "indices",
+        "indptr",
+        "labels",
+        "name",
+        "recommended",
+        "weights",
+    )
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float64] | None
+    directed: bool
+    features: Features | None
+    labels: NDArray[np.int64] | None
+    ids: NDArray[Any] | None
+    class_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
+    name: str | None
+    recommended: Recommended | None
+
+    def __init__(self) -> None:
+        raise InputError("A Graph is not made by calling the class. Use Graph.from_scipy or one of the readers.")
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: object,
+        directed: bool = False,
+        features: object = None,
+        labels: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        name: str | None = None,
+        recommended: Recommended | None = None,
+    ) -> Graph:
+        """Make a Graph from a scipy sparse adjacency matrix.
+
+        Parameters
+        ----------
+        adjacency
+            Square sparse matrix of non-negative weights, shape (n, n). Entry (i, j) is what i receives from j.
+            Duplicate entries are summed, stored zeros dropped.
+        directed
+            False demands a symmetric matrix.
+        features
+            Sparse or dense, shape (n, ...), finite numbers.
+        labels
+            Class indices, shape (n,); -1 for unknown.
+        ids
+            Names of the nodes, shape (n,), unique.
+        class_names, feature_names, name, recommended
+            See the class.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array([[0, 1], [0, 0]]), directed=True)
+        Graph(2 nodes, 1 edges, directed)
+        """
+        function = "Graph.from_scipy"
+        indptr, indices, weights = canonical_csr(adjacency, function)
+        n = len(indptr) - 1
+        graph = object.__new__(cls)
+
+        def put(field: str, value: object) -> None:
+            object.__setattr__(graph, field, value)
+
+        put("indptr", freeze(indptr))
+        put("indices", freeze(indices))
+        put("weights", None if weights is None else freeze(weights))
+        put("directed", bool(directed))
+        put("features", None if features is None else check_features(features, n, function))
+        put("class_names", None if class_names is None else tuple(str(c) for c in class_names))
+        put("labels", None if labels is None else check_labels(labels, n, graph.class_names, function))
+        put("ids", None if ids is None else check_ids(ids, n, function))
+        put("feature_names", check_feature_names(feature_names, graph.features, function))
+        put("name", name)
+        put("recommended", recommended)
+        if not directed and not _is_symmetric(graph.adjacency):
+            reject(
+                "adjacency",
+                function,
+                "symmetric when directed=False",
+                "a matrix that differs from its transpose",
+                remedy="Pass directed=True, and call .undirected() on the result to ignore directions.",
+                error=GraphError,
+            )
+        return graph
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A Graph is immutable: '{name}' cannot be set. Make a new one with .replace({name}=...).")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"A Graph is immutable: '{name}' cannot be deleted.")
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Graph:
+        return self  # immutable, so that cloning an estimator shares the graph
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._fields(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.n_nodes} nodes", f"{self.n_edges} edges", "directed" if self.directed else "undirected"]
+        if self.weights is not None:
+            parts.append("weighted")
+        if self.features is not None:
+            parts.append(f"{self.features.shape[1] if self.features.ndim > 1 else 1} features")
+        if self.labels is not None:
+            parts.append(f"{self.n_classes} classes")
+        return f"Graph({', '.join(parts)})"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, n."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries of the adjacency matrix (an undirected edge has two)."""
+        return len(self.indices)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges: entries of a directed graph, pairs (and self-loops) of an undirected one."""
+        if self.directed:
+            return self.n_entries
+        loops = int(np.count_nonzero(self.adjacency.diagonal()))
+        return (self.n_entries - loops) // 2 + loops
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes: of the names where there are any, else one more than the largest label."""
+        if self.class_names is not None:
+            return len(self.class_names)
+        return 0 if self.labels is None else int(self.labels.max(initial=-1)) + 1
+
+    @property
+    def adjacency(self) -> sparse.csr_array:
+        """The adjacency matrix in scipy's form, shape (n, n), float64. A new object at every call."""
+        weights = np.ones(self.n_entries) if self.weights is None else self.weights
+        return sparse.csr_array((weights, self.indices, self.indptr), shape=(self.n_nodes, self.n_nodes))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hex digits that depend on the content alone: structure, weights, direction, features, labels, ids.
+
+        The name of the graph, of its classes and of its features, and the paper's recommendation, do not count.
+        """
+        digest = hashlib.sha256(b"pprop graph 1")
+        parts: dict[str, object] = {
+            "directed": np.asarray(self.directed),
+            "indptr": self.indptr,
+            "indices": self.indices,
+            "weights": self.weights,
+            "labels": self.labels,
+            "ids": None if self.ids is None else self.ids.astype(str),
+        }
+        if isinstance(self.features, np.ndarray):
+            parts["features"] = self.features
+        elif self.features is not None:
+            parts["features.indptr"] = self.features.indptr.astype(np.int64)
+            parts["features.indices"] = self.features.indices.astype(np.int32)
+            parts["features.data"] = self.features.data
+        for key, value in parts.items():
+            if value is not None:
+                array = np.ascontiguousarray(cast("NDArray[Any]", value))
+                little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+                digest.update(f"{key} {little.dtype.str} {array.shape}".encode())
+                digest.update(little.tobytes())
+        return digest.hexdigest()[:32]
+
+    def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
+        """Return the positions of nodes given by id.
+
+        Parameters
+        ----------
+        ids
+            Ids as given when the graph was made, shape (m,).
+
+        Returns
+        -------
+        array of int64, shape (m,)
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array((3, 3)), ids=[30, 10, 20]).positions([20, 30])
+        array([2, 0])
+        """
+        if self.ids is None:
+            raise InputError("This graph has no ids: its nodes are named by their positions, 0 to n - 1.")
+        wanted = np.asarray(ids)
+        if wanted.ndim != 1:
+            reject("ids", "positions", "a one-dimensional array of node ids", wanted)
+        index = self._id_index
+        found = np.empty(len(wanted), dtype=np.int64)
+        for k, key in enumerate(wanted.tolist()):
+            at = index.get(key)
+            if at is None:
+                reject("ids", "positions", "an array of ids of this graph", f"the unknown id {key!r} at index {k}")
+            found[k] = at
+        return found
+
+    def replace(self, **changes: Any) -> Graph:
+        """Return a copy with some fields replaced, validated as by `from_scipy`.
+
+        Fields: adjacency, directed, features, labels, ids, class_names, feature_names, name, recommended.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array((2, 2))).replace(labels=[0, 1])
+        Graph(2 nodes, 0 edges, undirected, 2 classes)
+        """
+        fields = self._fields()
+        for field in changes:
+            if field not in fields:
+                raise InputError(f"A Graph has no field {field!r} to replace. Its fields are: {', '.join(fields)}.")
+        return Graph.from_scipy(**{**fields, **changes})
+
+    def subgraph(self, nodes: ArrayLike) -> Graph:
+        """Return the graph induced on `nodes`, in the order given; features, labels and ids come along.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), ids=list("abc")).subgraph([2, 1]).ids
+        array(['c', 'b'], dtype='<U1')
+        """
+        at = check_positions(nodes, "nodes", "subgraph", n_nodes=self.n_nodes)
+        if len(np.unique(at)) != len(at):
+            reject("nodes", "subgraph", "an array of distinct positions", "a position twice")
+        return self.replace(
+            adjacency=self.adjacency[at][:, at],
+            features=None if self.features is None else self.features[at],
+            labels=None if self.labels is None else self.labels[at],
+            ids=None if self.ids is None else self.ids[at],
+        )
+
+    def undirected(self) -> Graph:
+        """Return the graph with every edge in both directions; where both exist, the larger weight counts.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array([[0, 1], [0, 0]]), directed=True).undirected()
+        Graph(2 nodes, 1 edges, undirected)
+        """
+        if not self.directed:
+            return self
+        adjacency = self.adjacency
+        return self.replace(adjacency=adjacency.maximum(adjacency.T), directed=False)
+
+    def without_self_loops(self) -> Graph:
+        """Return the graph without edges from a node to itself.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array([[1, 1], [1, 0]])).without_self_loops()
+        Graph(2 nodes, 1 edges, undirected)
+        """
+        matrix = self.adjacency.tocoo()
+        keep = matrix.row != matrix.col
+        kept = (matrix.data[keep], (matrix.row[keep], matrix.col[keep]))
+        return self.replace(adjacency=sparse.csr_array(kept, shape=matrix.shape))
+
+    def unweighted(self) -> Graph:
+        """Return the graph with every weight set to one.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array([[0, 2.5], [2.5, 0]])).unweighted()
+        Graph(2 nodes, 1 edges, undirected)
+        """
+        return self if self.weights is None else self.replace(adjacency=self.adjacency.sign())
+
+    def largest_component(self) -> Graph:
+        """Return the largest (weakly) connected component, nodes in their order; the first of several equal ones.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Graph.from_scipy(sp.csr_array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])).largest_component()
+        Graph(2 nodes, 1 edges, undirected)
+        """
+        count, component = sparse.csgraph.connected_components(self.adjacency, directed=True, connection="weak")
+        if count == 1:
+            return self
+        return self.subgraph(np.flatnonzero(component == np.bincount(component).argmax()))
+
+    @cached_property
+    def _id_index(self) -> dict[object, int]:
+        return {} if self.ids is None else {key: position for position, key in enumerate(self.ids.tolist())}
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "adjacency": self.adjacency,
+            "directed": self.directed,
+            "features": self.features,
+            "labels": self.labels,
+            "ids": self.ids,
+            "class_names": self.class_names,
+            "feature_names": self.feature_names,
+            "name": self.name,
+            "recommended": self.recommended,
+        }
+
+
+def _rebuild(fields: dict[str, Any]) -> Graph:
+    return Graph.from_scipy(**fields)
+
+
+def _is_symmetric(adjacency: sparse.csr_array) -> bool:
+    transpose = adjacency.T.tocsr()
+    return (
+        np.array_equal(adjacency.indptr, transpose.indptr)
+        and np.array_equal(adjacency.indices, transpose.indices)
+        and np.allclose(adjacency.data, transpose.data, rtol=1e-12, atol=0.0)
+    )
