@@ -1,0 +1,61 @@
+# Plain pip and venv: any of these targets works in a fresh clone on a machine with Python 3.11 or newer and make.
+#   make test PYTHON=python3.12      use another interpreter (only when .venv does not exist yet)
+#   make test PYTEST_ARGS="-k graph" pass arguments on to pytest
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
+VERSION_TEXT := import platform; print(platform.python_version())
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint types format clean
+
+help:  ## Show this list
+	@echo "Targets:"
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+venv: $(STAMP)  ## Create .venv and install pprop with its development tools
+
+# The stamp is written last, so an interrupted installation is taken up again by the next call.
+$(STAMP): pyproject.toml constraints.txt
+	@if [ ! -x $(BIN)/python ]; then \
+	    command -v "$(PYTHON)" >/dev/null || { \
+	        echo "pprop needs Python 3.11 or newer, but '$(PYTHON)' was not found. Name one with: make venv PYTHON=/path/to/python3" >&2; exit 1; }; \
+	    "$(PYTHON)" -c '$(VERSION_CHECK)' || { \
+	        echo "pprop needs Python 3.11 or newer, but '$(PYTHON)' is $$("$(PYTHON)" -c '$(VERSION_TEXT)'). Name another with: make venv PYTHON=python3.12" >&2; exit 1; }; \
+	    echo "Creating $(VENV) with Python $$("$(PYTHON)" -c '$(VERSION_TEXT)')"; \
+	    "$(PYTHON)" -m venv "$(VENV)" || { \
+	        rm -rf "$(VENV)"; \
+	        echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu the module comes with: apt install python3-venv" >&2; exit 1; }; \
+	fi
+	@$(BIN)/python -c '$(VERSION_CHECK)' || { \
+	    echo "pprop needs Python 3.11 or newer, but $(VENV) holds $$($(BIN)/python -c '$(VERSION_TEXT)'). Remove $(VENV) and call make again." >&2; exit 1; }
+	@echo "Installing pprop and its tools into $(VENV) (minutes the first time: torch is large)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+	@echo "Ready: $(BIN)/python"
+
+demo: venv  ## Train APPNP on the bundled Citeseer graph
+	@$(BIN)/python examples/demo.py
+
+test: venv  ## Run every test and doctest (PYTEST_ARGS=... is passed on)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: venv  ## Check style and formatting with ruff
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: venv  ## Check types with basedpyright
+	$(BIN)/basedpyright
+
+format: venv  ## Fix what ruff can fix and format the code
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+clean:  ## Remove caches and build outputs (keeps .venv; delete that folder to start afresh)
+	rm -rf build dist .pytest_cache .ruff_cache
+	find . -name '.?*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
