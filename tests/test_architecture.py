@@ -1,0 +1,199 @@
+"""The layers of CONTRIBUTING.md, read off the source: who imports whom, how long a module is, what stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pprop
+
+SOURCE = Path(pprop.__file__).parent
+
+# From the ground up. A module imports its own row and the rows before it.
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("_errors", "_validate", "_optional", "_version"),
+    ("graph",),
+    ("datasets",),
+    ("kernels",),
+    ("propagation",),
+    ("models",),
+    ("training",),
+    ("scale", "spark"),
+    ("estimators",),
+    ("study",),
+    ("cli", "serve"),
+    ("__init__", "__main__"),  # the doors: they may open on anything, and nothing inside goes out through them
+)
+RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}
+
+# A package that only these layers import.
+ONLY_IN = {
+    "matplotlib": {"study"},
+    "numba": {"kernels"},
+    "pyspark": {"spark"},
+    "triton": {"kernels"},
+}
+# A package that these layers do not import.
+NEVER_IN = {"torch": {"graph", "datasets"}}
+
+MOST_LINES = 400
+
+
+def layer_of(root: Path, file: Path) -> str:
+    return file.relative_to(root).with_suffix("").parts[0]
+
+
+def resolve(node: ast.ImportFrom, root: Path, file: Path) -> str:
+    """Return the absolute name of the module in ``from ... import``."""
+    if node.level == 0:
+        return node.module or ""
+    package = [root.name, *file.relative_to(root).parent.parts]
+    parents = package[: len(package) - node.level + 1]
+    return ".".join([*parents, node.module] if node.module else parents)
+
+
+def imported(root: Path, file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, absolute module name) of every import: also in functions, under TYPE_CHECKING, and by name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(names=names):
+                module = resolve(node, root, file)
+                if module == root.name:  # "from pprop import graph": the name is the module
+                    yield from ((node.lineno, f"{module}.{alias.name}") for alias in names)
+                else:
+                    yield node.lineno, module
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__" | "require")
+                | ast.Attribute(attr="import_module" | "require"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                yield node.lineno, module
+            case _:
+                pass
+
+
+def import_fault(layer: str, module: str, root: Path) -> str | None:
+    """Say what is wrong with `module` being imported in `layer`, or None."""
+    package, *inner = module.split(".")
+    if package != root.name:
+        if layer not in ONLY_IN.get(package, {layer}):
+            return f"imports {package}, which only {' and '.join(sorted(ONLY_IN[package]))} may import"
+        if layer in NEVER_IN.get(package, ()):
+            return f"imports {package}, which {layer} does without"
+        return None
+    target = inner[0] if inner and inner[0] in RANK else "__init__"  # a name that the package's front door hands out
+    if layer in RANK and RANK[target] > RANK[layer]:
+        return f"imports {module}, which is above {layer}"
+    return None
+
+
+def faults(root: Path) -> list[str]:
+    """Return one line for every break of the architecture in the package folder `root`."""
+    found: list[str] = []
+    for file in sorted(root.rglob("*.py")):
+        text, name, layer = file.read_text(encoding="utf-8"), file.relative_to(root), layer_of(root, file)
+        tree = ast.parse(text, filename=str(file))
+        if layer not in RANK:
+            found.append(f"{name}: '{layer}' is in no row of the architecture")
+        if ast.get_docstring(tree) is None:
+            found.append(f"{name}: the module has no docstring")
+        if (lines := len(text.splitlines())) > MOST_LINES:
+            found.append(f"{name}: {lines} lines, more than {MOST_LINES}")
+        for line, module in imported(root, file, tree):
+            if fault := import_fault(layer, module, root):
+                found.append(f"{name}:{line}: {fault}")
+    return found
+
+
+def loaded_by(code: str, watched: set[str]) -> set[str]:
+    """Return which of the packages `watched` a fresh interpreter has loaded after `code`."""
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return watched & set(run.stdout.split())
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package without a fault, to be spoiled by the test."""
+    root = tmp_path / "fake"
+    files = {
+        "__init__.py": "from fake.models.net import Net",
+        "_errors.py": "import math",
+        "graph/__init__.py": "from fake._errors import GraphError",
+        "kernels/cpu.py": "import numba\nfrom .contract import Backend\nfrom ..graph import Graph",
+        "kernels/contract.py": "import torch",
+        "models/net.py": "from fake.kernels import cpu\nfrom fake import graph",
+    }
+    for name, code in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'"""A docstring."""\n{code}\n', encoding="utf-8")
+    return root
+
+
+def test_the_package_keeps_its_layers_and_sizes():
+    assert not faults(SOURCE)
+
+
+def test_the_check_sees_the_whole_package():
+    seen = {layer_of(SOURCE, file) for file in SOURCE.rglob("*.py")}
+    assert {"__init__", "_errors", "graph"} <= seen
+
+
+def test_a_package_with_downward_imports_has_no_fault(package: Path):
+    assert faults(package) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("import fake.models.net", "imports fake.models.net, which is above graph"),
+        ("from fake.models.net import Net", "imports fake.models.net, which is above graph"),
+        ("from fake import models", "imports fake.models, which is above graph"),
+        ("from fake import Net", "imports fake.Net, which is above graph"),
+        ("from ..models import net", "imports fake.models, which is above graph"),
+        ("from .. import models", "imports fake.models, which is above graph"),
+        ("def f():\n    from fake.kernels import cpu", "imports fake.kernels, which is above graph"),
+        ("import numba", "imports numba, which only kernels may import"),
+        ("from numba import njit", "imports numba, which only kernels may import"),
+        (
+            "import importlib\nimportlib.import_module('triton.language')",
+            "imports triton, which only kernels may import",
+        ),
+        ("require('pyspark', extra='spark')", "imports pyspark, which only spark may import"),
+        ("import matplotlib.pyplot as plt", "imports matplotlib, which only study may import"),
+        ("from torch import Tensor", "imports torch, which graph does without"),
+    ],
+)
+def test_a_forbidden_import_is_named_with_its_line(package: Path, code: str, fault: str):
+    (package / "graph" / "bad.py").write_text(f'"""A docstring."""\n{code}\n', encoding="utf-8")
+    line = 1 + len(code.splitlines())
+    assert faults(package) == [f"graph/bad.py:{line}: {fault}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("graph/silent.py", "import math\n", "graph/silent.py: the module has no docstring"),
+        ("graph/long.py", '"""Long."""\n' + "x = 1\n" * 400, "graph/long.py: 401 lines, more than 400"),
+        ("plugins.py", '"""Stray."""\n', "plugins.py: 'plugins' is in no row of the architecture"),
+    ],
+)
+def test_a_faulty_module_is_named(package: Path, name: str, text: str, fault: str):
+    (package / name).write_text(text, encoding="utf-8")
+    assert faults(package) == [fault]
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert loaded_by("import pprop", {"numba", "scipy", "sklearn", "torch"}) == set()
+
+
+def test_the_check_for_heavy_imports_sees_one():
+    assert loaded_by("import scipy", {"scipy", "torch"}) == {"scipy"}
