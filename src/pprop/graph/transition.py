@@ -1,0 +1,146 @@
+"""The transition matrix T of a graph, as structure and degree scales.
+
+The paper's matrix is the symmetrically normalised adjacency with self-loops,
+
+    A_hat = D^-1/2 (A + I) D^-1/2,
+
+and this module writes every normalisation in the one form
+
+    T = diag(row_scale) A_tilde diag(column_scale),
+
+where A_tilde is the adjacency with the missing self-loops added. Entry (i, j) is what node i receives from node j.
+No value per edge is stored for an unweighted graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._validate import check_choice
+from pprop.graph.graph import Graph
+
+__all__ = ["NORMALIZATIONS", "Normalization", "Transition", "transition_matrix"]
+
+Normalization = Literal["sym", "row", "col"]
+NORMALIZATIONS: tuple[Normalization, ...] = ("sym", "row", "col")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Transition:
+    """A normalised propagation matrix T = diag(row_scale) A_tilde diag(column_scale).
+
+    Attributes
+    ----------
+    indptr, indices
+        CSR structure of A_tilde, shapes (n + 1,) and (entries,), int64 and int32.
+    weights
+        Entries of A_tilde, shape (entries,), float64; None when all are one.
+    row_scale, column_scale
+        Shape (n,), float64.
+    symmetric
+        Whether A_tilde is its own transpose, so that T^T shares its structure.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float64] | None
+    row_scale: NDArray[np.float64]
+    column_scale: NDArray[np.float64]
+    symmetric: bool
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, n."""
+        return len(self.row_scale)
+
+    @cached_property
+    def transpose(self) -> Transition:
+        """T^T in the same form: the scales change places; the structure too, unless it is symmetric."""
+        if self.symmetric:
+            structure = self.indptr, self.indices, self.weights
+        else:
+            flipped = self._structure().T.tocsr()
+            flipped.sort_indices()
+            weights = None if self.weights is None else flipped.data
+            structure = flipped.indptr.astype(np.int64), flipped.indices.astype(np.int32), weights
+        return Transition(*structure, self.column_scale, self.row_scale, self.symmetric)
+
+    def to_scipy(self) -> sparse.csr_array:
+        """Return T as a scipy CSR array with its values, shape (n, n), float64.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]))
+        >>> transition_matrix(pair).to_scipy().toarray()
+        array([[0.5, 0.5],
+               [0.5, 0.5]])
+        """
+        matrix = self._structure()
+        rows = np.repeat(np.arange(self.n_nodes), np.diff(self.indptr))
+        values = self.row_scale[rows] * matrix.data * self.column_scale[self.indices]
+        return sparse.csr_array((values, self.indices, self.indptr), shape=matrix.shape)
+
+    def _structure(self) -> sparse.csr_array:
+        values = np.ones(len(self.indices)) if self.weights is None else self.weights
+        return sparse.csr_array((values, self.indices, self.indptr), shape=(self.n_nodes, self.n_nodes))
+
+
+def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool = True) -> Transition:
+    """Return the transition matrix of `graph`.
+
+    Parameters
+    ----------
+    graph
+        Directed or undirected, weighted or not.
+    normalization
+        ``"sym"``: D_row^-1/2 A_tilde D_col^-1/2, the paper's A_hat on an undirected graph; with row and column sums
+        apart, its 2-norm is at most 1 on a directed graph too. ``"row"``: D_row^-1 A_tilde, rows sum to one.
+        ``"col"``: A_tilde D_col^-1, columns sum to one (the paper's A_rw when `self_loops` is False).
+    self_loops
+        Whether a node without a self-loop gets one of weight 1; an existing one keeps its weight. A node that
+        receives from nobody gets one in any case, so that an isolated node keeps its own prediction.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> star = Graph.from_scipy(sp.csr_array([[0, 1, 1], [1, 0, 0], [1, 0, 0]]))
+    >>> transition_matrix(star, "row").to_scipy().toarray().sum(axis=1)
+    array([1., 1., 1.])
+    """
+    check_choice(normalization, "normalization", "transition_matrix", NORMALIZATIONS)
+    adjacency = graph.adjacency
+    missing = (adjacency.diagonal() == 0) if self_loops else (np.diff(graph.indptr) == 0)
+    if missing.any():
+        adjacency = adjacency + sparse.diags_array(missing.astype(np.float64), format="csr")
+        adjacency.eliminate_zeros()
+        adjacency.sort_indices()
+    out_sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
+    in_sums = np.asarray(adjacency.sum(axis=0), dtype=np.float64)
+    ones = np.ones(graph.n_nodes)
+    row_scale, column_scale = {
+        "sym": (_inverse(np.sqrt(out_sums)), _inverse(np.sqrt(in_sums))),
+        "row": (_inverse(out_sums), ones),
+        "col": (ones, _inverse(in_sums)),
+    }[normalization]
+    weights = None if (adjacency.data == 1.0).all() else adjacency.data
+    return Transition(
+        adjacency.indptr.astype(np.int64),
+        adjacency.indices.astype(np.int32),
+        weights,
+        row_scale,
+        column_scale,
+        symmetric=not graph.directed,
+    )
+
+
+def _inverse(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / values, and 0 where a node sends to nobody: its column is empty, so the scale meets no entry."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)

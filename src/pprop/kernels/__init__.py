@@ -1,0 +1,15 @@
+"""The hot loops: one contract, several backends, the same random masks in all of them."""
+
+from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.registry import BACKENDS, Backend, choose_backend
+
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Draw",
+    "FeatureProduct",
+    "Kernels",
+    "RowPropagation",
+    "StepPropagation",
+    "choose_backend",
+]

@@ -1,0 +1,131 @@
+"""What a backend computes: the hot loops of training, for R independent runs at once.
+
+All arrays are torch tensors with the runs axis first; a single run is R = 1. The shapes below use
+
+    R runs, n nodes, f features, h hidden units, c classes, m nodes of a loss, K power steps.
+
+Every operator that drops entries takes a `Draw`. The mask it applies is a pure function of the run's seed, the epoch
+and the original coordinates of the entry (see ``docs/randomness.md``), so that any two backends drop the same entries
+and an adjoint recomputes the mask of its forward pass. Kept entries are divided by the keep probability.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+from scipy import sparse
+from torch import Tensor
+
+from pprop.graph import Transition
+
+__all__ = ["Draw", "FeatureProduct", "Kernels", "RowPropagation", "StepPropagation"]
+
+
+@final
+@dataclass(frozen=True)
+class Draw:
+    """Which dropout masks to draw.
+
+    Attributes
+    ----------
+    seeds
+        One 64-bit seed per run, shape (R,), int64.
+    epoch
+        Training epoch, from 0.
+    probability
+        Probability of dropping an entry, strictly between 0 and 1.
+    """
+
+    seeds: Tensor
+    epoch: int
+    probability: float
+
+
+class FeatureProduct(ABC):
+    """The first layer, X W, for one sparse feature matrix X of shape (n, f) and R weight matrices."""
+
+    @abstractmethod
+    def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
+        """Return drop(X) W: weights (R, f, h) to (R, n, h)."""
+
+    @abstractmethod
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        """Return drop(X)^T G: gradient (R, n, h) to (R, f, h)."""
+
+
+class StepPropagation(ABC):
+    """K power steps Z <- (1 - alpha) drop_k(T) Z + alpha H from Z = H, with a fresh mask of T at every step."""
+
+    @abstractmethod
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        """Return Z after K steps: (R, n, c) to (R, n, c)."""
+
+    @abstractmethod
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        """Return the gradient with respect to H, given that with respect to Z: (R, n, c) to (R, n, c)."""
+
+
+class RowPropagation(ABC):
+    """Rows of the dense PPR matrix applied to predictions, Z_rows = drop(Pi_rows) H."""
+
+    @abstractmethod
+    def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        """Return the products of `rows` (R, m) of the block with predictions (R, n, c), shape (R, m, c)."""
+
+    @abstractmethod
+    def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        """Return the gradient with respect to H: (R, m, c) to (R, n, c)."""
+
+
+class Kernels(ABC):
+    """One backend's implementation of every operation. Instances hold no state of a training run."""
+
+    @abstractmethod
+    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
+        """Bind the first layer to a feature matrix of shape (n, f)."""
+
+    @abstractmethod
+    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+        """Bind K power steps to a transition matrix."""
+
+    @abstractmethod
+    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+        """Bind a block (b, n) of PPR rows; `nodes` (b,) are the nodes they belong to."""
+
+    @abstractmethod
+    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        """Apply ReLU, then dropout, in place: (R, n, h). `layer` tells the masks of several layers apart."""
+
+    @abstractmethod
+    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
+        """Turn the gradient after `activate` into that before it, in place; `activated` is the result of `activate`."""
+
+    @abstractmethod
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        """Return inputs (R, n, h) times weights (R, h, c), shape (R, n, c)."""
+
+    @abstractmethod
+    def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
+        """Return G W^T: gradient (R, n, c) and weights (R, h, c) to (R, n, h)."""
+
+    @abstractmethod
+    def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
+        """Return inputs^T G: inputs (R, n, h) and gradient (R, n, c) to (R, h, c)."""
+
+    @abstractmethod
+    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the mean cross entropy (R,), the number of right answers (R,) in int64, and the gradient (R, m, c).
+
+        `logits` has shape (R, m, c), `labels` (R, m); a label of -1 pads a shorter set and counts for nothing.
+        """
+
+    @abstractmethod
+    def adam(
+        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+    ) -> Tensor:
+        """Make one Adam step in place with the gradient of penalty / 2 * |W|^2 added; return |W_new|^2 per run, (R,).
+
+        All four tensors have shape (R, a, b); `step` counts from 1. Adam's constants are 0.9, 0.999 and 1e-8.
+        """

@@ -1,0 +1,256 @@
+"""The numba backend: torch tensors in, numba kernels on their memory, torch tensors out."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from pprop.graph import Transition
+from pprop.kernels._streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.numba_cpu import bits, dense, training
+from pprop.kernels.numba_cpu import sparse as sparse_kernels
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK
+
+__all__ = ["NumbaKernels"]
+
+_NO_WORDS = np.empty((1, 0), dtype=np.uint32)
+_NO_SEEDS = np.empty(0, dtype=np.uint64)
+
+
+def _blocks(rows: int) -> int:
+    return -(-rows // ROW_BLOCK)
+
+
+def _seeds(draw: Draw | None) -> NDArray[np.uint64]:
+    return _NO_SEEDS if draw is None else draw.seeds.numpy().view(np.uint64)
+
+
+def _bernoulli(draw: Draw | None) -> Bernoulli:
+    return Bernoulli.from_probability(0.5 if draw is None else draw.probability)
+
+
+def _words(structure: tuple[NDArray[Any], NDArray[Any]], draw: Draw, kind: int, position: int, *, transposed: bool) -> NDArray[np.uint32]:
+    """Return 32 keep decisions for every entry of a structure and every run, shape (R, entries)."""
+    indptr, indices = structure
+    out = np.empty((len(draw.seeds), len(indices)), dtype=np.uint32)
+    law = _bernoulli(draw)
+    bits.site_words(_seeds(draw), kind, indptr, indices, transposed, position, law.threshold, law.digits, out)
+    return out
+
+
+@final
+class NumbaFeatures(FeatureProduct):
+    """drop(X) W by rows of X; the adjoint by rows of X^T, which is stored apart."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        flipped = matrix.T.tocsr()
+        flipped.sort_indices()
+        self._matrices = [
+            (m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.copy()) for m in (matrix, flipped)
+        ]
+        # One word holds an entry's decisions for 32 epochs, so that random bits cost next to nothing per epoch.
+        self._cache: list[tuple[object, NDArray[np.uint32]] | None] = [None, None]
+
+    def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
+        return self._apply(0, weights, draw)
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        return self._apply(1, gradient, draw)
+
+    def _apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+        indptr, indices, values = self._matrices[side]
+        out = torch.empty(len(operand), len(indptr) - 1, operand.shape[2], dtype=operand.dtype)
+        words, bit, scale = _NO_WORDS, 0, 1.0
+        if draw is not None:
+            words, bit, scale = self._epoch_words(side, draw), draw.epoch % 32, _bernoulli(draw).scale
+        array = operand.contiguous().numpy()
+        sparse_kernels.product(
+            indptr, indices, values.astype(array.dtype, copy=False), words, bit, array.dtype.type(scale), array, out.numpy()
+        )
+        return out
+
+    def _epoch_words(self, side: int, draw: Draw) -> NDArray[np.uint32]:
+        key = (draw.epoch // 32, draw.probability, draw.seeds.numpy().tobytes())
+        cached = self._cache[side]
+        if cached is None or cached[0] != key:
+            structure = self._matrices[side][:2]
+            words = _words(structure, draw, FEATURES, draw.epoch // 32 * 32, transposed=side == 1)
+            self._cache[side] = cached = (key, words)
+        return cached[1]
+
+
+@final
+class NumbaSteps(StepPropagation):
+    """Power steps in scaled variables, so that a step reads each edge once and no edge value is stored.
+
+    With T = S_r A S_c and y = S_c z, a step z' = (1 - alpha) T z + alpha h is
+
+        y' = (1 - alpha) S_c S_r A y + alpha S_c h,
+
+    one scale per node; the last step leaves out the factor S_c and gives z. The adjoint runs over A^T with the scales
+    exchanged, y = S_r g, and collects dH = alpha (g_1 + ... + g_K) + g_0 on the way.
+    """
+
+    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
+        self._alpha, self._steps = alpha, steps
+        self._sides = (transition, transition.transpose)
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        start = predictions.contiguous()
+        if self._steps == 0:
+            return start.clone()
+        side, rows, columns, weights = self._side(0, start)
+        a = rows.dtype.type(self._alpha)
+        state = (start * torch.from_numpy(columns)[:, None]).contiguous()
+        spare = torch.empty_like(state)
+        words, bit = _NO_WORDS, 0
+        for step in range(self._steps):
+            last = step == self._steps - 1
+            if draw is not None:
+                words, bit = self._step_words(0, draw, words, step, refresh=step % 32 == 0)
+            factor = np.ones_like(columns) if last else columns
+            keep = self._keep_scale(draw, rows.dtype)
+            sparse_kernels.step(
+                side.indptr, side.indices, weights, words, bit, state.numpy(), (1 - a) * keep * rows * factor,
+                start.numpy(), a * factor, spare.numpy(),
+            )  # fmt: skip
+            state, spare = spare, state
+        return state
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        gradient = gradient.contiguous()
+        if self._steps == 0:
+            return gradient.clone()
+        side, rows, columns, weights = self._side(1, gradient)
+        a = rows.dtype.type(self._alpha)
+        total = gradient * float(a)
+        state = (gradient * torch.from_numpy(columns)[:, None]).contiguous()
+        spare = torch.empty_like(state)
+        words, bit = _NO_WORDS, 0
+        for step in reversed(range(self._steps)):
+            if draw is not None:
+                refresh = step % 32 == 31 or step == self._steps - 1
+                words, bit = self._step_words(1, draw, words, step, refresh=refresh)
+            arrived = (1 - a) * self._keep_scale(draw, rows.dtype) * rows
+            share = a if step > 0 else rows.dtype.type(1)
+            sparse_kernels.step_adjoint(
+                side.indptr, side.indices, weights, words, bit, state.numpy(), arrived * columns,
+                total.numpy(), share * arrived, spare.numpy(),
+            )  # fmt: skip
+            state, spare = spare, state
+        return total
+
+    def _side(self, which: int, like: Tensor) -> tuple[Transition, NDArray[Any], NDArray[Any], NDArray[Any]]:
+        dtype = like.numpy().dtype
+        side = self._sides[which]
+        weights = np.empty(0, dtype) if side.weights is None else side.weights.astype(dtype)
+        return side, side.row_scale.astype(dtype), side.column_scale.astype(dtype), weights
+
+    def _step_words(
+        self, which: int, draw: Draw, words: NDArray[np.uint32], step: int, *, refresh: bool
+    ) -> tuple[NDArray[np.uint32], int]:
+        first = step // 32 * 32  # one word per entry serves 32 steps
+        if refresh:
+            side = self._sides[which]
+            position = draw.epoch * self._steps + first
+            words = _words((side.indptr, side.indices), draw, EDGES, position, transposed=which == 1)
+        return words, step - first
+
+    @staticmethod
+    def _keep_scale(draw: Draw | None, dtype: np.dtype[Any]) -> Any:
+        return dtype.type(1.0 if draw is None else _bernoulli(draw).scale)
+
+
+@final
+class NumbaRows(RowPropagation):
+    """drop(Pi_rows) H and its adjoint; a mask word covers 32 columns."""
+
+    def __init__(self, block: Tensor, nodes: Tensor) -> None:
+        self._block, self._nodes = np.ascontiguousarray(block.numpy()), nodes.numpy()
+
+    def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        out = torch.empty(*rows.shape, predictions.shape[2], dtype=predictions.dtype)
+        self._run(dense.rows_forward, predictions, rows, draw, out)
+        return out
+
+    def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        out = torch.empty(len(rows), self._block.shape[1], gradient.shape[2], dtype=gradient.dtype)
+        self._run(dense.rows_adjoint, gradient, rows, draw, out)
+        return out
+
+    def _run(self, kernel: Any, operand: Tensor, rows: Tensor, draw: Draw | None, out: Tensor) -> None:
+        array, law = operand.contiguous().numpy(), _bernoulli(draw)
+        scale = array.dtype.type(1.0 if draw is None else law.scale)
+        epoch = 0 if draw is None else draw.epoch
+        kernel(
+            self._block, self._nodes, rows.numpy(), array, _seeds(draw), PPR, epoch, law.threshold, law.digits, scale, out.numpy()
+        )
+
+
+@final
+class NumbaKernels(Kernels):
+    """Fixed-order kernels for CPU tensors of float32 or float64."""
+
+    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
+        return NumbaFeatures(matrix)
+
+    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+        return NumbaSteps(transition, alpha, steps)
+
+    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+        return NumbaRows(block, nodes)
+
+    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        law, array = _bernoulli(draw), values.numpy()
+        epoch = 0 if draw is None else draw.epoch
+        dense.activate(
+            array, _seeds(draw), stream(HIDDEN, layer), epoch, law.threshold, law.digits, array.dtype.type(law.scale)
+        )
+        return values
+
+    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
+        array = gradient.numpy()
+        scale = 1.0 if draw is None else _bernoulli(draw).scale
+        dense.activate_adjoint(array, activated.numpy(), array.dtype.type(scale))
+        return gradient
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        out = torch.empty(*inputs.shape[:2], weights.shape[2], dtype=inputs.dtype)
+        dense.linear(inputs.contiguous().numpy(), weights.contiguous().numpy(), out.numpy())
+        return out
+
+    def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
+        return self.linear(gradient, weights.mT.contiguous())
+
+    def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
+        runs, n, inner = inputs.shape
+        partial = torch.empty(runs, _blocks(n), inner, gradient.shape[2], dtype=inputs.dtype)
+        out = torch.empty(runs, inner, gradient.shape[2], dtype=inputs.dtype)
+        arrays = (tensor.contiguous().numpy() for tensor in (inputs, gradient, partial, out))
+        dense.linear_weight_adjoint(*arrays)
+        return out
+
+    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        loss = torch.empty(len(logits), dtype=logits.dtype)
+        right = torch.empty(len(logits), dtype=torch.int64)
+        gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
+        arrays = (tensor.contiguous().numpy() for tensor in (logits, labels, loss, right, gradient))
+        training.cross_entropy(*arrays)
+        return loss, right, gradient
+
+    def adam(
+        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+    ) -> Tensor:
+        partial = torch.empty(len(weights), _blocks(weights.shape[1]), weights.shape[2], dtype=weights.dtype)
+        squares = torch.empty(len(weights), dtype=weights.dtype)
+        scalar = weights.numpy().dtype.type
+        constants = (scalar(rate), scalar(1 - 0.9**step), scalar(1 - 0.999**step), scalar(penalty))
+        arrays = [tensor.numpy() for tensor in (weights, gradient, mean, square)]
+        training.adam(*arrays, *constants, partial.numpy(), squares.numpy())
+        return squares

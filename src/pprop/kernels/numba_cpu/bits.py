@@ -1,0 +1,68 @@
+"""Counter-based random bits, for the definition in ``docs/randomness.md``.
+
+All arithmetic is in uint64, so that the 32-bit products and their high halves are plain shifts and masks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
+
+__all__ = ["keep_word", "site_words"]
+
+_LOW = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+
+
+@inline
+def _philox(seed, c0, c1, c2, c3):
+    """Philox4x32-10; arguments and results are uint64 below 2**32, the seed is the 64-bit key."""
+    k0, k1 = seed & _LOW, seed >> _32
+    for _ in range(10):
+        p0, p1 = c0 * _M0, c2 * _M1
+        c0, c1, c2, c3 = (p1 >> _32) ^ c1 ^ k0, p1 & _LOW, (p0 >> _32) ^ c3 ^ k1, p0 & _LOW
+        k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
+    return c0, c1, c2, c3
+
+
+@inline
+def keep_word(seed, stream, first, second, block, threshold, digits):
+    """Return 32 keep decisions, positions 32 * block to 32 * block + 31 of the sequence of a site, as uint64."""
+    keep = _LOW
+    for back in range(digits):
+        index = np.uint64(block * digits + (digits - 1 - back))
+        w0, w1, w2, w3 = _philox(
+            seed, np.uint64(first), np.uint64(second), np.uint64(stream), index >> np.uint64(2)
+        )
+        lane = index & np.uint64(3)
+        low = w0 if lane == np.uint64(0) else w1
+        high = w2 if lane == np.uint64(2) else w3
+        word = low if lane < np.uint64(2) else high
+        keep = word & keep if (threshold >> back) & 1 else word | keep
+    return keep
+
+
+@kernel
+def site_words(seeds, stream, indptr, indices, transposed, position, threshold, digits, out):
+    """Fill out (R, entries) with the 32 keep decisions of every entry (i, j) from `position` on.
+
+    `transposed` says that the structure is that of the transpose: the site of entry (i, j) is then (j, i).
+    """
+    runs, n = len(seeds), len(indptr) - 1
+    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+    word, shift = position // 32, np.uint64(position % 32)
+    for task in prange(runs * blocks):
+        run, block = task // blocks, task % blocks
+        seed = seeds[run]
+        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+            for e in range(indptr[i], indptr[i + 1]):
+                first, second = (indices[e], i) if transposed else (i, indices[e])
+                keep = keep_word(seed, stream, first, second, word, threshold, digits) >> shift
+                if shift > np.uint64(0):
+                    after = keep_word(seed, stream, first, second, word + 1, threshold, digits)
+                    keep = (keep | (after << (_32 - shift))) & _LOW
+                out[run, e] = np.uint32(keep)

@@ -1,0 +1,110 @@
+"""The reference backend's dense operators, loss and optimiser, and the class that offers everything."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from pprop.graph import Transition
+from pprop.kernels._streams import HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.reference.bits import keep_bits
+from pprop.kernels.reference.sparse import ReferenceFeatures, ReferenceSteps
+
+__all__ = ["ReferenceKernels"]
+
+
+@final
+class ReferenceRows(RowPropagation):
+    """drop(Pi_rows) H and its adjoint."""
+
+    def __init__(self, block: Tensor, nodes: Tensor) -> None:
+        self._block, self._nodes = block, nodes
+
+    def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        run = torch.arange(len(rows), device=rows.device)[:, None]
+        wide = predictions.to(self._block.dtype)
+        if draw is None:
+            return (self._block @ wide)[run, rows].to(predictions.dtype)
+        return (self._dropped(rows, draw) @ wide).to(predictions.dtype)
+
+    def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        run = torch.arange(len(rows), device=rows.device)[:, None]
+        wide = gradient.to(self._block.dtype)
+        if draw is None:
+            spread = wide.new_zeros(len(rows), len(self._block), gradient.shape[2])
+            spread.index_put_((run, rows), wide, accumulate=True)
+            return (self._block.mT @ spread).to(gradient.dtype)
+        return (self._dropped(rows, draw).mT @ wide).to(gradient.dtype)
+
+    def _dropped(self, rows: Tensor, draw: Draw) -> Tensor:
+        block = self._block[rows]  # shape: (R, m, n)
+        bernoulli = Bernoulli.from_probability(draw.probability)
+        node = self._nodes[rows][..., None]
+        epoch = torch.full_like(node, draw.epoch)
+        column = torch.arange(block.shape[-1], device=block.device)
+        return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, bernoulli) * bernoulli.scale
+
+
+@final
+class ReferenceKernels(Kernels):
+    """Plain torch on any device and dtype."""
+
+    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
+        return ReferenceFeatures(matrix)
+
+    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+        return ReferenceSteps(transition, alpha, steps)
+
+    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+        return ReferenceRows(block, nodes)
+
+    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        values.relu_()
+        if draw is None:
+            return values
+        bernoulli = Bernoulli.from_probability(draw.probability)
+        _, n, width = values.shape
+        node = torch.arange(n, device=values.device)[:, None]
+        unit = torch.arange(width, device=values.device)
+        epoch = torch.full_like(node, draw.epoch)
+        keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, bernoulli)
+        return values.mul_(keep).mul_(bernoulli.scale)
+
+    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
+        # a positive result was both positive before and kept; everything else passes no gradient
+        scale = 1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale
+        return gradient.mul_(activated > 0).mul_(scale)
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        return inputs @ weights
+
+    def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
+        return gradient @ weights.mT
+
+    def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
+        return inputs.mT @ gradient
+
+    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        counted = labels >= 0
+        count = counted.sum(dim=1, keepdim=True)
+        target = labels.clamp(min=0)[..., None]
+        log_probability = logits.log_softmax(dim=-1)
+        loss = -(log_probability.gather(-1, target)[..., 0] * counted).sum(dim=1) / count[:, 0]
+        right = ((logits.argmax(dim=-1) == labels) & counted).sum(dim=1)
+        one_hot = torch.zeros_like(logits).scatter_(-1, target, 1.0)
+        gradient = (log_probability.exp() - one_hot) * (counted / count)[..., None]
+        return loss, right, gradient
+
+    def adam(
+        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+    ) -> Tensor:
+        full = gradient + penalty * weights
+        mean.mul_(0.9).add_(full, alpha=0.1)
+        square.mul_(0.999).add_(full * full, alpha=0.001)
+        corrected = (square / (1 - 0.999**step)).sqrt() + 1e-8
+        weights.sub_(mean / (1 - 0.9**step) / corrected, alpha=rate)
+        return (weights * weights).sum(dim=(1, 2))

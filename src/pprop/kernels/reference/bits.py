@@ -1,0 +1,79 @@
+"""Counter-based random bits in plain torch, for the definition in ``docs/randomness.md``.
+
+Torch has no unsigned 64-bit product, but int64 wraps around in two's complement, which has the same low 64 bits.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pprop.kernels._streams import Bernoulli
+
+__all__ = ["keep_bits", "philox", "sequence_word"]
+
+_LOW = 0xFFFFFFFF
+_ROUNDS = 10
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+
+
+def philox(key: tuple[Tensor, Tensor], counter: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Philox4x32-10 of Salmon et al. 2011 on int64 tensors that hold 32-bit words; everything broadcasts.
+
+    Examples
+    --------
+    >>> zero = torch.zeros((), dtype=torch.int64)
+    >>> [hex(int(word)) for word in philox((zero, zero), (zero, zero, zero, zero))]
+    ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
+    """
+    k0, k1 = key
+    c0, c1, c2, c3 = counter
+    for _ in range(_ROUNDS):
+        product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        high0, high1 = (product0 >> 32) & _LOW, (product1 >> 32) & _LOW
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, product1 & _LOW, high0 ^ c3 ^ k1, product0 & _LOW
+        k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
+    return c0, c1, c2, c3
+
+
+def sequence_word(seeds: Tensor, stream: int, first: Tensor, second: Tensor, index: Tensor) -> Tensor:
+    """Return word `index` of the sequence of site (first, second) in a stream, as int64 below 2**32.
+
+    All arguments but `stream` are int64 tensors that broadcast together.
+
+    Examples
+    --------
+    >>> at = torch.tensor
+    >>> hex(int(sequence_word(at(0), 0, at(0), at(0), at(1))))
+    '0xe169c58d'
+    """
+    words = philox(
+        (seeds & _LOW, (seeds >> 32) & _LOW), (first, second, torch.full_like(first, stream), index >> 2)
+    )
+    lane = index & 3
+    low = torch.where(lane == 0, words[0], words[1])
+    high = torch.where(lane == 2, words[2], words[3])
+    return torch.where(lane < 2, low, high)
+
+
+def keep_bits(
+    seeds: Tensor, stream: int, first: Tensor, second: Tensor, position: Tensor, bernoulli: Bernoulli
+) -> Tensor:
+    """Return whether the entry at `position` of the sequence of each site is kept, as a bool tensor.
+
+    Examples
+    --------
+    >>> at = torch.tensor
+    >>> half = Bernoulli.from_probability(0.5)
+    >>> keep_bits(at(0), 0, at(0), at(0), torch.arange(8), half).int()
+    tensor([1, 0, 1, 0, 1, 0, 1, 1], dtype=torch.int32)
+    """
+    block, bit = position >> 5, position & 31
+    keep = torch.ones((), dtype=torch.int64)
+    for digit in reversed(range(bernoulli.digits)):  # from the least significant binary digit of u < threshold
+        index = block * bernoulli.digits + digit
+        drawn = (sequence_word(seeds, stream, first, second, index) >> bit) & 1
+        is_one = (bernoulli.threshold >> (bernoulli.digits - 1 - digit)) & 1
+        keep = drawn & keep if is_one else drawn | keep
+    return keep.bool()

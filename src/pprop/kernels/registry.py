@@ -1,0 +1,115 @@
+"""Which backends there are, and the one place that chooses among them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from functools import cache
+from typing import final
+
+from pprop._errors import InputError, MissingDependencyError
+from pprop._validate import check_choice
+from pprop.kernels.contract import Kernels
+
+__all__ = ["BACKENDS", "Backend", "choose_backend"]
+
+
+@final
+@dataclass(frozen=True)
+class Backend:
+    """Description of a backend; loading its code waits until `kernels` is asked for.
+
+    Attributes
+    ----------
+    name
+        What the ``backend=`` argument of every function takes.
+    devices
+        Torch device types it computes on.
+    requires
+        Package it needs.
+    install
+        The command that installs that package.
+    summary
+        One line for people.
+
+    Examples
+    --------
+    >>> [backend.name for backend in BACKENDS]
+    ['numba', 'reference']
+    """
+
+    name: str
+    devices: tuple[str, ...]
+    requires: str
+    install: str
+    summary: str
+    module: str
+    attribute: str
+
+    @property
+    def available(self) -> bool:
+        """Whether the package it needs is installed."""
+        return importlib.util.find_spec(self.requires) is not None
+
+    @property
+    def kernels(self) -> Kernels:
+        """The backend's operations."""
+        return _load(self)
+
+
+@cache
+def _load(backend: Backend) -> Kernels:
+    if not backend.available:
+        raise MissingDependencyError(
+            f"The {backend.name!r} backend needs {backend.requires!r}. Install it with: {backend.install}"
+        )
+    return getattr(importlib.import_module(backend.module), backend.attribute)()
+
+
+BACKENDS = (
+    Backend(
+        name="numba",
+        devices=("cpu",),
+        requires="numba",
+        install="pip install numba",
+        summary="fixed-order CPU kernels: the same bits for any number of runs and threads",
+        module="pprop.kernels.numba_cpu.backend",
+        attribute="NumbaKernels",
+    ),
+    Backend(
+        name="reference",
+        devices=("cpu", "cuda", "mps"),
+        requires="torch",
+        install="pip install torch",
+        summary="plain torch, written to be read; the yardstick of the others",
+        module="pprop.kernels.reference.backend",
+        attribute="ReferenceKernels",
+    ),
+)
+"""In order of preference."""
+
+
+def choose_backend(name: str, device: str, function: str) -> Backend:
+    """Return the backend called `name`; ``"auto"`` is the first one, in order of preference, that fits the device.
+
+    A backend asked for by name is never replaced by another: if it does not fit or is missing, that is an error.
+
+    Examples
+    --------
+    >>> choose_backend("auto", "cpu", "propagate").name
+    'numba'
+    """
+    check_choice(name, "backend", function, ["auto", *(backend.name for backend in BACKENDS)])
+    if name == "auto":
+        return next(b for b in BACKENDS if device in b.devices and b.available)
+    backend = next(b for b in BACKENDS if b.name == name)
+    if device not in backend.devices:
+        fitting = ", ".join(repr(b.name) for b in BACKENDS if device in b.devices)
+        raise InputError(
+            f"The {name!r} backend computes on {' and '.join(backend.devices)}, and the tensors are on {device}. "
+            f"Choose 'auto' or one of: {fitting}."
+        )
+    if not backend.available:
+        _load(backend)
+    return backend

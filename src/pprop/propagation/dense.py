@@ -1,0 +1,86 @@
+"""The dense personalized PageRank matrix of the paper's equation (2), in one n x n buffer."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_limits
+
+from pprop._errors import CapacityError
+from pprop.graph import Transition
+
+__all__ = ["dense_ppr"]
+
+
+def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
+    """Return Pi = alpha (I - (1 - alpha) T)^-1, shape (n, n), inverted in place.
+
+    BLAS is held to one thread, since its sums depend on the number of threads and the rows of Pi enter training.
+
+    Raises
+    ------
+    CapacityError
+        When the buffer is larger than the machine's memory.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from pprop.graph import Graph, transition_matrix
+    >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]))
+    >>> dense_ppr(transition_matrix(pair), alpha=0.5)
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    """
+    n = transition.n_nodes
+    _check_memory(n)
+    buffer = np.zeros((n, n), order="F")  # holds the transpose, so that the result has its rows contiguous
+    rows = np.repeat(np.arange(n), np.diff(transition.indptr))
+    buffer[transition.indices, rows] = -(1.0 - alpha) * transition.to_scipy().data
+    buffer[np.arange(n), np.arange(n)] += 1.0
+    definite = transition.symmetric and np.array_equal(transition.row_scale, transition.column_scale)
+    with threadpool_limits(limits=1, user_api="blas"):
+        inverse = _invert_definite(buffer) if definite else _invert_general(buffer)
+    inverse *= alpha
+    return inverse.T
+
+
+def _invert_definite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert a symmetric positive definite matrix in place: its eigenvalues lie in [alpha, 2 - alpha)."""
+    factor, status = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+    _check_status("dpotrf", status)
+    inverse, status = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    _check_status("dpotri", status)
+    for column in range(len(inverse)):  # LAPACK fills the lower triangle; a contiguous column of it becomes a row
+        inverse[column, column + 1 :] = inverse[column + 1 :, column]
+    return inverse
+
+
+def _invert_general(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    factor, pivots, status = lapack.dgetrf(matrix, overwrite_a=1)
+    _check_status("dgetrf", status)
+    work: Any = lapack.dgetri_lwork(len(matrix))
+    inverse, status = lapack.dgetri(factor, pivots, lwork=int(work[0].real), overwrite_lu=1)
+    _check_status("dgetri", status)
+    return inverse
+
+
+def _check_status(routine: str, status: int) -> None:
+    if status != 0:  # cannot happen: I - (1 - alpha) T is regular for alpha > 0 (the paper's Appendix A)
+        raise ArithmeticError(f"LAPACK's {routine} failed with status {status}.")
+
+
+def _check_memory(n: int) -> None:
+    needed = 8 * n * n
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no such query on this platform: let the allocation decide
+        return
+    if needed > 0.9 * total:
+        raise CapacityError(
+            f"Exact needs the dense PPR matrix of {n} nodes, {needed / 2**30:.1f} GiB, and this machine has "
+            f"{total / 2**30:.1f} GiB. Use PowerIteration(steps=10) instead."
+        )

@@ -1,0 +1,105 @@
+"""Propagation as a torch module: differentiable, with dropout on the propagation matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from pprop._validate import check_float, reject
+from pprop.graph import Graph
+from pprop.kernels import Draw, choose_backend
+from pprop.propagation.differentiable import apply_map
+from pprop.propagation.operator import PPROperator
+from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
+
+__all__ = ["Propagation"]
+
+
+@final
+class Propagation(nn.Module):
+    """The propagation layer of PPNP and APPNP, bound to one graph. It has no parameters.
+
+    In training mode with ``dropout > 0``, entries of the propagation matrix are dropped: a fresh mask of (1-alpha) T at
+    every power step, always from the undropped matrix (``PowerIteration``), or a mask of the PPR matrix (``Exact``).
+    The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict.
+
+    Parameters
+    ----------
+    graph
+        The graph, n nodes.
+    alpha, solver, normalization, self_loops
+        As in `propagate`.
+    dropout
+        Probability of dropping an entry, in [0, 1).
+    seed
+        Seed of the masks: one integer, or R of them for inputs of shape (R, n, c).
+    backend
+        ``"auto"``, ``"numba"`` or ``"reference"``.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp, torch
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> model = nn.Sequential(nn.Linear(3, 2), Propagation(path, alpha=0.1, dropout=0.5))
+    >>> model(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        alpha: float = 0.1,
+        solver: Solver = PowerIteration(steps=10),  # noqa: B008  a frozen value
+        normalization: str = "sym",
+        self_loops: bool = True,
+        *,
+        dropout: float = 0.0,
+        seed: int | Sequence[int] = 0,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__()
+        if not isinstance(solver, Solver):
+            reject("solver", "Propagation", "PowerIteration(steps) or Exact()", solver)
+        self.solver = solver
+        self.dropout = check_float(dropout, "dropout", "Propagation", "[0, 1)")
+        self.backend = backend
+        self.passes = 0
+        self.operator = PPROperator(graph, solver.check_alpha(alpha, "Propagation"), normalization, self_loops)
+        self._seeds = torch.tensor([seed] if isinstance(seed, int) else list(seed), dtype=torch.int64)
+        self._bound: tuple[str, LinearMap] | None = None
+
+    def forward(self, predictions: Tensor) -> Tensor:
+        """Return Z for H of shape (n, c) or (R, n, c)."""
+        n = self.operator.graph.n_nodes
+        if predictions.ndim not in (2, 3) or predictions.shape[-2] != n or not predictions.is_floating_point():
+            reject("predictions", "Propagation", f"a float tensor of shape ({n}, c) or (R, {n}, c)", predictions)
+        batch = predictions if predictions.ndim == 3 else predictions[None]
+        draw = None
+        if self.training and self.dropout > 0:
+            if len(self._seeds) != len(batch):
+                reject("seed", "Propagation", f"{len(batch)} integers, one per run", f"{len(self._seeds)}")
+            draw = Draw(self._seeds.to(batch.device), self.passes, self.dropout)
+            self.passes += 1
+        value = apply_map(self._map(batch), batch, draw)
+        return value if predictions.ndim == 3 else value[0]
+
+    def extra_repr(self) -> str:
+        """Return what `repr` shows between the brackets."""
+        return f"alpha={self.operator.alpha}, solver={self.solver}, dropout={self.dropout}"
+
+    def get_extra_state(self) -> dict[str, int]:
+        """Return what the state dict keeps besides tensors."""
+        return {"passes": self.passes}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        """Restore what `get_extra_state` returned."""
+        self.passes = int(state["passes"])
+
+    def _map(self, like: Tensor) -> LinearMap:
+        backend = choose_backend(self.backend, like.device.type, "Propagation")
+        if self._bound is None or self._bound[0] != backend.name:
+            self._bound = backend.name, self.solver.bind(self.operator, backend.kernels)
+        return self._bound[1]

@@ -1,0 +1,67 @@
+"""The personalized PageRank operator: a transition matrix and a teleport probability."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop.graph import Graph, Transition, transition_matrix
+from pprop.kernels import Kernels
+from pprop.propagation.dense import dense_ppr
+
+__all__ = ["PPROperator"]
+
+
+@final
+class PPROperator:
+    """Maps H to the fixed point Z = (1 - alpha) T Z + alpha H, that is Z = Pi H.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    alpha
+        Teleport probability.
+    normalization, self_loops
+        As in `transition_matrix`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> PPROperator(path, alpha=0.1).matrix.shape
+    (5, 5)
+    """
+
+    def __init__(self, graph: Graph, alpha: float, normalization: str = "sym", self_loops: bool = True) -> None:
+        self.graph = graph
+        self.alpha = alpha
+        self.normalization = normalization
+        self.transition: Transition = transition_matrix(graph, normalization, self_loops)
+
+    @cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """The dense matrix Pi, shape (n, n): computed at most once."""
+        return dense_ppr(self.transition, self.alpha)
+
+    def rows(self, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
+        """Return the rows of Pi that belong to `nodes`, shape (m, n)."""
+        return torch.from_numpy(self.matrix[nodes]).to(dtype)
+
+    def residual(self, predictions: Tensor, value: Tensor, kernels: Kernels) -> Tensor:
+        """Return r = alpha H - (Z - (1 - alpha) T Z), all of shape (R, n, c), by one power step from Z."""
+        stepped = kernels.steps(self.transition, self.alpha, 1).forward(value, None)  # (1 - alpha) T Z + alpha Z
+        return self.alpha * (predictions - value) + (stepped - value)
+
+    def residual_norm(self, residual: Tensor) -> tuple[str, float]:
+        """Return the name and the value of the norm in which |error| <= |residual| / alpha holds."""
+        if self.normalization == "sym":
+            return "frobenius", float(residual.norm())
+        if self.normalization == "row":
+            return "max", float(residual.abs().max())
+        return "column", float(residual.abs().sum(dim=-2).max())

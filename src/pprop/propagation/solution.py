@@ -1,0 +1,69 @@
+"""What a solver returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, final
+
+__all__ = ["Outcome", "Solution", "Statistics"]
+
+
+@final
+class Outcome(Enum):
+    """How a solve ended."""
+
+    FIXED_STEPS = "fixed steps"
+    """The number of steps asked for was made; nothing was asked about the error."""
+    EXACT = "exact"
+    """Solved directly, to rounding."""
+
+
+@final
+@dataclass(frozen=True)
+class Statistics:
+    """What a solve cost, and how far it may be from the fixed point Z = (1 - alpha) T Z + alpha H.
+
+    Attributes
+    ----------
+    backend
+        Name of the backend that computed it.
+    matrix_products
+        Products with the transition matrix. The product that measures the residual is not counted.
+    residual
+        Norm of r = alpha H - (Z - (1 - alpha) T Z), in the norm named by `norm`.
+    norm
+        The norm in which the transition matrix has norm at most 1: ``"frobenius"`` for "sym", ``"max"`` (largest
+        absolute entry) for "row", ``"column"`` (largest 1-norm of a column) for "col".
+    error_bound
+        residual / alpha, a bound of the error in the same norm; None when alpha is 0.
+    seconds
+        Wall-clock time, binding the operator included.
+    """
+
+    backend: str
+    matrix_products: int
+    residual: float
+    norm: str
+    error_bound: float | None
+    seconds: float
+
+
+@final
+@dataclass(frozen=True)
+class Solution:
+    """The propagated predictions with an account of how they were computed.
+
+    Attributes
+    ----------
+    value
+        Propagated predictions, an array of the kind, shape and dtype of the input.
+    outcome
+        How the solve ended.
+    statistics
+        Backend, cost and residual.
+    """
+
+    value: Any
+    outcome: Outcome
+    statistics: Statistics
