@@ -35,7 +35,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(VERSION_CHECK)' || { \
 	    echo "pprop needs Python 3.11 or newer, but $(VENV) holds $$($(BIN)/python -c '$(VERSION_TEXT)'). Remove $(VENV) and call make again." >&2; exit 1; }
 	@echo "Installing pprop and its tools into $(VENV) (minutes the first time: torch is large)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 	@echo "Ready: $(BIN)/python"
 
