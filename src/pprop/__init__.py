@@ -1,1 +1,113 @@
-"""Predict, then propagate."""
+"""Predict, then propagate: node classification with personalized PageRank (PPNP and APPNP, ICLR 2019).
+
+>>> import pprop
+>>> graph = pprop.load_dataset("citeseer")
+>>> graph
+Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
+
+Names are imported when they are first used, so that ``import pprop`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from pprop._version import __version__
+
+if TYPE_CHECKING:
+    from pprop._errors import (
+        CapacityError,
+        DatasetError,
+        FormatError,
+        GraphError,
+        InputError,
+        MissingDependencyError,
+        PpropError,
+    )
+    from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, Split, load_dataset, paper_split
+    from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
+    from pprop.models import APPNP, MLP, PPNP, FeatureNetwork, Model, PropagationSettings
+    from pprop.propagation import Exact, Outcome, PowerIteration, Propagation, Solution, Statistics, propagate, solve
+    from pprop.training import History, Stopping, Trained, run_seed, train
+
+_HOMES = {
+    "_errors": (
+        "CapacityError",
+        "DatasetError",
+        "FormatError",
+        "GraphError",
+        "InputError",
+        "MissingDependencyError",
+        "PpropError",
+    ),
+    "datasets": ("TEST_SEEDS", "VALIDATION_SEEDS", "Split", "load_dataset", "paper_split"),
+    "graph": ("Graph", "Recommended", "read_edges", "read_npz", "transition_matrix", "write_npz"),
+    "models": ("APPNP", "MLP", "PPNP", "FeatureNetwork", "Model", "PropagationSettings"),
+    "propagation": (
+        "Exact",
+        "Outcome",
+        "PowerIteration",
+        "Propagation",
+        "Solution",
+        "Statistics",
+        "propagate",
+        "solve",
+    ),
+    "training": ("History", "Stopping", "Trained", "run_seed", "train"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "APPNP",
+    "MLP",
+    "PPNP",
+    "TEST_SEEDS",
+    "VALIDATION_SEEDS",
+    "CapacityError",
+    "DatasetError",
+    "Exact",
+    "FeatureNetwork",
+    "FormatError",
+    "Graph",
+    "GraphError",
+    "History",
+    "InputError",
+    "MissingDependencyError",
+    "Model",
+    "Outcome",
+    "PowerIteration",
+    "PpropError",
+    "Propagation",
+    "PropagationSettings",
+    "Recommended",
+    "Solution",
+    "Split",
+    "Statistics",
+    "Stopping",
+    "Trained",
+    "__version__",
+    "load_dataset",
+    "paper_split",
+    "propagate",
+    "read_edges",
+    "read_npz",
+    "run_seed",
+    "solve",
+    "train",
+    "transition_matrix",
+    "write_npz",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'pprop' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"pprop.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,7 +11,7 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels._streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
 from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.numba_cpu import bits, dense, training
 from pprop.kernels.numba_cpu import sparse as sparse_kernels

@@ -9,7 +9,7 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels._streams import HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.streams import HIDDEN, PPR, Bernoulli, stream
 from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.reference.bits import keep_bits
 from pprop.kernels.reference.sparse import ReferenceFeatures, ReferenceSteps

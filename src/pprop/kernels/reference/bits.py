@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pprop.kernels._streams import Bernoulli
+from pprop.kernels.streams import Bernoulli
 
-__all__ = ["keep_bits", "philox", "sequence_word"]
+__all__ = ["derive_seed", "keep_bits", "philox", "sequence_word", "signed", "uniform"]
 
 _LOW = 0xFFFFFFFF
 _ROUNDS = 10
@@ -77,3 +77,42 @@ def keep_bits(
         is_one = (bernoulli.threshold >> (bernoulli.digits - 1 - digit)) & 1
         keep = drawn & keep if is_one else drawn | keep
     return keep.bool()
+
+
+def uniform(seeds: Tensor, stream: int, rows: int, columns: int, limit: float, dtype: torch.dtype) -> Tensor:
+    """Return numbers uniform in [-limit, limit), shape (R, rows, columns): 24 bits of the first word of site (i, j).
+
+    Examples
+    --------
+    >>> bool((uniform(torch.tensor([7]), 4, 2, 3, 0.5, torch.float32).abs() <= 0.5).all())
+    True
+    """
+    i, j = torch.arange(rows)[:, None], torch.arange(columns)
+    first, second = torch.broadcast_tensors(i, j)
+    words = sequence_word(seeds[:, None, None], stream, first, second, torch.tensor(0))
+    unit = (words >> 8).to(torch.float64) * 2.0**-24
+    return ((2.0 * unit - 1.0) * limit).to(dtype)
+
+
+def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:
+    """Return a 64-bit seed, as a signed integer, made of the first two words of a site.
+
+    Examples
+    --------
+    >>> derive_seed(0, 0, 0) & 0xFFFFFFFF == 0x6627E8D5
+    True
+    """
+    at = torch.tensor
+    low, high = (
+        int(sequence_word(at(signed(seed)), stream, at(first), at(second), at(index))) for index in (0, 1)
+    )
+    return signed(high << 32 | low)
+
+
+def signed(seed: int) -> int:
+    """Return a 64-bit integer as torch stores it, in two's complement.
+
+    >>> signed(2**64 - 1)
+    -1
+    """
+    return (seed & (2**64 - 1)) - (2**64 if seed & 2**63 else 0)

@@ -14,7 +14,7 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels._streams import EDGES, FEATURES, Bernoulli
+from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
 from pprop.kernels.reference.bits import keep_bits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-__all__ = ["EDGES", "FEATURES", "HIDDEN", "MODULE", "PPR", "WEIGHTS", "Bernoulli", "stream"]
+__all__ = ["EDGES", "FEATURES", "HIDDEN", "MODULE", "PPR", "RUNS", "WEIGHTS", "Bernoulli", "stream"]
 
 FEATURES = 0
 """Nonzeros (i, j) of the feature matrix; position in the sequence: the epoch."""
@@ -18,7 +18,9 @@ PPR = 3
 WEIGHTS = 4
 """Initial weight (i, j) of a layer; site (i, j), first word."""
 MODULE = 5
-"""Seed of a user's own module; site (epoch, 0), first two words."""
+"""Seed of a user's own module; site (epoch + 1, 0), or (0, 0) for its initialisation; first two words."""
+RUNS = 6
+"""Seed of a run; key: the split seed, site (initialisation seed, 0); first two words."""
 
 
 def stream(kind: int, layer: int = 0) -> int:

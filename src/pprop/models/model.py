@@ -1,0 +1,172 @@
+"""A model is a predictor and a propagation. PPNP, APPNP and the plain network differ in the propagation alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from torch import nn
+
+from pprop._validate import check_choice, check_float, describe, reject
+from pprop.graph import NORMALIZATIONS, Graph
+from pprop.models.network import FeatureNetwork
+from pprop.propagation import Exact, PowerIteration, PPROperator, Solver
+
+__all__ = ["APPNP", "MLP", "PPNP", "Model", "Predictor", "PropagationSettings"]
+
+Predictor = FeatureNetwork | nn.Module | Callable[[], nn.Module]
+"""The paper's network; or a module, copied for every run with the weights it has; or a function that makes one."""
+
+
+@final
+@dataclass(frozen=True)
+class PropagationSettings:
+    """How a model propagates: the arguments of `propagate` and the dropout on the propagation matrix.
+
+    Examples
+    --------
+    >>> PropagationSettings().solver
+    PowerIteration(steps=10)
+    """
+
+    alpha: float = 0.1
+    solver: Solver = PowerIteration(steps=10)
+    dropout: float = 0.5
+    normalization: str = "sym"
+    self_loops: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.solver, Solver):
+            reject("solver", "PropagationSettings", "PowerIteration(steps) or Exact()", describe(self.solver))
+        self.solver.check_alpha(self.alpha, "PropagationSettings")
+        check_float(self.dropout, "dropout", "PropagationSettings", "[0, 1)")
+        check_choice(self.normalization, "normalization", "PropagationSettings", NORMALIZATIONS)
+
+    def operator(self, graph: Graph) -> PPROperator:
+        """Return the PPR operator of a graph with these settings."""
+        return PPROperator(graph, self.alpha, self.normalization, self.self_loops)
+
+
+@final
+@dataclass(frozen=True)
+class Model:
+    """A predictor f_theta, a propagation, and the penalty of the loss.
+
+    Attributes
+    ----------
+    predictor
+        The paper's network, a torch module, or a function without arguments that makes a module.
+    propagation
+        None for a network without propagation.
+    penalty
+        lambda of lambda / 2 * |W|^2, W the weights of the first layer.
+
+    Examples
+    --------
+    >>> APPNP(alpha=0.2).propagation.alpha
+    0.2
+    """
+
+    predictor: Predictor
+    propagation: PropagationSettings | None
+    penalty: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.predictor, FeatureNetwork) and not callable(self.predictor):
+            reject(
+                "predictor", "Model", "a FeatureNetwork, an nn.Module or a function that makes one", describe(self.predictor)
+            )
+        check_float(self.penalty, "penalty", "Model", "[0, inf)")
+
+
+def APPNP(  # noqa: N802  the method's name
+    alpha: float = 0.1,
+    steps: int = 10,
+    *,
+    hidden: int | Sequence[int] = 64,
+    dropout: float = 0.5,
+    propagation_dropout: float | None = None,
+    penalty: float = 0.005,
+    normalization: str = "sym",
+    self_loops: bool = True,
+    predictor: Predictor | None = None,
+) -> Model:
+    """Return the paper's APPNP: a network, then K power steps of personalized PageRank.
+
+    Parameters
+    ----------
+    alpha
+        Teleport probability.
+    steps
+        Power steps K.
+    hidden
+        Width of the hidden layer, or of several.
+    dropout
+        On the input and on the hidden layer.
+    propagation_dropout
+        On the entries of the propagation matrix, afresh at every step. None: the same as `dropout`.
+    penalty
+        lambda of the L2 penalty on the first layer.
+    normalization, self_loops
+        See `transition_matrix`.
+    predictor
+        In place of the paper's network: any torch module, or a function that makes one. `hidden` and `dropout` then
+        have no meaning for it.
+
+    Examples
+    --------
+    >>> APPNP(alpha=0.1, steps=10).propagation.solver
+    PowerIteration(steps=10)
+    """
+    settings = _settings(alpha, PowerIteration(steps), dropout, propagation_dropout, normalization, self_loops)
+    return Model(predictor or _network(hidden, dropout), settings, penalty)
+
+
+def PPNP(  # noqa: N802  the method's name
+    alpha: float = 0.1,
+    *,
+    hidden: int | Sequence[int] = 64,
+    dropout: float = 0.5,
+    propagation_dropout: float | None = None,
+    penalty: float = 0.005,
+    normalization: str = "sym",
+    self_loops: bool = True,
+    predictor: Predictor | None = None,
+) -> Model:
+    """Return the paper's PPNP: a network, then exact personalized PageRank. Parameters are those of `APPNP`.
+
+    Examples
+    --------
+    >>> PPNP(alpha=0.1).propagation.solver
+    Exact()
+    """
+    settings = _settings(alpha, Exact(), dropout, propagation_dropout, normalization, self_loops)
+    return Model(predictor or _network(hidden, dropout), settings, penalty)
+
+
+def MLP(  # noqa: N802  the method's name
+    *,
+    hidden: int | Sequence[int] = 64,
+    dropout: float = 0.5,
+    penalty: float = 0.005,
+    predictor: Predictor | None = None,
+) -> Model:
+    """Return the network alone, without propagation. Parameters are those of `APPNP`.
+
+    Examples
+    --------
+    >>> MLP().propagation is None
+    True
+    """
+    return Model(predictor or _network(hidden, dropout), None, penalty)
+
+
+def _network(hidden: int | Sequence[int], dropout: float) -> FeatureNetwork:
+    return FeatureNetwork((hidden,) if isinstance(hidden, int) else tuple(hidden), dropout)
+
+
+def _settings(
+    alpha: float, solver: Solver, dropout: float, on_matrix: float | None, normalization: str, self_loops: bool
+) -> PropagationSettings:
+    return PropagationSettings(alpha, solver, dropout if on_matrix is None else on_matrix, normalization, self_loops)

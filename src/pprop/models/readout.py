@@ -1,0 +1,107 @@
+"""Propagated predictions at chosen nodes, forward and backward, for the three kinds of model.
+
+Training reads the predictions of its training and stopping nodes only, so that PPNP needs just those rows of its matrix.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop.kernels import Draw, Kernels
+from pprop.propagation.operator import PPROperator
+from pprop.propagation.solvers import LinearMap
+
+__all__ = ["MapReadout", "PlainReadout", "Readout", "RowReadout", "apply_readout"]
+
+
+class Readout(ABC):
+    """Predictions H (R, n, c) and nodes (R, m) to logits (R, m, c)."""
+
+    @abstractmethod
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        """Return the logits of `nodes`."""
+
+    @abstractmethod
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        """Return the gradient (R, n, c) of the predictions, for that of the logits (R, m, c)."""
+
+
+@final
+class PlainReadout(Readout):
+    """No propagation: the logits are the predictions."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self._n = n_nodes
+
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return _gather(predictions, nodes)
+
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return _scatter(gradient, nodes, self._n)
+
+
+@final
+class MapReadout(Readout):
+    """Propagate all nodes, then look at some."""
+
+    def __init__(self, linear_map: LinearMap, n_nodes: int) -> None:
+        self._map, self._n = linear_map, n_nodes
+
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return _gather(self._map.forward(predictions, draw), nodes)
+
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return self._map.adjoint(_scatter(gradient, nodes, self._n), draw)
+
+
+@final
+class RowReadout(Readout):
+    """The PPR rows of the needed nodes and no others."""
+
+    def __init__(
+        self, operator: PPROperator, needed: NDArray[np.int64], kernels: Kernels, dtype: torch.dtype = torch.float32
+    ) -> None:
+        nodes = np.unique(needed)
+        self._row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64)
+        self._row_of_node[nodes] = torch.arange(len(nodes))
+        self._rows = kernels.rows(operator.rows(nodes, dtype), torch.from_numpy(nodes))
+
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return self._rows.forward(predictions, self._row_of_node[nodes], draw)
+
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return self._rows.adjoint(gradient, self._row_of_node[nodes], draw)
+
+
+def _gather(values: Tensor, nodes: Tensor) -> Tensor:
+    return values[torch.arange(len(nodes))[:, None], nodes]
+
+
+def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
+    # accumulate: a node that pads a shorter set may also be a real one; its padded gradient is zero
+    out = gradient.new_zeros(len(gradient), n_nodes, gradient.shape[2])
+    return out.index_put_((torch.arange(len(nodes))[:, None], nodes), gradient, accumulate=True)
+
+
+def apply_readout(readout: Readout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+    """Return the logits (R, m, c) of `nodes` with a gradient for the predictions (R, n, c)."""
+    return _Apply.apply(predictions, readout, nodes, draw)
+
+
+@final
+class _Apply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, predictions: Tensor, readout: Readout, nodes: Tensor, draw: Draw | None) -> Tensor:
+        ctx.arguments = readout, nodes, draw
+        return readout.forward(predictions.detach(), nodes, draw)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        readout, nodes, draw = ctx.arguments
+        return readout.adjoint(gradients[0], nodes, draw), None, None, None

@@ -1,0 +1,149 @@
+"""Training of any torch module in place of the paper's network, one run at a time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pprop._errors import InputError
+from pprop.graph import Graph
+from pprop.kernels import Draw
+from pprop.kernels.reference.bits import derive_seed
+from pprop.kernels.streams import MODULE
+from pprop.models.readout import Readout, apply_readout
+from pprop.training.loop import History, LoopResult, run_loop
+from pprop.training.program import NodeSet, Program, Task
+from pprop.training.progress import Progress
+
+__all__ = ["ModuleProgram", "train_modules"]
+
+
+@contextmanager
+def _seeded(seed: int, moment: int) -> Generator[None]:
+    """Run a block with torch's generator seeded by (run, moment): 0 is the initialisation, epoch + 1 an epoch.
+
+    Outside the block the generator goes on as if nothing had happened.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, MODULE, moment))
+        yield
+
+
+@final
+class ModuleProgram(Program):
+    """The same loss and optimiser as the paper's network, through torch's autograd.
+
+    The penalty applies to the first parameter of the module that is a matrix.
+    """
+
+    def __init__(self, task: Task, run: int, module: nn.Module, inputs: Tensor) -> None:
+        slot = np.array([run])
+        self._module, self._inputs, self._readout = module, inputs, task.readout
+        self._seed, self._train, self._stopping = task.seeds[run], task.train.keep(slot), task.stopping.keep(slot)
+        self._penalty, self._matrix_dropout = task.model.penalty, task.matrix_dropout
+        self._expected = (task.graph.n_nodes, task.n_classes)
+        trainable = [p for p in module.parameters() if p.requires_grad]
+        if not trainable:
+            raise InputError("The predictor has no trainable parameter. Use pprop.propagate for fixed predictions.")
+        self._first = next((p for p in trainable if p.ndim >= 2), None)
+        self._optimizer = torch.optim.Adam(trainable, lr=task.rate)
+
+    def train_epoch(self, epoch: int) -> Tensor:
+        draw = None
+        if self._matrix_dropout > 0:
+            draw = Draw(torch.tensor([self._seed]), epoch, self._matrix_dropout)
+        self._module.train()
+        with _seeded(self._seed, epoch + 1):
+            predictions = self.predict()
+        loss, _ = self._loss(predictions, self._train, draw)
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        return loss.detach()[None]
+
+    @torch.no_grad()
+    def evaluate(self) -> tuple[Tensor, Tensor]:
+        self._module.eval()
+        loss, accuracy = self._loss(self.predict(), self._stopping, None)
+        return loss[None], accuracy[None]
+
+    def weights(self) -> list[Tensor]:
+        return [tensor.detach()[None] for tensor in self._module.state_dict().values()]
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        pass  # one run: it is here, or the loop has ended
+
+    def predict(self) -> Tensor:
+        """Return the module's predictions H of all nodes, shape (n, c)."""
+        predictions = self._module(self._inputs)
+        shape = tuple(getattr(predictions, "shape", ()))
+        if shape != self._expected:
+            raise InputError(f"The predictor must return a tensor of shape {self._expected}, (n, classes). Got {shape} instead.")
+        return predictions
+
+    def _loss(self, predictions: Tensor, nodes: NodeSet, draw: Draw | None) -> tuple[Tensor, Tensor]:
+        logits = apply_readout(self._readout, predictions[None], nodes.nodes, draw)[0]
+        labels = nodes.labels[0]
+        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        if self._penalty and self._first is not None:
+            loss = loss + 0.5 * self._penalty * self._first.square().sum()
+        right = (logits.argmax(dim=-1) == labels).sum()
+        return loss, right / nodes.sizes[0]
+
+
+def train_modules(
+    task: Task, predictor: nn.Module | Callable[[], nn.Module], progress: Progress
+) -> tuple[LoopResult, Tensor]:
+    """Train one module per run, one after another; return the result and the predictions H (R, n, c)."""
+    inputs = _inputs(task.graph)
+    results: list[LoopResult] = []
+    predictions: list[Tensor] = []
+    for run, seed in enumerate(task.seeds):
+        with _seeded(seed, 0):
+            module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
+        program = ModuleProgram(task, run, module, inputs)
+        result = run_loop(program, 1, task.rule, _Share(progress, run))
+        names = module.state_dict().keys()
+        module.load_state_dict({name: w[0] for name, w in zip(names, result.weights, strict=True)})
+        module.eval()
+        with torch.no_grad():
+            predictions.append(program.predict())
+        results.append(result)
+    return _join(results), torch.stack(predictions)
+
+
+def _inputs(graph: Graph) -> Tensor:
+    """Return the features as the module gets them: dense float32, first axis the node, not normalised."""
+    if graph.features is None:
+        raise InputError("A predictor needs node features, and this graph has none.")
+    dense = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    return torch.from_numpy(np.array(dense, dtype=np.float32))
+
+
+def _join(results: list[LoopResult]) -> LoopResult:
+    def together(name: str) -> NDArray[np.float64]:
+        return np.concatenate([getattr(result, name) for result in results])
+
+    weights = [torch.cat(run_weights) for run_weights in zip(*(result.weights for result in results), strict=True)]
+    history: tuple[History, ...] = sum((result.history for result in results), ())
+    numbers = {name: together(name) for name in ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")}
+    return LoopResult(weights=weights, history=history, **numbers)
+
+
+@final
+class _Share:
+    """The progress of one run, as part of that of all."""
+
+    def __init__(self, whole: Progress, ended_before: int) -> None:
+        self._whole, self._ended_before = whole, ended_before
+
+    def epoch(self, epoch: int, runs_ended: int) -> None:
+        """Report one finished epoch."""
+        self._whole.epoch(epoch, self._ended_before + runs_ended)

@@ -1,0 +1,197 @@
+"""`train`: R independent runs of a model on a graph."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from pprop._errors import InputError
+from pprop._validate import check_float, check_int, check_positions, describe, reject
+from pprop.datasets import Split
+from pprop.graph import Graph
+from pprop.kernels import Kernels, choose_backend
+from pprop.kernels.reference.bits import derive_seed, signed
+from pprop.kernels.streams import RUNS
+from pprop.models import FeatureNetwork, Model
+from pprop.models.readout import MapReadout, PlainReadout, Readout, RowReadout
+from pprop.propagation import Exact, PPROperator
+from pprop.training.module_program import train_modules
+from pprop.training.program import NodeSet, Task, node_sets
+from pprop.training.progress import show_progress
+from pprop.training.result import Trained
+from pprop.training.runs_program import train_runs
+from pprop.training.stopping import Stopping
+
+__all__ = ["run_seed", "train"]
+
+
+def run_seed(split_seed: int, init_seed: int) -> int:
+    """Return the seed of a run from the seed of its split and of its initialisation, a 64-bit integer.
+
+    Runs of a study differ in both, and no two of them shall share weights or masks.
+
+    Examples
+    --------
+    >>> run_seed(2144199730, 0) != run_seed(2144199730, 1)
+    True
+    """
+    check_int(split_seed, "split_seed", "run_seed", low=0, high=2**64 - 1)
+    check_int(init_seed, "init_seed", "run_seed", low=0, high=2**32 - 1)
+    return derive_seed(split_seed, RUNS, init_seed)
+
+
+def train(
+    model: Model,
+    graph: Graph,
+    splits: Split | Sequence[Split],
+    *,
+    seeds: int | Sequence[int] = 0,
+    labels: ArrayLike | None = None,
+    stopping: Stopping = Stopping(),
+    learning_rate: float = 0.01,
+    backend: str = "auto",
+    progress: bool | None = None,
+) -> Trained:
+    """Train a model once for every split and seed.
+
+    The loss is the mean cross entropy of the training nodes plus penalty / 2 * |W|^2 of the first layer; Adam minimises
+    it in full batches. The paper's network trains all runs as one program; a module of one's own, one run after another.
+    Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits whatever else is in
+    the batch and however many threads work.
+
+    Parameters
+    ----------
+    model
+        ``APPNP(...)``, ``PPNP(...)`` or ``MLP(...)``.
+    graph
+        With features, n nodes.
+    splits
+        Training, stopping and evaluation nodes: one split, or one per run.
+    seeds
+        One seed, or one per run, of up to 64 bits. See `run_seed`. One split with R seeds makes R runs, and so do R
+        splits with one seed; each run then still has its own split.
+    labels
+        Class indices, shape (n,); default: the graph's. Only those of training and stopping nodes are read.
+    stopping
+        Patience and cap.
+    learning_rate
+        Adam's.
+    backend
+        ``"auto"``, ``"numba"`` or ``"reference"``.
+    progress
+        Whether to draw a progress bar on standard error; None: if that is a terminal.
+
+    Returns
+    -------
+    Trained
+        The runs with their best weights, predictions, curves and costs.
+
+    Examples
+    --------
+    >>> import pprop
+    >>> graph = pprop.load_dataset("citeseer")
+    >>> split = pprop.paper_split(graph, seed=2144199730)
+    >>> trained = train(pprop.APPNP(alpha=0.1), graph, split, stopping=Stopping(max_epochs=3))
+    >>> trained.epochs, trained.predict([0, 1, 2]).shape, trained.backend
+    (array([3]), (1, 3), 'numba')
+    """
+    begin = time.perf_counter()
+    run_splits, run_seeds = _pair(splits, seeds)
+    known, n_classes = _check_labels(graph, labels, run_splits)
+    chosen = choose_backend(backend, "cpu", "train")
+    train_set = node_sets([split.train for split in run_splits], known)
+    stopping_set = node_sets([split.stopping for split in run_splits], known)
+    operator = None if model.propagation is None else model.propagation.operator(graph)
+    task = Task(
+        model=model,
+        graph=graph,
+        kernels=chosen.kernels,
+        readout=_readout(model, operator, graph, chosen.kernels, train_set, stopping_set),
+        seeds=tuple(signed(seed) for seed in run_seeds),
+        n_classes=n_classes,
+        train=train_set,
+        stopping=stopping_set,
+        rule=stopping,
+        rate=check_float(learning_rate, "learning_rate", "train", "(0, inf)"),
+    )
+    loop_begin = time.perf_counter()
+    with show_progress(progress, "Training", len(run_seeds)) as bar:
+        if isinstance(model.predictor, FeatureNetwork):
+            result, predictions = train_runs(task, model.predictor, bar)
+        else:
+            result, predictions = train_modules(task, model.predictor, bar)
+    loop_seconds = time.perf_counter() - loop_begin
+    if operator is not None and model.propagation is not None:
+        predictions = model.propagation.solver.bind(operator, chosen.kernels).forward(predictions, None)
+    return Trained(
+        model=model,
+        graph=graph,
+        splits=run_splits,
+        seeds=run_seeds,
+        epochs=result.epochs,
+        best_epoch=result.best_epoch,
+        stopping_loss=result.stopping_loss,
+        stopping_accuracy=result.stopping_accuracy,
+        history=result.history,
+        weights=tuple(tensor.numpy() for tensor in result.weights),
+        logits=predictions.numpy(),
+        backend=chosen.name,
+        seconds=time.perf_counter() - begin,
+        run_epochs_per_second=float(result.epochs.sum()) / loop_seconds,
+    )
+
+
+def _readout(
+    model: Model, operator: PPROperator | None, graph: Graph, kernels: Kernels, train_set: NodeSet, stopping_set: NodeSet
+) -> Readout:
+    if operator is None or model.propagation is None:
+        return PlainReadout(graph.n_nodes)
+    if isinstance(model.propagation.solver, Exact):
+        needed = torch.cat([train_set.nodes.flatten(), stopping_set.nodes.flatten()])
+        return RowReadout(operator, needed.numpy(), kernels)
+    return MapReadout(model.propagation.solver.bind(operator, kernels), graph.n_nodes)
+
+
+def _pair(splits: Split | Sequence[Split], seeds: int | Sequence[int]) -> tuple[tuple[Split, ...], tuple[int, ...]]:
+    """Return one split and one seed per run."""
+    run_splits = (splits,) if isinstance(splits, Split) else tuple(splits)
+    run_seeds = (seeds,) if isinstance(seeds, numbers.Integral) else tuple(cast("Sequence[int]", seeds))
+    for split in run_splits:
+        if not isinstance(split, Split):
+            reject("splits", "train", "a Split or a sequence of them", describe(split))
+    if len(run_splits) == 1:
+        run_splits = run_splits * len(run_seeds)
+    if len(run_seeds) == 1:
+        run_seeds = run_seeds * len(run_splits)
+    if len(run_seeds) != len(run_splits) or not run_seeds:
+        reject("seeds", "train", f"one seed, or {len(run_splits)} of them, one per split", f"{len(run_seeds)} seeds")
+    return run_splits, tuple(check_int(seed, "seeds", "train", low=-(2**63), high=2**64 - 1) for seed in run_seeds)
+
+
+def _check_labels(
+    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]
+) -> tuple[NDArray[np.int64], int]:
+    """Return the labels with those of all other nodes hidden, and the number of classes."""
+    n = graph.n_nodes
+    given = graph.labels if labels is None else np.asarray(labels)
+    if given is None:
+        raise InputError("train needs labels, and this graph has none. Pass labels=..., one class index per node.")
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        reject("labels", "train", f"an integer array of shape ({n},)", given)
+    known = np.full(n, -1, dtype=np.int64)
+    for split in splits:
+        for name, nodes in (("train", split.train), ("stopping", split.stopping)):
+            at = check_positions(nodes, f"splits.{name}", "train", n_nodes=n)
+            if len(at) == 0:
+                reject(f"splits.{name}", "train", "at least one node", "none")
+            if given[at].min() < 0:
+                bad = at[given[at] < 0][0]
+                reject("labels", "train", f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
+            known[at] = given[at]
+    return known, max(graph.n_classes, int(known.max()) + 1)
