@@ -330,6 +330,8 @@ class Graph:
             features=None if self.features is None else self.features[at],
             labels=None if self.labels is None else self.labels[at],
             ids=None if self.ids is None else self.ids[at],
+            # named by number where they have no names, so that the number of classes stays what it was
+            class_names=self.class_names or tuple(str(index) for index in range(self.n_classes)) or None,
         )
 
     def undirected(self) -> Graph:
