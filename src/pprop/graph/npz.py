@@ -1,0 +1,183 @@
+"""Graphs in the npz layout of the paper's authors: CSR parts as plain arrays, no pickled objects."""
+
+from __future__ import annotations
+
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import FormatError, GraphError
+from pprop._validate import describe, reject
+from pprop.graph._csr_members import PARTS, CsrMembers, open_csr
+from pprop.graph._files import atomic_writer, existing_file
+from pprop.graph._npy import Member, check_memory, damage, open_archive, open_member
+from pprop.graph.graph import Graph
+
+__all__ = ["read_npz", "write_npz"]
+
+NAMES = ("node_names", "attr_names", "class_names")
+
+
+def read_npz(path: str | PathLike[str], *, directed: bool | None = None) -> Graph:
+    """Read a graph from an npz file in the authors' layout.
+
+    Keys: ``adj_matrix.{data,indices,indptr,shape}`` (CSR, shape (n, n)); optional are
+    ``attr_matrix.{data,indices,indptr,shape}`` (CSR, shape (n, f)) or a dense ``attr_matrix`` (n, f),
+    ``labels`` (n,) of any integer type, ``node_names`` (n,), ``attr_names`` (f,) and ``class_names`` (c,).
+    Other keys are not touched. Nothing is unpickled: pickled features or labels are refused, pickled names left out,
+    and a lone pickled object, which is how these files store None, counts as absent. All sizes are checked against
+    each other and against the file before memory is taken.
+
+    Parameters
+    ----------
+    path
+        The file.
+    directed
+        None makes the graph undirected exactly when its matrix is symmetric, True keeps directions in any case, and
+        False demands a symmetric matrix. (The layout has no place for this fact.)
+
+    Returns
+    -------
+    Graph
+        Its ``name`` is the file's name without the suffix. Entry (i, j) of the matrix stays entry (i, j).
+
+    Raises
+    ------
+    FormatError
+        The file is damaged, hostile, or holds no graph.
+
+    Examples
+    --------
+    >>> import tempfile, scipy.sparse as sp
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ring = sp.csr_array([[0, 1, 0, 0, 1], [1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1], [1, 0, 0, 1, 0]])
+    >>> write_npz(Graph.from_scipy(ring, labels=[0, 0, 1, 1, -1]), Path(folder.name, "ring.npz"))
+    >>> read_npz(Path(folder.name, "ring.npz"))
+    Graph(5 nodes, 5 edges, undirected, 2 classes)
+    >>> folder.cleanup()
+    """
+    if directed is not None and not isinstance(directed, bool | np.bool_):
+        reject("directed", "read_npz", "True, False or None", describe(directed))
+    file = existing_file(path, "path", "read_npz")
+    with open_archive(file) as archive:
+        fields = _read_fields(archive, file)
+    adjacency: sparse.csr_array = fields["adjacency"]
+    symmetric = _is_symmetric(adjacency)
+    if directed is False and not symmetric:
+        reject(
+            "directed",
+            "read_npz",
+            "True or None for a matrix that differs from its transpose",
+            f"False for {str(file)!r}",
+            remedy="Call .undirected() on the result to ignore directions.",
+        )
+    try:
+        return Graph.from_scipy(
+            directed=not symmetric if directed is None else bool(directed), name=file.stem, **fields
+        )
+    except GraphError as error:
+        raise FormatError(f"The file {str(file)!r} holds no valid graph. {error}") from error
+
+
+def write_npz(graph: Graph, path: str | PathLike[str]) -> None:
+    """Write a graph to an npz file in the authors' layout, compressed, all at once or not at all.
+
+    The same graph gives the same bytes. The layout has no place for ``directed``, ``name`` and ``recommended``.
+
+    Parameters
+    ----------
+    graph
+        Weights are written as float64, or as float32 ones where the graph has none; ids as ``node_names``.
+    path
+        The file, replaced only when the new one is complete and on the disk. No suffix is added.
+
+    Examples
+    --------
+    >>> import tempfile, scipy.sparse as sp
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = Graph.from_scipy(path, ids=list("abcde"))
+    >>> write_npz(graph, Path(folder.name, "path.npz"))
+    >>> read_npz(Path(folder.name, "path.npz")) == graph
+    True
+    >>> folder.cleanup()
+    """
+    if not isinstance(graph, Graph):
+        reject("graph", "write_npz", "a Graph", describe(graph))
+    adjacency = graph.adjacency
+    if graph.weights is None:
+        adjacency = adjacency.astype(np.float32)
+    arrays = _csr_parts("adj_matrix", adjacency)
+    if isinstance(graph.features, np.ndarray):
+        arrays["attr_matrix"] = graph.features
+    elif graph.features is not None:
+        arrays |= _csr_parts("attr_matrix", graph.features)
+    if graph.labels is not None:
+        arrays["labels"] = graph.labels
+    names: dict[str, Any] = dict(zip(NAMES, (graph.ids, graph.feature_names, graph.class_names), strict=True))
+    arrays |= {key: np.asarray(value) for key, value in names.items() if value is not None and len(value)}
+    with atomic_writer(path, "path", "write_npz") as stream:
+        np.savez_compressed(stream, allow_pickle=False, **arrays)
+
+
+def _csr_parts(key: str, matrix: sparse.csr_array) -> dict[str, NDArray[Any]]:
+    parts = (matrix.data, matrix.indices, matrix.indptr, np.asarray(matrix.shape, dtype=np.int64))
+    return {f"{key}.{part}": array for part, array in zip(PARTS, parts, strict=True)}
+
+
+def _read_fields(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
+    """Open all headers, compare them with each other, and only then read the arrays."""
+    adjacency = open_csr(archive, file, "adj_matrix")
+    if adjacency is None:
+        raise damage(file, "no array under 'adj_matrix.data'")
+    n, columns = adjacency.shape
+    if n != columns or n == 0:
+        raise damage(file, f"an 'adj_matrix' of shape {adjacency.shape}, not square or empty,")
+    members: dict[str, CsrMembers | Member] = {"adjacency": adjacency}
+    width = None
+    features = _open_unless_none(archive, file, "attr_matrix") or open_csr(archive, file, "attr_matrix")
+    if features is not None:
+        if isinstance(features, Member) and (len(features.shape) < 2 or features.dtype.kind not in "buif"):
+            raise damage(file, f"an 'attr_matrix' of shape {features.shape} and dtype {features.dtype}")
+        if features.shape[0] != n:
+            raise damage(file, f"an 'attr_matrix' of {features.shape[0]} rows for {n} nodes")
+        members["features"] = features
+        width = features.shape[1]
+    labels = _open_unless_none(archive, file, "labels")
+    if labels is not None:
+        if labels.shape != (n,) or labels.dtype.kind not in "iu":
+            raise damage(file, f"'labels' of shape {labels.shape} and dtype {labels.dtype} for {n} nodes")
+        members["labels"] = labels
+    for key, field, length in zip(NAMES, ("ids", "feature_names", "class_names"), (n, width, None), strict=True):
+        names = open_member(archive, file, key)
+        if names is None or names.pickled:
+            continue
+        if len(names.shape) != 1 or names.dtype.kind not in ("iuU" if field == "ids" else "U"):
+            raise damage(file, f"{key!r} of shape {names.shape} and dtype {names.dtype}")
+        if length is not None and names.shape[0] != length:
+            raise damage(file, f"{names.shape[0]} {key!r} where {length} belong")
+        members[field] = names
+    check_memory(file, sum(member.n_bytes for member in members.values()))
+    return {field: member.read() for field, member in members.items()}
+
+
+def _open_unless_none(archive: zipfile.ZipFile, file: Path, key: str) -> Member | None:
+    """Open the array under `key`; a single pickled object without a shape is how the authors' files write None."""
+    member = open_member(archive, file, key)
+    if member is None or (member.pickled and member.shape == ()):
+        return None
+    if member.pickled:
+        raise damage(file, f"pickled objects under {key!r}, which are never loaded,")
+    return member
+
+
+def _is_symmetric(matrix: sparse.csr_array) -> bool:
+    exact = matrix.astype(np.float64)  # small integers would wrap round in a difference
+    return (abs(exact - exact.T) > 0).nnz == 0
