@@ -1,6 +1,17 @@
 """The graph layer: the frozen Graph, its normalisation and its file formats. numpy and scipy only, no torch."""
 
 from pprop.graph.graph import Graph, Recommended
+from pprop.graph.npz import read_npz, write_npz
+from pprop.graph.tables import read_edges
 from pprop.graph.transition import NORMALIZATIONS, Transition, transition_matrix
 
-__all__ = ["NORMALIZATIONS", "Graph", "Recommended", "Transition", "transition_matrix"]
+__all__ = [
+    "NORMALIZATIONS",
+    "Graph",
+    "Recommended",
+    "Transition",
+    "read_edges",
+    "read_npz",
+    "transition_matrix",
+    "write_npz",
+]

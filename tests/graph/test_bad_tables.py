@@ -1,0 +1,220 @@
+"""Tables that are wrong: one sentence that names the parameter, the row and the remedy, and no file touched."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pprop._errors import FormatError, InputError, MissingDependencyError
+from pprop.graph import read_edges
+
+EDGES = "source,target,weight\na,b,1\nb,c,2\n"
+NODES = "id,x,class\na,1,p\nb,2,q\nc,3,p\n"
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+def refuse(
+    folder: Path, sentence: str, *, edges: str | bytes = EDGES, nodes: str | bytes | None = None, **options: Any
+) -> None:
+    """Write the files, and check the sentence and that the folder stays as it was."""
+    files: list[Path] = []
+    for name, content in (("edges.csv", edges), ("nodes.csv", nodes)):
+        if content is not None:
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+            files.append(folder / name)
+    before = snapshot(folder)
+    with pytest.raises(InputError, match=sentence) as caught:
+        read_edges(*files, **options)
+    assert "\n" not in str(caught.value)
+    assert snapshot(folder) == before
+
+
+def test_good_files_are_good(tmp_path: Path) -> None:
+    """Else every refusal below would prove nothing."""
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "nodes.csv").write_text(NODES)
+    graph = read_edges(tmp_path / "edges.csv", tmp_path / "nodes.csv", weight="weight", label_column="class")
+    assert repr(graph) == "Graph(3 nodes, 2 edges, undirected, weighted, 1 features, 2 classes)"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"source": "sorce"}, r"'source' .* column of .*edges\.csv'\. Got 'sorce' .* 'target', 'weight'\. Did you mean 'source'\?"),
+        ({"target": "end"}, r"'target' .* Got 'end' instead\. Its columns of numbers or text are: 'source', 'target', 'weight'\.$"),
+        ({"weight": "Weight"}, r"'weight' .* Got 'Weight' .* Did you mean 'weight'\?"),
+        ({"source": 0}, r"'source' .* Got 0 instead"),
+        ({"id_column": "ids"}, r"'id_column' .* of .*nodes\.csv'\. Got 'ids' .* Did you mean 'id'\?"),
+        ({"label_column": "klass"}, r"'label_column' .* Got 'klass' .* Did you mean 'class'\?"),
+        ({"feature_columns": ["x", "z"]}, r"'feature_columns' .* Got 'z' instead"),
+        ({"feature_columns": "x"}, r"'feature_columns' .* must be a sequence of column names or None\. Got 'x'"),
+        ({"feature_columns": ["class"]}, r"a finite number in every row of 'class'\. Got the text 'p' in row 1 of .*nodes"),
+        ({"directed": "no"}, r"'directed' .* must be True or False\. Got 'no'"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments(options: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    refuse(tmp_path, sentence, nodes=NODES, **options)
+
+
+def test_node_columns_without_a_node_table(tmp_path: Path) -> None:
+    refuse(tmp_path, r"'label_column' .* None when there is no node table\. .* Pass nodes=", label_column="class")
+    refuse(tmp_path, r"'feature_columns' .* None when there is no node table", feature_columns=["x"])
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (
+            "b,c,two",
+            r"'path' parameter of read_edges must be .* every row of 'weight'\. Got the text 'two' in row 2 of",
+        ),
+        ("b,c,", r"every row of 'weight'\. Got an empty cell in row 2 of .*edges\.csv' instead"),
+        ("b,c,nan", r"finite number in every row of 'weight'\. Got nan in row 2 of"),
+        ("b,c,inf", r"finite number in every row of 'weight'\. Got inf in row 2 of"),
+        ("b,c,1_000", r"Got the text '1_000' in row 2 of"),
+        ("b,c,-2", r"non-negative weights\. Got -2 in row 2 of"),
+        (",c,2", r"an id in every row of 'source'\. Got an empty cell in row 2 of"),
+        ("b,,2", r"an id in every row of 'target'\. Got an empty cell in row 2 of"),
+        ("b,c", r"3 cells in every row\. Got 2 cells in row 2 of"),
+        ("b,c,2,3", r"3 cells in every row\. Got 4 cells in row 2 of"),
+        ('b,"c,2', r"well-formed CSV file\. Got .*edges\.csv' \(unexpected end of data\)"),
+    ],
+)
+def test_wrong_edge(row: str, sentence: str, tmp_path: Path) -> None:
+    refuse(tmp_path, sentence, edges=f"source,target,weight\na,b,1\n{row}\n", weight="weight")
+
+
+def test_long_list_of_columns_is_cut(tmp_path: Path) -> None:
+    header = ",".join(f"c{number}" for number in range(1000))
+    refuse(tmp_path, r"'source' .*: 'c0', .* 'c19' and 980 more\.$", edges=f"{header}\n")
+
+
+def test_row_numbers_go_on_across_chunks(tmp_path: Path) -> None:
+    rows = "".join(f"{number},{number + 1}\n" for number in range(1234))
+    refuse(tmp_path, r"2 cells in every row\. Got 3 cells in row 1235 of", edges=f"source,target\n{rows}1,2,3\n")
+
+
+def test_edge_to_an_id_that_the_node_table_does_not_have(tmp_path: Path) -> None:
+    sentence = r"'path' .* an edge list of ids in the node table\. Got the unknown id 'z' in row 2 of .*edges\.csv'"
+    refuse(tmp_path, sentence, edges="source,target\na,b\nz,c\n", nodes=NODES)
+    refuse(tmp_path, sentence, edges="source,target\na,b\nc,z\n", nodes=NODES)
+    refuse(tmp_path, r"unknown id '01' in row 1", edges="source,target\n1,01\n", nodes="id\n1\n2\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("a,3,p", r"'nodes' parameter .* distinct ids\. Got the id 'a' a second time in row 3 of .*nodes\.csv'"),
+        (",3,p", r"an id in every row of 'id'\. Got an empty cell in row 3"),
+        ("c,three,p", r"column 'x' is all numbers or all text .* Got the text 'three' among numbers in row 3 of"),
+        ("c,,p", r"finite number in every row of 'x'\. Got an empty cell in row 3 of"),
+        ("c,NaN,p", r"finite number in every row of 'x'\. Got nan in row 3 of"),
+        ("c,-inf,p", r"finite number in every row of 'x'\. Got -inf in row 3 of"),
+        ("c,1e39,p", r"features that fit into float32\. Got 1e\+39 under 'x' in row 3 of"),
+    ],
+)
+def test_wrong_node(row: str, sentence: str, tmp_path: Path) -> None:
+    refuse(tmp_path, sentence, nodes=f"id,x,class\na,1,p\nb,2,q\n{row}\n", label_column="class")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", r"'path' .* a table with a header\. Got the empty file"),
+        ("\n\n \n", r"must be the name of a column"),
+        ("\n\n", r"a table with a header\. Got no columns in"),
+        ("\ufeff", r"a table with a header\. Got no columns in"),
+        ("source,target\n", r"an edge list with at least one edge, or come with a node table\. Got no rows in"),
+        ("source,target,source\na,b,c\n", r"distinct column names\. Got the column 'source' twice in"),
+        ("source;target\na;b\n", r"'source' .* Its columns of numbers or text are: 'source;target'"),
+        ("source,target\na,\0\n", r"a CSV file of text\. Got null characters in"),
+        ("source,target\nä,b\n".encode("latin-1"), r"a CSV file in UTF-8\. Got a byte at position 14 that is not UTF-8"),
+        ("source,target\na,b\n".encode("utf-16"), r"a CSV file in UTF-8\. Got a byte at position 0 that is not UTF-8"),
+        (gzip.compress(EDGES.encode()), r"a CSV file, as its suffix says\. Got .*edges\.csv', which is a gzip file"),
+        (b"PAR1" + bytes(50), r"a CSV file, as its suffix says\. Got .* which is a Parquet file"),
+        (b"PK\x03\x04" + bytes(50), r"which is a zip file"),
+        ("source,target\na," + "x" * 200_000, r"a well-formed CSV file\. Got .*field larger than field limit"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_edge_list(content: str | bytes, sentence: str, tmp_path: Path) -> None:
+    refuse(tmp_path, sentence, edges=content)
+
+
+def test_empty_node_tables(tmp_path: Path) -> None:
+    refuse(tmp_path, r"'nodes' parameter .* a table with a header\. Got the empty file", nodes="")
+    refuse(tmp_path, r"'nodes' parameter .* a node table with at least one node\. Got no rows in", nodes="id,x\n")
+
+
+def test_missing_files_and_other_suffixes(tmp_path: Path) -> None:
+    (tmp_path / "edges.tsv").write_text("source\ttarget\n")
+    with pytest.raises(FormatError, match=r"must be a \.csv or \.parquet file\. Got '.*edges\.tsv'"):
+        read_edges(tmp_path / "edges.tsv")
+    with pytest.raises(InputError, match=r"'path' parameter of read_edges must be an existing file"):
+        read_edges(tmp_path / "none.csv")
+    (tmp_path / "edges.csv").write_text(EDGES)
+    with pytest.raises(InputError, match=r"'nodes' parameter of read_edges must be an existing file"):
+        read_edges(tmp_path / "edges.csv", tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"'path' parameter of read_edges must be a path\. Got 5"):
+        read_edges(5)  # type: ignore[arg-type]
+
+
+def test_parquet_that_is_something_else_or_cut_short(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    file = tmp_path / "edges.parquet"
+    parquet.write_table(arrow.table({"source": ["a"] * 100, "target": ["b"] * 100}), file)
+    content = file.read_bytes()
+    damaged = [EDGES.encode(), gzip.compress(EDGES.encode()), *(content[:size] for size in range(1, len(content), 61))]
+    for other in damaged:
+        file.write_bytes(other)
+        with pytest.raises(
+            FormatError, match=r"a sound Parquet file, as its suffix says\. Got '.*edges\.parquet' with"
+        ):
+            read_edges(file)
+    file.write_bytes(b"")
+    with pytest.raises(FormatError, match="the empty file"):
+        read_edges(file)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"source": [1, 2], "target": [2, None]}, r"an id in every row of 'target'\. Got an empty cell in row 2"),
+        ({"source": [1.5, 2.0], "target": [2, 1]}, r"text or integers\. Got 1\.5 under 'source' in row 1"),
+        (
+            {"source": [1, 2], "target": [2, 1], "w": [1.0, None]},
+            r"finite number in every row of 'w'\. Got nan in row 2",
+        ),
+        ({"source": [1, 2], "target": [2, 1], "w": ["1", "x"]}, r"every row of 'w'\. Got the text 'x' in row 2"),
+        (
+            {"source": [1, 2], "target": [2, 1], "w": [[1], [2]]},
+            r"'weight' .* Got 'w' instead\. .*: 'source', 'target'\.",
+        ),
+        ({"source": [], "target": [], "w": []}, r"an edge list with at least one edge, .* Got no rows in"),
+    ],
+)
+def test_wrong_parquet_cells(columns: dict[str, list[Any]], sentence: str, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    parquet.write_table(arrow.table(columns), tmp_path / "e.parquet")
+    with pytest.raises(InputError, match=sentence):
+        read_edges(tmp_path / "e.parquet", weight="w" if "w" in columns else None)
+
+
+def test_without_pyarrow_csv_works_and_parquet_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "edges.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    assert read_edges(tmp_path / "edges.csv").n_nodes == 3
+    with pytest.raises(
+        MissingDependencyError, match=r'Parquet files needs \'pyarrow\'.*pip install "pprop\[parquet\]"'
+    ):
+        read_edges(tmp_path / "edges.parquet")
