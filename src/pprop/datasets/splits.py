@@ -52,6 +52,13 @@ class Split:
         The seed of this split.
     test : bool
         Whether `evaluation` is the test set.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> graph = Graph.from_scipy(sp.csr_array((5, 5)), labels=[0, 0, 1, 1, 1])
+    >>> paper_split(graph, seed=1, known=4, per_class=1, stopping=1)
+    Split(2 train, 1 stopping, 1 test, seed=1)
     """
 
     train: NDArray[np.int64]
