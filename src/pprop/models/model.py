@@ -75,7 +75,10 @@ class Model:
     def __post_init__(self) -> None:
         if not isinstance(self.predictor, FeatureNetwork) and not callable(self.predictor):
             reject(
-                "predictor", "Model", "a FeatureNetwork, an nn.Module or a function that makes one", describe(self.predictor)
+                "predictor",
+                "Model",
+                "a FeatureNetwork, an nn.Module or a function that makes one",
+                describe(self.predictor),
             )
         check_float(self.penalty, "penalty", "Model", "[0, inf)")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def normalized_features(graph: Graph) -> sparse.csr_array:
             f"The built-in network needs features of shape (n, f), and this graph has {graph.features.shape}. "
             "Pass a predictor of your own, or reshape them."
         )
-    matrix = sparse.csr_array(graph.features, dtype=np.float64, copy=True)
+    matrix = sparse.csr_array(graph.features).astype(np.float64)
     matrix.eliminate_zeros()
     sums = np.asarray(abs(matrix).sum(axis=1))
     scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
@@ -98,7 +99,7 @@ def glorot_uniform(widths: Sequence[int], seeds: Tensor, dtype: torch.dtype = to
     """
     return [
         uniform(seeds, stream(WEIGHTS, layer), a, b, math.sqrt(6.0 / (a + b)), dtype)
-        for layer, (a, b) in enumerate(zip(widths[:-1], widths[1:], strict=True))
+        for layer, (a, b) in enumerate(itertools.pairwise(widths))
     ]
 
 

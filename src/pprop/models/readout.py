@@ -6,7 +6,7 @@ Training reads the predictions of its training and stopping nodes only, so that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 import torch
@@ -91,7 +91,7 @@ def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
 
 def apply_readout(readout: Readout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
     """Return the logits (R, m, c) of `nodes` with a gradient for the predictions (R, n, c)."""
-    return _Apply.apply(predictions, readout, nodes, draw)
+    return cast("Tensor", _Apply.apply(predictions, readout, nodes, draw))
 
 
 @final

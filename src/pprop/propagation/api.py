@@ -25,7 +25,7 @@ def propagate(
     graph: Graph,
     H: ArrayLike | Tensor,
     alpha: float = 0.1,
-    solver: Solver = PowerIteration(steps=10),  # noqa: B008  a frozen value
+    solver: Solver = PowerIteration(steps=10),
     normalization: str = "sym",
     self_loops: bool = True,
     *,
@@ -79,7 +79,7 @@ def solve(
     graph: Graph,
     H: ArrayLike | Tensor,
     alpha: float = 0.1,
-    solver: Solver = PowerIteration(steps=10),  # noqa: B008  a frozen value
+    solver: Solver = PowerIteration(steps=10),
     normalization: str = "sym",
     self_loops: bool = True,
     *,
@@ -114,7 +114,14 @@ def solve(
 
 
 def _apply(
-    graph: Graph, tensor: Tensor, alpha: object, solver: object, normalization: str, self_loops: bool, backend: str, function: str
+    graph: Graph,
+    tensor: Tensor,
+    alpha: object,
+    solver: object,
+    normalization: str,
+    self_loops: bool,
+    backend: str,
+    function: str,
 ) -> tuple[PPROperator, Tensor, Any]:
     if not isinstance(solver, Solver):
         reject("solver", function, "PowerIteration(steps) or Exact()", describe(solver))

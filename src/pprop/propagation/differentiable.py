@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, cast, final
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ __all__ = ["apply_map"]
 
 def apply_map(linear_map: LinearMap, predictions: Tensor, draw: Draw | None) -> Tensor:
     """Apply a linear map (R, n, c) to (R, n, c) with gradients of any order."""
-    return _Apply.apply(predictions, linear_map, draw, False)
+    return cast("Tensor", _Apply.apply(predictions, linear_map, draw, False))
 
 
 @final

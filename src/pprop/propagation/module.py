@@ -52,7 +52,7 @@ class Propagation(nn.Module):
         self,
         graph: Graph,
         alpha: float = 0.1,
-        solver: Solver = PowerIteration(steps=10),  # noqa: B008  a frozen value
+        solver: Solver = PowerIteration(steps=10),
         normalization: str = "sym",
         self_loops: bool = True,
         *,

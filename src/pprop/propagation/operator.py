@@ -61,7 +61,7 @@ class PPROperator:
     def residual_norm(self, residual: Tensor) -> tuple[str, float]:
         """Return the name and the value of the norm in which |error| <= |residual| / alpha holds."""
         if self.normalization == "sym":
-            return "frobenius", float(residual.norm())
+            return "frobenius", float(residual.square().sum().sqrt())
         if self.normalization == "row":
             return "max", float(residual.abs().max())
         return "column", float(residual.abs().sum(dim=-2).max())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from pprop.graph import Graph
 from pprop.kernels import Draw
 from pprop.kernels.reference.bits import derive_seed
 from pprop.kernels.streams import MODULE
-from pprop.models.readout import Readout, apply_readout
+from pprop.models.readout import apply_readout
 from pprop.training.loop import History, LoopResult, run_loop
 from pprop.training.program import NodeSet, Program, Task
 from pprop.training.progress import Progress
@@ -85,7 +85,9 @@ class ModuleProgram(Program):
         predictions = self._module(self._inputs)
         shape = tuple(getattr(predictions, "shape", ()))
         if shape != self._expected:
-            raise InputError(f"The predictor must return a tensor of shape {self._expected}, (n, classes). Got {shape} instead.")
+            raise InputError(
+                f"The predictor must return a tensor of shape {self._expected}, (n, classes). Got {shape} instead."
+            )
         return predictions
 
     def _loss(self, predictions: Tensor, nodes: NodeSet, draw: Draw | None) -> tuple[Tensor, Tensor]:
@@ -128,7 +130,7 @@ def _inputs(graph: Graph) -> Tensor:
 
 
 def _join(results: list[LoopResult]) -> LoopResult:
-    def together(name: str) -> NDArray[np.float64]:
+    def together(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(result, name) for result in results])
 
     weights = [torch.cat(run_weights) for run_weights in zip(*(result.weights for result in results), strict=True)]

@@ -75,10 +75,11 @@ class Trained:
         if self.graph.labels is None:
             raise InputError("The graph has no labels to compare with. Use predict and compare with your own.")
         labels, predicted = self.graph.labels, self.predict()
-        return np.array([
-            np.mean(row[split.evaluation] == labels[split.evaluation])
+        shares = [
+            np.count_nonzero(row[split.evaluation] == labels[split.evaluation]) / len(split.evaluation)
             for row, split in zip(predicted, self.splits, strict=True)
-        ])
+        ]
+        return np.array(shares)
 
     def _positions(self, nodes: ArrayLike | None, function: str) -> NDArray[np.int64]:
         n = self.graph.n_nodes

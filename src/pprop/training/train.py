@@ -148,7 +148,12 @@ def train(
 
 
 def _readout(
-    model: Model, operator: PPROperator | None, graph: Graph, kernels: Kernels, train_set: NodeSet, stopping_set: NodeSet
+    model: Model,
+    operator: PPROperator | None,
+    graph: Graph,
+    kernels: Kernels,
+    train_set: NodeSet,
+    stopping_set: NodeSet,
 ) -> Readout:
     if operator is None or model.propagation is None:
         return PlainReadout(graph.n_nodes)
@@ -174,9 +179,7 @@ def _pair(splits: Split | Sequence[Split], seeds: int | Sequence[int]) -> tuple[
     return run_splits, tuple(check_int(seed, "seeds", "train", low=-(2**63), high=2**64 - 1) for seed in run_seeds)
 
 
-def _check_labels(
-    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]
-) -> tuple[NDArray[np.int64], int]:
+def _check_labels(graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]) -> tuple[NDArray[np.int64], int]:
     """Return the labels with those of all other nodes hidden, and the number of classes."""
     n = graph.n_nodes
     given = graph.labels if labels is None else np.asarray(labels)

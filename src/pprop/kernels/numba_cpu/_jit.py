@@ -38,5 +38,5 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small function into every kernel that calls it."""
-    return numba.njit(inline="never", error_model="numpy")(function)
+    """Compile a small function into every kernel that calls it: passing arrays costs more than a short row."""
+    return numba.njit(inline="always", error_model="numpy")(function)

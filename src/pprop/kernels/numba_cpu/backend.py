@@ -11,11 +11,12 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
 from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.numba_cpu import bits, dense, training
+from pprop.kernels.numba_cpu import rows as rows_kernels
 from pprop.kernels.numba_cpu import sparse as sparse_kernels
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK
+from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
 
 __all__ = ["NumbaKernels"]
 
@@ -35,7 +36,9 @@ def _bernoulli(draw: Draw | None) -> Bernoulli:
     return Bernoulli.from_probability(0.5 if draw is None else draw.probability)
 
 
-def _words(structure: tuple[NDArray[Any], NDArray[Any]], draw: Draw, kind: int, position: int, *, transposed: bool) -> NDArray[np.uint32]:
+def _words(
+    structure: tuple[NDArray[Any], NDArray[Any]], draw: Draw, kind: int, position: int, *, transposed: bool
+) -> NDArray[np.uint32]:
     """Return 32 keep decisions for every entry of a structure and every run, shape (R, entries)."""
     indptr, indices = structure
     out = np.empty((len(draw.seeds), len(indices)), dtype=np.uint32)
@@ -70,8 +73,15 @@ class NumbaFeatures(FeatureProduct):
         if draw is not None:
             words, bit, scale = self._epoch_words(side, draw), draw.epoch % 32, _bernoulli(draw).scale
         array = operand.contiguous().numpy()
-        sparse_kernels.product(
-            indptr, indices, values.astype(array.dtype, copy=False), words, bit, array.dtype.type(scale), array, out.numpy()
+        sparse_kernels.product(operand.shape[2])(
+            indptr,
+            indices,
+            values.astype(array.dtype, copy=False),
+            words,
+            bit,
+            array.dtype.type(scale),
+            array,
+            out.numpy(),
         )
         return out
 
@@ -116,7 +126,7 @@ class NumbaSteps(StepPropagation):
                 words, bit = self._step_words(0, draw, words, step, refresh=step % 32 == 0)
             factor = np.ones_like(columns) if last else columns
             keep = self._keep_scale(draw, rows.dtype)
-            sparse_kernels.step(
+            sparse_kernels.step(start.shape[2])(
                 side.indptr, side.indices, weights, words, bit, state.numpy(), (1 - a) * keep * rows * factor,
                 start.numpy(), a * factor, spare.numpy(),
             )  # fmt: skip
@@ -139,7 +149,7 @@ class NumbaSteps(StepPropagation):
                 words, bit = self._step_words(1, draw, words, step, refresh=refresh)
             arrived = (1 - a) * self._keep_scale(draw, rows.dtype) * rows
             share = a if step > 0 else rows.dtype.type(1)
-            sparse_kernels.step_adjoint(
+            sparse_kernels.step_adjoint(gradient.shape[2])(
                 side.indptr, side.indices, weights, words, bit, state.numpy(), arrived * columns,
                 total.numpy(), share * arrived, spare.numpy(),
             )  # fmt: skip
@@ -176,20 +186,30 @@ class NumbaRows(RowPropagation):
 
     def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
         out = torch.empty(*rows.shape, predictions.shape[2], dtype=predictions.dtype)
-        self._run(dense.rows_forward, predictions, rows, draw, out)
+        self._run(rows_kernels.rows_forward, predictions, rows, draw, out)
         return out
 
     def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
         out = torch.empty(len(rows), self._block.shape[1], gradient.shape[2], dtype=gradient.dtype)
-        self._run(dense.rows_adjoint, gradient, rows, draw, out)
+        self._run(rows_kernels.rows_adjoint, gradient, rows, draw, out)
         return out
 
     def _run(self, kernel: Any, operand: Tensor, rows: Tensor, draw: Draw | None, out: Tensor) -> None:
         array, law = operand.contiguous().numpy(), _bernoulli(draw)
         scale = array.dtype.type(1.0 if draw is None else law.scale)
         epoch = 0 if draw is None else draw.epoch
-        kernel(
-            self._block, self._nodes, rows.numpy(), array, _seeds(draw), PPR, epoch, law.threshold, law.digits, scale, out.numpy()
+        kernel(array.shape[2])(
+            self._block,
+            self._nodes,
+            rows.numpy(),
+            array,
+            _seeds(draw),
+            PPR,
+            epoch,
+            law.threshold,
+            law.digits,
+            scale,
+            out.numpy(),
         )
 
 
@@ -222,7 +242,7 @@ class NumbaKernels(Kernels):
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
         out = torch.empty(*inputs.shape[:2], weights.shape[2], dtype=inputs.dtype)
-        dense.linear(inputs.contiguous().numpy(), weights.contiguous().numpy(), out.numpy())
+        dense.linear(weights.shape[2])(inputs.contiguous().numpy(), weights.contiguous().numpy(), out.numpy())
         return out
 
     def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
@@ -233,7 +253,7 @@ class NumbaKernels(Kernels):
         partial = torch.empty(runs, _blocks(n), inner, gradient.shape[2], dtype=inputs.dtype)
         out = torch.empty(runs, inner, gradient.shape[2], dtype=inputs.dtype)
         arrays = (tensor.contiguous().numpy() for tensor in (inputs, gradient, partial, out))
-        dense.linear_weight_adjoint(*arrays)
+        dense.linear_weight_adjoint(gradient.shape[2])(*arrays)
         return out
 
     def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:

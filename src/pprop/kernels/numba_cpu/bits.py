@@ -35,9 +35,7 @@ def keep_word(seed, stream, first, second, block, threshold, digits):
     keep = _LOW
     for back in range(digits):
         index = np.uint64(block * digits + (digits - 1 - back))
-        w0, w1, w2, w3 = _philox(
-            seed, np.uint64(first), np.uint64(second), np.uint64(stream), index >> np.uint64(2)
-        )
+        w0, w1, w2, w3 = _philox(seed, np.uint64(first), np.uint64(second), np.uint64(stream), index >> np.uint64(2))
         lane = index & np.uint64(3)
         low = w0 if lane == np.uint64(0) else w1
         high = w2 if lane == np.uint64(2) else w3

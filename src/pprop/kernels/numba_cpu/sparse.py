@@ -1,6 +1,12 @@
-"""Sparse products: the first layer, its adjoint, and one power step. One thread owns each output row."""
+"""Sparse products: the first layer, its adjoint, and one power step. One thread owns each output row.
+
+Every kernel here is compiled for one width, the length of a row of the dense operand, so that its inner loops are
+unrolled; `acc` holds one row of the result.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 from numba import prange
@@ -10,69 +16,97 @@ from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
 __all__ = ["product", "step", "step_adjoint"]
 
 
-@kernel
-def product(indptr, indices, values, words, bit, scale, dense, out):
+@cache
+def product(width):
     """out_r = drop_r(M) dense_r for a CSR matrix M with values; words (R, entries), or (1, 0) for no dropout."""
-    runs, n, width = out.shape
-    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-    drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
-    for task in prange(runs * blocks):
-        run, block = task // blocks, task % blocks
-        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            row = out[run, i]
-            row[:] = 0
-            for e in range(indptr[i], indptr[i + 1]):
-                if drop and not (words[run, e] & mask):
-                    continue
-                value, source = values[e] * scale, dense[run, indices[e]]
+
+    @kernel
+    def run_product(indptr, indices, values, words, bit, scale, dense, out):
+        runs, n, _ = out.shape
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        for task in prange(runs * blocks):
+            run, block = task // blocks, task % blocks
+            source, target, acc = dense[run], out[run], np.empty(width, out.dtype)
+            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
                 for q in range(width):
-                    row[q] += value * source[q]
+                    acc[q] = 0
+                for e in range(indptr[i], indptr[i + 1]):
+                    if drop and not (words[run, e] & mask):
+                        continue
+                    value, j = values[e] * scale, indices[e]
+                    for q in range(width):
+                        acc[q] += value * source[j, q]
+                for q in range(width):
+                    target[i, q] = acc[q]
+
+    return run_product
 
 
-@inline
-def _gather(begin, end, indices, weights, words, mask, state, row):
-    """row = sum over the kept entries of one row of A; `weights` is empty when all are one, `words` when none drop."""
-    drop, weighted = len(words) > 0, len(weights) > 0
-    width = len(row)
-    row[:] = 0
-    for e in range(begin, end):
-        if drop and not (words[e] & mask):
-            continue
-        source = state[indices[e]]
-        if weighted:
-            for q in range(width):
-                row[q] += weights[e] * source[q]
+@cache
+def _gather(width):
+    """acc = sum over the kept entries of row i of A times the state; `weights` is empty when all are one."""
+
+    @inline
+    def gather(i, indptr, indices, weights, drop, words, mask, source, acc):
+        for q in range(width):
+            acc[q] = 0
+        if len(weights) > 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                if not drop or words[e] & mask:
+                    j = indices[e]
+                    for q in range(width):
+                        acc[q] += weights[e] * source[j, q]
         else:
-            for q in range(width):
-                row[q] += source[q]
+            for e in range(indptr[i], indptr[i + 1]):
+                if not drop or words[e] & mask:
+                    j = indices[e]
+                    for q in range(width):
+                        acc[q] += source[j, q]
+
+    return gather
 
 
-@kernel
-def step(indptr, indices, weights, words, bit, state, state_scale, start, start_scale, out):
+@cache
+def step(width):
     """out = state_scale * (drop(A) state) + start_scale * start, every scale per node."""
-    runs, n, width = out.shape
-    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-    mask = np.uint32(1) << np.uint32(bit)
-    for task in prange(runs * blocks):
-        run, block = task // blocks, task % blocks
-        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            row = out[run, i]
-            _gather(indptr[i], indptr[i + 1], indices, weights, words[min(run, len(words) - 1)], mask, state[run], row)
-            for q in range(width):
-                row[q] = state_scale[i] * row[q] + start_scale[i] * start[run, i, q]
+    gather = _gather(width)
+
+    @kernel
+    def run_step(indptr, indices, weights, words, bit, state, state_scale, start, start_scale, out):
+        runs, n, _ = out.shape
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        for task in prange(runs * blocks):
+            run, block = task // blocks, task % blocks
+            source, target, own, keep = state[run], out[run], start[run], words[run if drop else 0]
+            acc = np.empty(width, out.dtype)
+            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+                gather(i, indptr, indices, weights, drop, keep, mask, source, acc)
+                for q in range(width):
+                    target[i, q] = state_scale[i] * acc[q] + start_scale[i] * own[i, q]
+
+    return run_step
 
 
-@kernel
-def step_adjoint(indptr, indices, weights, words, bit, state, state_scale, total, total_scale, out):
+@cache
+def step_adjoint(width):
     """s = drop(A) state; out = state_scale * s and total += total_scale * s, every scale per node."""
-    runs, n, width = out.shape
-    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-    mask = np.uint32(1) << np.uint32(bit)
-    for task in prange(runs * blocks):
-        run, block = task // blocks, task % blocks
-        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            row = out[run, i]
-            _gather(indptr[i], indptr[i + 1], indices, weights, words[min(run, len(words) - 1)], mask, state[run], row)
-            for q in range(width):
-                total[run, i, q] += total_scale[i] * row[q]
-                row[q] = state_scale[i] * row[q]
+    gather = _gather(width)
+
+    @kernel
+    def run_step_adjoint(indptr, indices, weights, words, bit, state, state_scale, total, total_scale, out):
+        runs, n, _ = out.shape
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        for task in prange(runs * blocks):
+            run, block = task // blocks, task % blocks
+            source, target, sums, keep = state[run], out[run], total[run], words[run if drop else 0]
+            acc = np.empty(width, out.dtype)
+            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+                gather(i, indptr, indices, weights, drop, keep, mask, source, acc)
+                for q in range(width):
+                    sums[i, q] += total_scale[i] * acc[q]
+                    target[i, q] = state_scale[i] * acc[q]
+
+    return run_step_adjoint

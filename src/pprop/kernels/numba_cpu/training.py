@@ -54,16 +54,15 @@ def adam(weights, gradient, mean, square, rate, mean_correction, square_correcti
     epsilon = weights.dtype.type(1e-8)
     for task in prange(runs * blocks):
         run, block = task // blocks, task % blocks
-        part = partial[run, block]
+        w, g, a, b, part = weights[run], gradient[run], mean[run], square[run], partial[run, block]
         part[:] = 0
         for i in range(block * ROW_BLOCK, min(rows, (block + 1) * ROW_BLOCK)):
-            w, g, a, b = weights[run, i], gradient[run, i], mean[run, i], square[run, i]
             for q in range(width):
-                full = g[q] + penalty * w[q]
-                a[q] = keep_mean * a[q] + new_mean * full
-                b[q] = keep_square * b[q] + new_square * (full * full)
-                w[q] -= rate * (a[q] / mean_correction) / (np.sqrt(b[q] / square_correction) + epsilon)
-                part[q] += w[q] * w[q]
+                full = g[i, q] + penalty * w[i, q]
+                a[i, q] = keep_mean * a[i, q] + new_mean * full
+                b[i, q] = keep_square * b[i, q] + new_square * (full * full)
+                w[i, q] -= rate * (a[i, q] / mean_correction) / (np.sqrt(b[i, q] / square_correction) + epsilon)
+                part[q] += w[i, q] * w[i, q]
     for run in prange(runs):
         total = 0.0
         for block in range(blocks):

@@ -9,10 +9,10 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.streams import HIDDEN, PPR, Bernoulli, stream
 from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.reference.bits import keep_bits
 from pprop.kernels.reference.sparse import ReferenceFeatures, ReferenceSteps
+from pprop.kernels.streams import HIDDEN, PPR, Bernoulli, stream
 
 __all__ = ["ReferenceKernels"]
 

@@ -48,9 +48,7 @@ def sequence_word(seeds: Tensor, stream: int, first: Tensor, second: Tensor, ind
     >>> hex(int(sequence_word(at(0), 0, at(0), at(0), at(1))))
     '0xe169c58d'
     """
-    words = philox(
-        (seeds & _LOW, (seeds >> 32) & _LOW), (first, second, torch.full_like(first, stream), index >> 2)
-    )
+    words = philox((seeds & _LOW, (seeds >> 32) & _LOW), (first, second, torch.full_like(first, stream), index >> 2))
     lane = index & 3
     low = torch.where(lane == 0, words[0], words[1])
     high = torch.where(lane == 2, words[2], words[3])
@@ -87,8 +85,8 @@ def uniform(seeds: Tensor, stream: int, rows: int, columns: int, limit: float, d
     >>> bool((uniform(torch.tensor([7]), 4, 2, 3, 0.5, torch.float32).abs() <= 0.5).all())
     True
     """
-    i, j = torch.arange(rows)[:, None], torch.arange(columns)
-    first, second = torch.broadcast_tensors(i, j)
+    first = torch.arange(rows)[:, None].expand(rows, columns)
+    second = torch.arange(columns).expand(rows, columns)
     words = sequence_word(seeds[:, None, None], stream, first, second, torch.tensor(0))
     unit = (words >> 8).to(torch.float64) * 2.0**-24
     return ((2.0 * unit - 1.0) * limit).to(dtype)
@@ -103,9 +101,7 @@ def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:
     True
     """
     at = torch.tensor
-    low, high = (
-        int(sequence_word(at(signed(seed)), stream, at(first), at(second), at(index))) for index in (0, 1)
-    )
+    low, high = (int(sequence_word(at(signed(seed)), stream, at(first), at(second), at(index))) for index in (0, 1))
     return signed(high << 32 | low)
 
 

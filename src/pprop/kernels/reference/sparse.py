@@ -14,9 +14,9 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
 from pprop.kernels.reference.bits import keep_bits
+from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
 
 __all__ = ["ReferenceFeatures", "ReferenceSteps"]
 
@@ -38,13 +38,16 @@ class _Entries:
         if keep is not None:
             values = values * keep * scale
         block = torch.arange(runs, device=device)[:, None]
-        at = torch.stack([
-            (self.rows.to(device) + block * self.shape[0]).flatten(),
-            (self.columns.to(device) + block * self.shape[1]).flatten(),
-        ])
+        at = torch.stack(
+            [
+                (self.rows.to(device) + block * self.shape[0]).flatten(),
+                (self.columns.to(device) + block * self.shape[1]).flatten(),
+            ]
+        )
         size = (runs * self.shape[0], runs * self.shape[1])
         matrix = torch.sparse_coo_tensor(at, values.flatten(), size, is_coalesced=True, check_invariants=False)
-        return torch.sparse.mm(matrix, dense.flatten(0, 1)).unflatten(0, (runs, -1))
+        result: Tensor = matrix @ dense.flatten(0, 1)
+        return result.reshape(runs, self.shape[0], -1)
 
     def keep(self, draw: Draw, kind: int, position: int, *, transposed: bool) -> Tensor:
         """Return which entries are kept, (R, entries); coordinates are those of the untransposed matrix."""
