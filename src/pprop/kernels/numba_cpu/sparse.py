@@ -43,34 +43,31 @@ def product(width):
     return run_product
 
 
-@cache
-def _gather(width):
-    """acc = sum over the kept entries of row i of A times the state; `weights` is empty when all are one."""
+@inline
+def _gather(width, i, indptr, indices, weights, drop, words, mask, source, acc):
+    """acc = sum over the kept entries of row i of A times the state; `weights` is empty when all are one.
 
-    @inline
-    def gather(i, indptr, indices, weights, drop, words, mask, source, acc):
-        for q in range(width):
-            acc[q] = 0
-        if len(weights) > 0:
-            for e in range(indptr[i], indptr[i + 1]):
-                if not drop or words[e] & mask:
-                    j = indices[e]
-                    for q in range(width):
-                        acc[q] += weights[e] * source[j, q]
-        else:
-            for e in range(indptr[i], indptr[i + 1]):
-                if not drop or words[e] & mask:
-                    j = indices[e]
-                    for q in range(width):
-                        acc[q] += source[j, q]
-
-    return gather
+    Takes the width as an argument: a kernel that closes over another compiled function is never found in the cache.
+    """
+    for q in range(width):
+        acc[q] = 0
+    if len(weights) > 0:
+        for e in range(indptr[i], indptr[i + 1]):
+            if not drop or words[e] & mask:
+                j = indices[e]
+                for q in range(width):
+                    acc[q] += weights[e] * source[j, q]
+    else:
+        for e in range(indptr[i], indptr[i + 1]):
+            if not drop or words[e] & mask:
+                j = indices[e]
+                for q in range(width):
+                    acc[q] += source[j, q]
 
 
 @cache
 def step(width):
     """out = state_scale * (drop(A) state) + start_scale * start, every scale per node."""
-    gather = _gather(width)
 
     @kernel
     def run_step(indptr, indices, weights, words, bit, state, state_scale, start, start_scale, out):
@@ -82,7 +79,7 @@ def step(width):
             source, target, own, keep = state[run], out[run], start[run], words[run if drop else 0]
             acc = np.empty(width, out.dtype)
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                gather(i, indptr, indices, weights, drop, keep, mask, source, acc)
+                _gather(width, i, indptr, indices, weights, drop, keep, mask, source, acc)
                 for q in range(width):
                     target[i, q] = state_scale[i] * acc[q] + start_scale[i] * own[i, q]
 
@@ -92,7 +89,6 @@ def step(width):
 @cache
 def step_adjoint(width):
     """s = drop(A) state; out = state_scale * s and total += total_scale * s, every scale per node."""
-    gather = _gather(width)
 
     @kernel
     def run_step_adjoint(indptr, indices, weights, words, bit, state, state_scale, total, total_scale, out):
@@ -104,7 +100,7 @@ def step_adjoint(width):
             source, target, sums, keep = state[run], out[run], total[run], words[run if drop else 0]
             acc = np.empty(width, out.dtype)
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                gather(i, indptr, indices, weights, drop, keep, mask, source, acc)
+                _gather(width, i, indptr, indices, weights, drop, keep, mask, source, acc)
                 for q in range(width):
                     sums[i, q] += total_scale[i] * acc[q]
                     target[i, q] = state_scale[i] * acc[q]
