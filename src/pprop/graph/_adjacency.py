@@ -11,7 +11,7 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._validate import describe, reject
 
-__all__ = ["Csr", "canonical_csr", "freeze"]
+__all__ = ["Csr", "canonical_csr", "freeze", "is_symmetric"]
 
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
 """``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones."""
@@ -63,3 +63,17 @@ def canonical_csr(adjacency: object, function: str) -> Csr:
     csr.eliminate_zeros()
     weights = None if (csr.data == 1.0).all() else csr.data
     return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), weights
+
+
+def is_symmetric(adjacency: sparse.csr_array) -> bool:
+    """Return whether a canonical matrix equals its transpose, weights to rounding.
+
+    >>> is_symmetric(sparse.csr_array([[0, 1.0], [0, 0]]))
+    False
+    """
+    transpose = adjacency.T.tocsr()
+    return (
+        np.array_equal(adjacency.indptr, transpose.indptr)
+        and np.array_equal(adjacency.indices, transpose.indices)
+        and np.allclose(adjacency.data, transpose.data, rtol=1e-12, atol=0.0)
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +13,9 @@ from scipy import sparse
 
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_positions, reject
-from pprop.graph._adjacency import canonical_csr, freeze
+from pprop.graph._adjacency import canonical_csr, freeze, is_symmetric
 from pprop.graph._attributes import Features, check_feature_names, check_features, check_ids, check_labels
+from pprop.graph._fingerprint import content_digest, feature_parts, id_part
 
 __all__ = ["Graph", "Recommended"]
 
@@ -162,7 +162,7 @@ class Graph:
         put("feature_names", check_feature_names(feature_names, graph.features, function))
         put("name", name)
         put("recommended", recommended)
-        if not directed and not _is_symmetric(graph.adjacency):
+        if not directed and not is_symmetric(graph.adjacency):
             reject(
                 "adjacency",
                 function,
@@ -241,28 +241,17 @@ class Graph:
 
         The name of the graph, of its classes and of its features, and the paper's recommendation, do not count.
         """
-        digest = hashlib.sha256(b"pprop graph 1")
-        parts: dict[str, object] = {
-            "directed": np.asarray(self.directed),
-            "indptr": self.indptr,
-            "indices": self.indices,
-            "weights": self.weights,
-            "labels": self.labels,
-            "ids": None if self.ids is None else self.ids.astype(str),
-        }
-        if isinstance(self.features, np.ndarray):
-            parts["features"] = self.features
-        elif self.features is not None:
-            parts["features.indptr"] = self.features.indptr.astype(np.int64)
-            parts["features.indices"] = self.features.indices.astype(np.int32)
-            parts["features.data"] = self.features.data
-        for key, value in parts.items():
-            if value is not None:
-                array = np.ascontiguousarray(cast("NDArray[Any]", value))
-                little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-                digest.update(f"{key} {little.dtype.str} {array.shape}".encode())
-                digest.update(little.tobytes())
-        return digest.hexdigest()[:32]
+        return content_digest(
+            {
+                "directed": np.asarray(self.directed),
+                "indptr": self.indptr,
+                "indices": self.indices,
+                "weights": self.weights,
+                "labels": self.labels,
+                "ids": id_part(self.ids),
+                **feature_parts(self.features),
+            }
+        )
 
     def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
         """Return the positions of nodes given by id.
@@ -407,12 +396,3 @@ class Graph:
 
 def _rebuild(fields: dict[str, Any]) -> Graph:
     return Graph.from_scipy(**fields)
-
-
-def _is_symmetric(adjacency: sparse.csr_array) -> bool:
-    transpose = adjacency.T.tocsr()
-    return (
-        np.array_equal(adjacency.indptr, transpose.indptr)
-        and np.array_equal(adjacency.indices, transpose.indices)
-        and np.allclose(adjacency.data, transpose.data, rtol=1e-12, atol=0.0)
-    )

@@ -1,0 +1,81 @@
+"""The paper's early stopping against a scalar version written from its description."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pprop import InputError, Stopping
+from pprop.training.stopping import StoppingState
+
+
+def stop_alone(losses: list[float], accuracies: list[float], patience: int) -> tuple[int, int]:
+    """Return the number of epochs and the best epoch of one run, step by step as the paper words it."""
+    left, best_loss, best_accuracy = patience, float("inf"), float("-inf")
+    kept: tuple[float, float] | None = None
+    best_epoch = -1
+    for epoch, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True)):
+        if kept is None or accuracy > kept[0] or (accuracy == kept[0] and loss < kept[1]):
+            kept, best_epoch = (accuracy, loss), epoch
+        if accuracy >= best_accuracy or loss <= best_loss:
+            left = patience
+        else:
+            left -= 1
+        best_loss, best_accuracy = min(best_loss, loss), max(best_accuracy, accuracy)
+        if left == 0:
+            return epoch + 1, best_epoch
+    return len(losses), best_epoch
+
+
+@pytest.mark.parametrize("patience", [1, 3, 10])
+def test_many_runs_at_once_stop_like_each_run_alone(patience: int) -> None:
+    rng = np.random.default_rng(patience)
+    runs, cap = 200, 60
+    losses = np.round(np.linspace(2, 1, cap) + rng.normal(0, 0.3, (runs, cap)), 1)  # rounded, so that ties occur
+    accuracies = np.round(rng.random((runs, cap)), 1)
+    state = StoppingState(Stopping(patience=patience, max_epochs=cap), runs)
+    epochs, best = np.zeros(runs, dtype=int), np.zeros(runs, dtype=int)
+    for epoch in range(cap):
+        before = state.ended
+        state.update(losses[:, epoch], accuracies[:, epoch])
+        fresh = state.ended & ~before
+        epochs[fresh], best[fresh] = epoch + 1, state.best_epoch[fresh]
+    alone = [stop_alone(list(losses[r]), list(accuracies[r]), patience) for r in range(runs)]
+    assert [tuple(pair) for pair in zip(epochs, best, strict=True)] == alone
+    assert len({e for e, _ in alone}) > 5  # the case is not degenerate: runs end at different epochs
+
+
+def test_a_tie_keeps_the_earlier_epoch_but_refills_the_patience() -> None:
+    state = StoppingState(Stopping(patience=2, max_epochs=100), runs=1)
+    for _ in range(50):
+        state.update(np.array([1.0]), np.array([0.5]))
+    assert not state.ended[0]
+    assert state.best_epoch[0] == 0
+
+
+def test_runs_that_leave_do_not_disturb_the_others() -> None:
+    rng = np.random.default_rng(1)
+    whole = StoppingState(Stopping(patience=5), runs=6)
+    part = StoppingState(Stopping(patience=5), runs=6)
+    part.keep(np.array([1, 4]))
+    for _ in range(20):
+        loss, accuracy = rng.random(6), rng.random(6)
+        whole.update(loss, accuracy)
+        part.update(loss[[1, 4]], accuracy[[1, 4]])
+    assert np.array_equal(whole.best_epoch[[1, 4]], part.best_epoch)
+    assert np.array_equal(whole.ended[[1, 4]], part.ended)
+
+
+def test_a_loss_that_is_not_a_number_never_counts_as_better() -> None:
+    state = StoppingState(Stopping(patience=1), runs=1)
+    state.update(np.array([1.0]), np.array([0.5]))
+    state.update(np.array([np.nan]), np.array([0.4]))
+    assert state.ended[0]
+    assert state.best_epoch[0] == 0
+
+
+@pytest.mark.parametrize("field", ["patience", "max_epochs"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True])
+def test_impossible_settings_are_refused(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"The '{field}' parameter of Stopping must be an integer of at least 1"):
+        Stopping(**{field: value})  # pyright: ignore[reportArgumentType]  the point of the test
