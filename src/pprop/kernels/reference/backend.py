@@ -25,23 +25,28 @@ class ReferenceRows(RowPropagation):
         self._block, self._nodes = block, nodes
 
     def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        block, wide = self._widened(predictions)
+        if draw is not None:
+            return (self._dropped(block, rows, draw) @ wide).to(predictions.dtype)
         run = torch.arange(len(rows), device=rows.device)[:, None]
-        wide = predictions.to(self._block.dtype)
-        if draw is None:
-            return (self._block @ wide)[run, rows].to(predictions.dtype)
-        return (self._dropped(rows, draw) @ wide).to(predictions.dtype)
+        return (block @ wide)[run, rows].to(predictions.dtype)
 
     def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+        block, wide = self._widened(gradient)
+        if draw is not None:
+            return (self._dropped(block, rows, draw).mT @ wide).to(gradient.dtype)
         run = torch.arange(len(rows), device=rows.device)[:, None]
-        wide = gradient.to(self._block.dtype)
-        if draw is None:
-            spread = wide.new_zeros(len(rows), len(self._block), gradient.shape[2])
-            spread.index_put_((run, rows), wide, accumulate=True)
-            return (self._block.mT @ spread).to(gradient.dtype)
-        return (self._dropped(rows, draw).mT @ wide).to(gradient.dtype)
+        spread = wide.new_zeros(len(rows), len(block), gradient.shape[2])
+        spread.index_put_((run, rows), wide, accumulate=True)
+        return (block.mT @ spread).to(gradient.dtype)
 
-    def _dropped(self, rows: Tensor, draw: Draw) -> Tensor:
-        block = self._block[rows]  # shape: (R, m, n)
+    def _widened(self, operand: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the block and the operand in the wider of their two types."""
+        dtype = torch.promote_types(self._block.dtype, operand.dtype)
+        return self._block.to(dtype), operand.to(dtype)
+
+    def _dropped(self, block: Tensor, rows: Tensor, draw: Draw) -> Tensor:
+        block = block[rows]  # shape: (R, m, n)
         bernoulli = Bernoulli.from_probability(draw.probability)
         node = self._nodes[rows][..., None]
         epoch = torch.full_like(node, draw.epoch)
@@ -93,10 +98,10 @@ class ReferenceKernels(Kernels):
         count = counted.sum(dim=1, keepdim=True)
         target = labels.clamp(min=0)[..., None]
         log_probability = logits.log_softmax(dim=-1)
-        loss = -(log_probability.gather(-1, target)[..., 0] * counted).sum(dim=1) / count[:, 0]
+        loss = -log_probability.gather(-1, target)[..., 0].where(counted, 0.0).sum(dim=1) / count[:, 0]
         right = ((logits.argmax(dim=-1) == labels) & counted).sum(dim=1)
         one_hot = torch.zeros_like(logits).scatter_(-1, target, 1.0)
-        gradient = (log_probability.exp() - one_hot) * (counted / count)[..., None]
+        gradient = ((log_probability.exp() - one_hot) / count[..., None]).where(counted[..., None], 0.0)
         return loss, right, gradient
 
     def adam(

@@ -95,7 +95,7 @@ class ReferenceSteps(StepPropagation):
         self._matrix, self._flipped = (_values(t) for t in (transition, transition.transpose))
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        z = predictions
+        z = predictions if self._steps > 0 else predictions.clone()  # a result never shares memory with its input
         for step in range(self._steps):
             z = (1 - self._alpha) * self._product(self._matrix, z, draw, step, transposed=False)
             z = z + self._alpha * predictions
