@@ -32,5 +32,5 @@ def community_splits() -> list[Split]:
         rng = np.random.default_rng(seed)
         train = np.concatenate([rng.choice(np.arange(30 * k, 30 * k + 30), 5, replace=False) for k in range(3)])
         rest = rng.permutation(np.setdiff1d(np.arange(90), train))
-        splits.append(Split(train=train, stopping=rest[:30], evaluation=rest[30:], seed=seed, test=True))
+        splits.append(Split(train=train, stopping=rest[:30], evaluation=rest[30:]))
     return splits

@@ -13,8 +13,8 @@ from pprop import Graph, InputError, Split
 
 
 def changed(split: Split, **parts: Any) -> Split:
-    fields = {"train": split.train, "stopping": split.stopping, "evaluation": split.evaluation, **parts}
-    return Split(**fields, seed=0, test=True)
+    fields: dict[str, Any] = {"train": split.train, "stopping": split.stopping, "evaluation": split.evaluation, **parts}
+    return Split(**fields)
 
 
 @pytest.mark.parametrize(

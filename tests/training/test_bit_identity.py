@@ -67,7 +67,7 @@ def alone(kind: str, graph: Graph, splits: list[Split]) -> Trained:
         return train(kind, graph, splits, BATCHES[1], 100)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+@pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads")
 @pytest.mark.parametrize(("runs", "count"), [(1, 2), (2, 1), (2, 2), (7, 1), (7, 2)])
 def test_a_hundred_epochs_have_the_same_bits_in_small_batches(
     kind: str, graph: Graph, splits: list[Split], alone: Trained, runs: int, count: int
@@ -77,7 +77,7 @@ def test_a_hundred_epochs_have_the_same_bits_in_small_batches(
     assert_same_run(alone, 0, together, BATCHES[runs].index(RUN))
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+@pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads")
 def test_a_hundred_epochs_have_the_same_bits_among_a_hundred_runs(graph: Graph, splits: list[Split]) -> None:
     with threads(1):
         alone = train("APPNP", graph, splits, BATCHES[1], 100)

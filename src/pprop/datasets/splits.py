@@ -49,7 +49,7 @@ class Split:
     evaluation : array
         Test nodes in index order, or validation nodes in the order in which the known set was drawn.
     seed : int
-        The seed of this split.
+        The seed of this split; 0 for one that was not drawn here.
     test : bool
         Whether `evaluation` is the test set.
 
@@ -64,8 +64,8 @@ class Split:
     train: NDArray[np.int64]
     stopping: NDArray[np.int64]
     evaluation: NDArray[np.int64]
-    seed: int
-    test: bool
+    seed: int = 0
+    test: bool = True
 
     def __repr__(self) -> str:
         kind = "test" if self.test else "validation"

@@ -31,6 +31,11 @@ class Recommended:
         Teleport probability.
     known
         Size of the set of visible nodes, from which training, stopping and validation nodes are drawn.
+
+    Examples
+    --------
+    >>> Recommended(alpha=0.1, known=1500).alpha
+    0.1
     """
 
     alpha: float

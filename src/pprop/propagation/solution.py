@@ -11,7 +11,15 @@ __all__ = ["Outcome", "Solution", "Statistics"]
 
 @final
 class Outcome(Enum):
-    """How a solve ended."""
+    """How a solve ended.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> pprop.solve(path, np.eye(5), solver=pprop.Exact()).outcome
+    <Outcome.EXACT: 'exact'>
+    """
 
     FIXED_STEPS = "fixed steps"
     """The number of steps asked for was made; nothing was asked about the error."""
@@ -39,6 +47,14 @@ class Statistics:
         residual / alpha, a bound of the error in the same norm; None when alpha is 0.
     seconds
         Wall-clock time, binding the operator included.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> statistics = pprop.solve(path, np.eye(5)).statistics
+    >>> statistics.matrix_products, statistics.norm, round(statistics.error_bound, 2)
+    (10, 'frobenius', 0.08)
     """
 
     backend: str
@@ -62,6 +78,13 @@ class Solution:
         How the solve ended.
     statistics
         Backend, cost and residual.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> pprop.solve(path, np.eye(5)).value.shape
+    (5, 5)
     """
 
     value: Any

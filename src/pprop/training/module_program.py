@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pprop._errors import InputError
-from pprop.graph import Graph
 from pprop.kernels import Draw
 from pprop.kernels.reference.bits import derive_seed
 from pprop.kernels.streams import MODULE
+from pprop.models.inference import module_inputs
 from pprop.models.readout import apply_readout
 from pprop.training.loop import History, LoopResult, run_loop
 from pprop.training.program import NodeSet, Program, Task
@@ -61,7 +61,7 @@ class ModuleProgram(Program):
             draw = Draw(torch.tensor([self._seed]), epoch, self._matrix_dropout)
         self._module.train()
         with _seeded(self._seed, epoch + 1):
-            predictions = self.predict()
+            predictions = self._predict()
         loss, _ = self._loss(predictions, self._train, draw)
         self._optimizer.zero_grad()
         loss.backward()
@@ -71,7 +71,7 @@ class ModuleProgram(Program):
     @torch.no_grad()
     def evaluate(self) -> tuple[Tensor, Tensor]:
         self._module.eval()
-        loss, accuracy = self._loss(self.predict(), self._stopping, None)
+        loss, accuracy = self._loss(self._predict(), self._stopping, None)
         return loss[None], accuracy[None]
 
     def weights(self) -> list[Tensor]:
@@ -80,8 +80,7 @@ class ModuleProgram(Program):
     def keep(self, slots: NDArray[np.int64]) -> None:
         pass  # one run: it is here, or the loop has ended
 
-    def predict(self) -> Tensor:
-        """Return the module's predictions H of all nodes, shape (n, c)."""
+    def _predict(self) -> Tensor:
         predictions = self._module(self._inputs)
         shape = tuple(getattr(predictions, "shape", ()))
         if shape != self._expected:
@@ -100,33 +99,16 @@ class ModuleProgram(Program):
         return loss, right / nodes.sizes[0]
 
 
-def train_modules(
-    task: Task, predictor: nn.Module | Callable[[], nn.Module], progress: Progress
-) -> tuple[LoopResult, Tensor]:
-    """Train one module per run, one after another; return the result and the predictions H (R, n, c)."""
-    inputs = _inputs(task.graph)
+def train_modules(task: Task, predictor: nn.Module | Callable[[], nn.Module], progress: Progress) -> LoopResult:
+    """Train one module per run, one after another."""
+    inputs = module_inputs(task.graph)
     results: list[LoopResult] = []
-    predictions: list[Tensor] = []
     for run, seed in enumerate(task.seeds):
         with _seeded(seed, 0):
             module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
         program = ModuleProgram(task, run, module, inputs)
-        result = run_loop(program, 1, task.rule, _Share(progress, run))
-        names = module.state_dict().keys()
-        module.load_state_dict({name: w[0] for name, w in zip(names, result.weights, strict=True)})
-        module.eval()
-        with torch.no_grad():
-            predictions.append(program.predict())
-        results.append(result)
-    return _join(results), torch.stack(predictions)
-
-
-def _inputs(graph: Graph) -> Tensor:
-    """Return the features as the module gets them: dense float32, first axis the node, not normalised."""
-    if graph.features is None:
-        raise InputError("A predictor needs node features, and this graph has none.")
-    dense = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
-    return torch.from_numpy(np.array(dense, dtype=np.float32))
+        results.append(run_loop(program, 1, task.rule, _Share(progress, run)))
+    return _join(results)
 
 
 def _join(results: list[LoopResult]) -> LoopResult:

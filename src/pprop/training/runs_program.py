@@ -85,11 +85,9 @@ class RunsProgram(Program):
         return Draw(self._seeds, epoch, probability) if probability > 0 else None
 
 
-def train_runs(task: Task, predictor: FeatureNetwork, progress: Progress) -> tuple[LoopResult, Tensor]:
-    """Train the paper's network in every run; return the result and the predictions H (R, n, c) of the best weights."""
+def train_runs(task: Task, predictor: FeatureNetwork, progress: Progress) -> LoopResult:
+    """Train the paper's network in every run."""
     features = normalized_features(task.graph)
     weights = glorot_uniform(predictor.widths(features.shape[1], task.n_classes), torch.tensor(task.seeds))
-    network = RunsNetwork(task.kernels, features, weights)
-    result = run_loop(RunsProgram(task, network, predictor.dropout), len(task.seeds), task.rule, progress)
-    network.weights = result.weights
-    return result, network.forward(None)
+    program = RunsProgram(task, RunsNetwork(task.kernels, features, weights), predictor.dropout)
+    return run_loop(program, len(task.seeds), task.rule, progress)

@@ -19,6 +19,7 @@ from pprop.kernels import Kernels, choose_backend
 from pprop.kernels.reference.bits import derive_seed, signed
 from pprop.kernels.streams import RUNS
 from pprop.models import FeatureNetwork, Model
+from pprop.models.inference import predict_alone, propagate_predictions
 from pprop.models.readout import MapReadout, PlainReadout, Readout, RowReadout
 from pprop.propagation import Exact, PPROperator
 from pprop.training.module_program import train_modules
@@ -123,12 +124,12 @@ def train(
     loop_begin = time.perf_counter()
     with show_progress(progress, "Training", len(run_seeds)) as bar:
         if isinstance(model.predictor, FeatureNetwork):
-            result, predictions = train_runs(task, model.predictor, bar)
+            result = train_runs(task, model.predictor, bar)
         else:
-            result, predictions = train_modules(task, model.predictor, bar)
+            result = train_modules(task, model.predictor, bar)
     loop_seconds = time.perf_counter() - loop_begin
-    if operator is not None and model.propagation is not None:
-        predictions = model.propagation.solver.bind(operator, chosen.kernels).forward(predictions, None)
+    predictions = predict_alone(model, graph, result.weights, chosen.kernels)
+    logits = propagate_predictions(model, operator, predictions, chosen.kernels)
     return Trained(
         model=model,
         graph=graph,
@@ -140,7 +141,7 @@ def train(
         stopping_accuracy=result.stopping_accuracy,
         history=result.history,
         weights=tuple(tensor.numpy() for tensor in result.weights),
-        logits=predictions.numpy(),
+        logits=logits.numpy(),
         backend=chosen.name,
         seconds=time.perf_counter() - begin,
         run_epochs_per_second=float(result.epochs.sum()) / loop_seconds,
