@@ -8,7 +8,6 @@ a file can be compared with each other and with what the archive really holds be
 from __future__ import annotations
 
 import math
-import os
 import re
 import zipfile
 import zlib
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError, FormatError
+from pprop._memory import physical_memory
 
 __all__ = ["Member", "check_memory", "damage", "open_archive", "open_member"]
 
@@ -150,11 +150,8 @@ def check_memory(path: Path, needed: int) -> None:
 
     >>> check_memory(Path("a.npz"), 10**6)
     """
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not known on this system
-        return
-    if 2 * needed > memory:
+    memory = physical_memory()
+    if memory is not None and 2 * needed > memory:
         raise CapacityError(
             f"Loading the arrays in {str(path)!r} takes {2 * needed / 1e9:.1f} GB, "
             f"and this machine has {memory / 1e9:.1f} GB."

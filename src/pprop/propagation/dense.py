@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from pprop._errors import CapacityError
+from pprop._memory import physical_memory
 from pprop.graph import Transition
 
 __all__ = ["dense_ppr"]
@@ -74,12 +74,8 @@ def _check_status(routine: str, status: int) -> None:
 
 
 def _check_memory(n: int) -> None:
-    needed = 8 * n * n
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # no such query on this platform: let the allocation decide
-        return
-    if needed > 0.9 * total:
+    needed, total = 8 * n * n, physical_memory()
+    if total is not None and needed > 0.9 * total:
         raise CapacityError(
             f"Exact needs the dense PPR matrix of {n} nodes, {needed / 2**30:.1f} GiB, and this machine has "
             f"{total / 2**30:.1f} GiB. Use PowerIteration(steps=10) instead."
