@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
@@ -16,30 +15,9 @@ from pprop._validate import check_positions, reject
 from pprop.graph._adjacency import canonical_csr, freeze, is_symmetric
 from pprop.graph._attributes import Features, check_feature_names, check_features, check_ids, check_labels
 from pprop.graph._fingerprint import content_digest, feature_parts, id_part
+from pprop.graph.recommended import Recommended
 
-__all__ = ["Graph", "Recommended"]
-
-
-@final
-@dataclass(frozen=True)
-class Recommended:
-    """What the paper recommends for one dataset.
-
-    Attributes
-    ----------
-    alpha
-        Teleport probability.
-    known
-        Size of the set of visible nodes, from which training, stopping and validation nodes are drawn.
-
-    Examples
-    --------
-    >>> Recommended(alpha=0.1, known=1500).alpha
-    0.1
-    """
-
-    alpha: float
-    known: int
+__all__ = ["Graph"]
 
 
 @final
