@@ -1,0 +1,167 @@
+"""Independent oracles for the kernels: random bits in Python integers, dense matrices made entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop import Graph
+from pprop.kernels import BACKENDS, Kernels
+
+WORD = 2**32
+
+
+@lru_cache(maxsize=2**18)
+def _philox(key: tuple[int, int], counter: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """Philox4x32-10, as defined by Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011."""
+    left, right = key
+    a, b, c, d = counter
+    for _ in range(10):
+        high_a, low_a = divmod(0xD2511F53 * a, WORD)
+        high_c, low_c = divmod(0xCD9E8D57 * c, WORD)
+        a, b, c, d = high_c ^ b ^ left, low_c, high_a ^ d ^ right, low_a
+        left, right = (left + 0x9E3779B9) % WORD, (right + 0xBB67AE85) % WORD
+    return a, b, c, d
+
+
+def _word(seed: int, stream: int, first: int, second: int, index: int) -> int:
+    """Word `index` of the sequence of a site: key = the seed, counter = (first, second, stream, index // 4)."""
+    high, low = divmod(seed % 2**64, WORD)
+    return _philox((low, high), (first, second, stream, index // 4))[index % 4]
+
+
+def _law(p: float) -> tuple[int, int]:
+    """The drop probability as a reduced binary fraction: (threshold, digits) with threshold / 2**digits near p."""
+    threshold, digits = min(max(round(p * 2**16), 1), 2**16 - 1), 16
+    while threshold % 2 == 0:
+        threshold, digits = threshold // 2, digits - 1
+    return threshold, digits
+
+
+def _keep(seed: int, stream: int, first: int, second: int, position: int, p: float) -> int:
+    """1 unless the `digits`-bit number u drawn for this position is below the threshold.
+
+    32 neighbouring positions share `digits` words: word d of them holds binary digit d of each u, the most significant
+    digit first, and position 32 b + k reads bit k.
+    """
+    threshold, digits = _law(p)
+    block, bit = divmod(position, 32)
+    u = 0
+    for d in range(digits):
+        u = 2 * u + (_word(seed, stream, first, second, block * digits + d) >> bit) % 2
+    return int(u >= threshold)
+
+
+def _scale(p: float) -> float:
+    threshold, digits = _law(p)
+    return 2**digits / (2**digits - threshold)
+
+
+@pytest.fixture(scope="session")
+def oracle() -> SimpleNamespace:
+    """The specification of the random bits in Python integers; shares no code with the library."""
+    return SimpleNamespace(philox=_philox, word=_word, law=_law, keep=_keep, scale=_scale)
+
+
+@pytest.fixture(params=[backend.name for backend in BACKENDS])
+def kernels(request: pytest.FixtureRequest) -> Kernels:
+    """The operations of every registered backend in turn."""
+    return next(backend for backend in BACKENDS if backend.name == request.param).kernels
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    """Both floating types."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def assert_close() -> Callable[..., None]:
+    """Compare a tensor with its float64 twin: the difference may be `factor` units of the tensor's own rounding."""
+
+    def check(actual: torch.Tensor, expected: NDArray[np.float64], factor: float = 64.0) -> None:
+        assert tuple(actual.shape) == expected.shape
+        tolerance = factor * torch.finfo(actual.dtype).eps * max(1.0, float(np.abs(expected).max(initial=0.0)))
+        np.testing.assert_allclose(actual.double().numpy(), expected, rtol=0, atol=tolerance)
+
+    return check
+
+
+def _dense_graph(n: int, *, directed: bool, weighted: bool, seed: int = 5) -> tuple[Graph, NDArray[np.float64]]:
+    """A sparse random graph and its raw adjacency: about four entries a row, some self-loops, an isolated node."""
+    rng = np.random.default_rng(seed)
+    A = np.zeros((n, n))
+    for _ in range(2 * n):
+        i, j = (int(k) for k in rng.integers(0, n, 2))
+        weight = float(rng.uniform(0.2, 3.0)) if weighted else 1.0
+        A[i, j] = weight
+        if not directed:
+            A[j, i] = weight
+    if n > 3:
+        A[n // 2, :] = 0.0
+        A[:, n // 2] = 0.0  # isolated
+        A[0, 0] = 2.5 if weighted else 1.0
+        A[1, 1] = 0.0
+    return Graph.from_scipy(sparse.csr_array(A), directed=directed), A
+
+
+def _dense_transition(A: NDArray[np.float64], normalization: str, *, self_loops: bool = True) -> NDArray[np.float64]:
+    """T entry by entry: D_row^-1/2 A D_col^-1/2, D_row^-1 A or A D_col^-1, with the missing self-loops added to A."""
+    n = len(A)
+    B = [[float(entry) for entry in row] for row in A]
+    for i in range(n):
+        if (self_loops and B[i][i] == 0.0) or not any(B[i]):
+            B[i][i] = 1.0
+    row_sum = [sum(B[i]) for i in range(n)]
+    column_sum = [sum(B[i][j] for i in range(n)) for j in range(n)]
+    T = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if B[i][j] != 0.0:
+                divisor = {
+                    "sym": (row_sum[i] * column_sum[j]) ** 0.5,
+                    "row": row_sum[i],
+                    "col": column_sum[j],
+                }[normalization]
+                T[i, j] = B[i][j] / divisor
+    return T
+
+
+@pytest.fixture(scope="session")
+def make_graph() -> Callable[..., tuple[Graph, NDArray[np.float64]]]:
+    """Graphs of any size together with their raw dense adjacency."""
+    return lru_cache(_dense_graph)
+
+
+@pytest.fixture(scope="session")
+def dense_transition() -> Callable[..., NDArray[np.float64]]:
+    """The transition matrix, made from the raw adjacency entry by entry."""
+    known: dict[tuple[int, str, bool], NDArray[np.float64]] = {}
+
+    def transition(A: NDArray[np.float64], normalization: str, *, self_loops: bool = True) -> NDArray[np.float64]:
+        key = id(A), normalization, self_loops  # make_graph keeps every A alive
+        if key not in known:
+            known[key] = _dense_transition(A, normalization, self_loops=self_loops)
+        return known[key]
+
+    return transition
+
+
+@pytest.fixture
+def normal() -> Callable[..., Any]:
+    """Standard normal tensors (always the same ones in the same test) with their float64 twins."""
+    rng = np.random.default_rng(11)
+
+    def draw(*shape: int, dtype: torch.dtype) -> tuple[torch.Tensor, NDArray[np.float64]]:
+        tensor = torch.from_numpy(rng.standard_normal(shape)).to(dtype)
+        return tensor, tensor.double().numpy().copy()  # the twin starts from the rounded values
+
+    return draw
