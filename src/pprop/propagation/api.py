@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
 from pprop.propagation.differentiable import apply_map
-from pprop.propagation.operator import PPROperator
+from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Solution, Statistics
 from pprop.propagation.solvers import PowerIteration, Solver
 
@@ -70,6 +70,7 @@ def propagate(
     >>> propagate(path, H, alpha=0.2).round(3)
     array([0.471, 0.25 , 0.109, 0.051, 0.027])
     """
+    check_operator(graph, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
     _, value, _ = _apply(graph, tensor, alpha, solver, normalization, self_loops, backend, "propagate")
     return restore(value)
@@ -97,6 +98,7 @@ def solve(
     >>> solution.outcome.value, solution.statistics.matrix_products, solution.statistics.error_bound < 1e-14
     ('fixed steps', 50, True)
     """
+    check_operator(graph, normalization, self_loops, "solve")
     tensor, restore = _as_batch(graph, H, "solve")
     begin = time.perf_counter()
     operator, value, chosen = _apply(graph, tensor, alpha, solver, normalization, self_loops, backend, "solve")
@@ -131,29 +133,35 @@ def _apply(
     return operator, apply_map(solver.bind(operator, chosen.kernels), tensor, None), chosen
 
 
-def _as_batch(graph: object, H: object, function: str) -> tuple[Tensor, Any]:
+def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
     """Return H as a float tensor of shape (1, n, c), and the function that undoes it."""
-    if not isinstance(graph, Graph):
-        reject("graph", function, "a pprop.Graph", describe(graph), remedy="Make one with pprop.Graph.from_scipy.")
-    is_tensor = isinstance(H, Tensor)
-    given: Tensor | NDArray[Any] = H if is_tensor else np.asarray(H)
     expected = f"an array of real numbers of shape ({graph.n_nodes},) or ({graph.n_nodes}, c)"
-    if given.ndim not in (1, 2) or given.shape[0] != graph.n_nodes:
-        reject("H", function, expected, given)
-    if not is_tensor and cast("NDArray[Any]", given).dtype.kind not in "buif":
-        reject("H", function, expected, given)
-    tensor = cast("Tensor", given) if is_tensor else torch.from_numpy(np.array(given, copy=True))
-    if tensor.is_complex():
-        reject("H", function, expected, given)
+    tensor = H if isinstance(H, Tensor) else _from_numpy(H, function, expected)
+    if tensor.ndim not in (1, 2) or tensor.shape[0] != graph.n_nodes:
+        reject("H", function, expected, describe(H))
+    if tensor.is_complex() or tensor.layout != torch.strided:
+        reject("H", function, expected, describe(H))
     result_dtype = tensor.dtype if tensor.is_floating_point() else torch.float64
     working = torch.float64 if result_dtype == torch.float64 else torch.float32
     batch = tensor.to(working).reshape(1, graph.n_nodes, -1).contiguous()
     if not bool(torch.isfinite(batch).all()):
         reject("H", function, "free of NaN and infinity", f"{int((~torch.isfinite(batch)).sum())} such values")
-    shape = tuple(given.shape)
+    shape, is_tensor = tuple(tensor.shape), isinstance(H, Tensor)
 
     def restore(value: Tensor) -> Any:
         result = value.reshape(shape).to(result_dtype)
         return result if is_tensor else result.numpy()
 
     return batch, restore
+
+
+def _from_numpy(H: object, function: str, expected: str) -> Tensor:
+    """Return a copy of an array, or of what numpy makes one of; torch knows neither long nor byte-swapped numbers."""
+    try:
+        given: NDArray[Any] = np.asarray(H)
+    except ValueError:  # rows of different lengths
+        reject("H", function, expected, describe(H))
+    if given.dtype.kind not in "buif":
+        reject("H", function, expected, describe(H))
+    wide = np.float64 if given.dtype.itemsize > 8 else given.dtype.newbyteorder("=")
+    return torch.from_numpy(np.array(given, dtype=wide, copy=True))

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from pprop._errors import CapacityError
 from pprop._memory import physical_memory
+from pprop._validate import reject
 from pprop.graph import Transition
 
 __all__ = ["dense_ppr"]
@@ -25,6 +26,8 @@ def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
     ------
     CapacityError
         When the buffer is larger than the machine's memory.
+    InputError
+        When alpha is so small that the matrix is singular in double precision.
 
     Examples
     --------
@@ -44,33 +47,32 @@ def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
     definite = transition.symmetric and np.array_equal(transition.row_scale, transition.column_scale)
     with threadpool_limits(limits=1, user_api="blas"):
         inverse = _invert_definite(buffer) if definite else _invert_general(buffer)
+    if inverse is None:  # regular for every alpha > 0 (the paper's Appendix A), but 1 - 1e-17 is 1 in float64
+        reject("alpha", "Exact", "large enough for I - (1 - alpha) T to be regular in double precision", alpha)
     inverse *= alpha
     return inverse.T
 
 
-def _invert_definite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _invert_definite(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Invert a symmetric positive definite matrix in place: its eigenvalues lie in [alpha, 2 - alpha)."""
     factor, status = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
-    _check_status("dpotrf", status)
+    if status != 0:
+        return None
     inverse, status = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    _check_status("dpotri", status)
+    if status != 0:
+        return None
     for column in range(len(inverse)):  # LAPACK fills the lower triangle; a contiguous column of it becomes a row
         inverse[column, column + 1 :] = inverse[column + 1 :, column]
     return inverse
 
 
-def _invert_general(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _invert_general(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     factor, pivots, status = lapack.dgetrf(matrix, overwrite_a=1)
-    _check_status("dgetrf", status)
+    if status != 0:
+        return None
     work: Any = lapack.dgetri_lwork(len(matrix))
     inverse, status = lapack.dgetri(factor, pivots, lwork=int(work[0].real), overwrite_lu=1)
-    _check_status("dgetri", status)
-    return inverse
-
-
-def _check_status(routine: str, status: int) -> None:
-    if status != 0:  # cannot happen: I - (1 - alpha) T is regular for alpha > 0 (the paper's Appendix A)
-        raise ArithmeticError(f"LAPACK's {routine} failed with status {status}.")
+    return inverse if status == 0 else None
 
 
 def _check_memory(n: int) -> None:

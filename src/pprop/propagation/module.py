@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import cast, final
 
 import torch
 from torch import Tensor, nn
 
-from pprop._validate import check_float, reject
+from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
-from pprop.kernels import Draw, choose_backend
+from pprop.kernels import BACKENDS, Draw, choose_backend
+from pprop.kernels.reference.bits import signed
 from pprop.propagation.differentiable import apply_map
-from pprop.propagation.operator import PPROperator
+from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
 
 __all__ = ["Propagation"]
@@ -62,28 +63,33 @@ class Propagation(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(solver, Solver):
-            reject("solver", "Propagation", "PowerIteration(steps) or Exact()", solver)
+            reject("solver", "Propagation", "PowerIteration(steps) or Exact()", describe(solver))
+        check_operator(graph, normalization, self_loops, "Propagation")
         self.solver = solver
         self.dropout = check_float(dropout, "dropout", "Propagation", "[0, 1)")
-        self.backend = backend
+        self.backend = check_choice(backend, "backend", "Propagation", ["auto", *(b.name for b in BACKENDS)])
         self.passes = 0
         self.operator = PPROperator(graph, solver.check_alpha(alpha, "Propagation"), normalization, self_loops)
-        self._seeds = torch.tensor([seed] if isinstance(seed, int) else list(seed), dtype=torch.int64)
+        self._seeds = _seed_tensor(seed)
         self._bound: tuple[str, LinearMap] | None = None
 
     def forward(self, predictions: Tensor) -> Tensor:
         """Return Z for H of shape (n, c) or (R, n, c)."""
         n = self.operator.graph.n_nodes
-        if predictions.ndim not in (2, 3) or predictions.shape[-2] != n or not predictions.is_floating_point():
-            reject("predictions", "Propagation", f"a float tensor of shape ({n}, c) or (R, {n}, c)", predictions)
+        expected = f"a float tensor of shape ({n}, c) or (R, {n}, c)"
+        if not isinstance(predictions, Tensor) or not predictions.is_floating_point():
+            reject("predictions", "Propagation", expected, describe(predictions))
+        if predictions.ndim not in (2, 3) or predictions.shape[-2] != n:
+            reject("predictions", "Propagation", expected, predictions)
         batch = predictions if predictions.ndim == 3 else predictions[None]
+        batch = batch.to(torch.promote_types(batch.dtype, torch.float32))  # half precision is computed in float32
         draw = None
         if self.training and self.dropout > 0:
             if len(self._seeds) != len(batch):
                 reject("seed", "Propagation", f"{len(batch)} integers, one per run", f"{len(self._seeds)}")
             draw = Draw(self._seeds.to(batch.device), self.passes, self.dropout)
             self.passes += 1
-        value = apply_map(self._map(batch), batch, draw)
+        value = apply_map(self._map(batch), batch, draw).to(predictions.dtype)
         return value if predictions.ndim == 3 else value[0]
 
     def extra_repr(self) -> str:
@@ -103,3 +109,12 @@ class Propagation(nn.Module):
         if self._bound is None or self._bound[0] != backend.name:
             self._bound = backend.name, self.solver.bind(self.operator, backend.kernels)
         return self._bound[1]
+
+
+def _seed_tensor(seed: object) -> Tensor:
+    """Return the seeds of the runs as torch stores them, in two's complement."""
+    seeds = cast("object", seed.tolist() if isinstance(seed, Tensor) else seed)
+    each = list(cast("Iterable[object]", seeds)) if isinstance(seeds, Iterable) else [seeds]
+    if not each:
+        reject("seed", "Propagation", "an integer, or one integer per run", "none")
+    return torch.tensor([signed(check_int(s, "seed", "Propagation", low=-(2**63), high=2**64 - 1)) for s in each])

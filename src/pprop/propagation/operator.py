@@ -10,11 +10,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop.graph import Graph, Transition, transition_matrix
+from pprop._validate import check_choice, describe, reject
+from pprop.graph import NORMALIZATIONS, Graph, Transition, transition_matrix
 from pprop.kernels import Kernels
 from pprop.propagation.dense import dense_ppr
 
-__all__ = ["PPROperator"]
+__all__ = ["PPROperator", "check_operator"]
+
+
+def check_operator(graph: object, normalization: object, self_loops: object, function: str) -> None:
+    """Check the arguments of the operator in the name of the public function that was given them.
+
+    >>> import scipy.sparse as sp
+    >>> check_operator(Graph.from_scipy(sp.csr_array((2, 2))), "row", True, "propagate")
+    """
+    if not isinstance(graph, Graph):
+        reject("graph", function, "a pprop.Graph", describe(graph), remedy="Make one with pprop.Graph.from_scipy.")
+    check_choice(normalization, "normalization", function, NORMALIZATIONS)
+    if not isinstance(self_loops, bool | np.bool_):
+        reject("self_loops", function, "True or False", describe(self_loops))
 
 
 @final
