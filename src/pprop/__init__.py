@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         PpropError,
     )
     from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, Split, load_dataset, paper_split
+    from pprop.estimators import APPNPClassifier, GraphSource, MLPNodeClassifier, PPNPClassifier, TrainingRecord, load
     from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
     from pprop.models import APPNP, MLP, PPNP, FeatureNetwork, Model, PropagationSettings
     from pprop.propagation import Exact, Outcome, PowerIteration, Propagation, Solution, Statistics, propagate, solve
@@ -42,6 +43,14 @@ _HOMES = {
         "PpropError",
     ),
     "datasets": ("TEST_SEEDS", "VALIDATION_SEEDS", "Split", "load_dataset", "paper_split"),
+    "estimators": (
+        "APPNPClassifier",
+        "GraphSource",
+        "MLPNodeClassifier",
+        "PPNPClassifier",
+        "TrainingRecord",
+        "load",
+    ),
     "graph": ("Graph", "Recommended", "read_edges", "read_npz", "transition_matrix", "write_npz"),
     "models": ("APPNP", "MLP", "PPNP", "FeatureNetwork", "Model", "PropagationSettings"),
     "propagation": (
@@ -64,6 +73,7 @@ __all__ = [
     "PPNP",
     "TEST_SEEDS",
     "VALIDATION_SEEDS",
+    "APPNPClassifier",
     "CapacityError",
     "DatasetError",
     "Exact",
@@ -71,11 +81,14 @@ __all__ = [
     "FormatError",
     "Graph",
     "GraphError",
+    "GraphSource",
     "History",
     "InputError",
+    "MLPNodeClassifier",
     "MissingDependencyError",
     "Model",
     "Outcome",
+    "PPNPClassifier",
     "PowerIteration",
     "PpropError",
     "Propagation",
@@ -86,7 +99,9 @@ __all__ = [
     "Statistics",
     "Stopping",
     "Trained",
+    "TrainingRecord",
     "__version__",
+    "load",
     "load_dataset",
     "paper_split",
     "propagate",

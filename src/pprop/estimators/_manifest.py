@@ -1,0 +1,224 @@
+"""The manifest of a saved model: what is written, and what is believed when it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import FormatError
+from pprop._validate import describe
+from pprop._version import __version__
+from pprop.estimators.record import TrainingRecord
+from pprop.estimators.source import GraphSource
+from pprop.graph import Graph
+from pprop.models import FeatureNetwork
+
+if TYPE_CHECKING:
+    from pprop.estimators.base import NodeClassifier
+
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "VERSION",
+    "WEIGHTS",
+    "Manifest",
+    "build_manifest",
+    "damaged",
+    "feature_shape",
+    "format_of",
+]
+
+FORMAT = "pprop-model"
+VERSION = 1
+MANIFEST = "manifest.json"
+WEIGHTS = "weights.safetensors"
+_PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
+
+
+def build_manifest(
+    estimator: NodeClassifier, source: GraphSource | None, accuracy: float | None, digest: str
+) -> dict[str, Any]:
+    """Return the manifest of a fitted estimator, ready for JSON."""
+    graph, classes, predictor = estimator.graph_, estimator.classes_, estimator.model_.predictor
+    return {
+        "format": FORMAT,
+        "format_version": VERSION,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "model": {
+            "class": type(estimator).__name__,
+            "alpha": estimator.alpha_,
+            "predictor": None if isinstance(predictor, FeatureNetwork) else _name_of(predictor),
+            "parameters": sum(array.size for array in estimator.weights_.values()),
+        },
+        "settings": {name: _plain(value) for name, value in estimator.settings_.items()},
+        "classes": {"kind": "str" if classes.dtype.kind == "U" else "int", "values": classes.tolist()},
+        "graph": {
+            "name": graph.name,
+            "source": None if source is None else source.to_json(),
+            "fingerprint": graph.fingerprint,
+            "nodes": graph.n_nodes,
+            "edges": graph.n_edges,
+            "directed": graph.directed,
+            "feature_shape": feature_shape(graph),
+        },
+        "training": {name: _plain(value) for name, value in asdict(estimator.record_).items()},
+        "accuracy": accuracy,
+        "versions": {"pprop": __version__, "python": platform.python_version()}
+        | {package: version(package) for package in _PACKAGES},
+        "weights": {"file": WEIGHTS, "sha256": digest},
+    }
+
+
+def feature_shape(graph: Graph) -> list[int]:
+    """Return the shape of one node's features."""
+    return [] if graph.features is None else [int(size) for size in graph.features.shape[1:]]
+
+
+def _name_of(predictor: object) -> str:
+    named: Any = predictor if hasattr(predictor, "__qualname__") else type(predictor)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _plain(value: object) -> object:
+    """Return a setting or a figure as JSON can hold it; a RandomState and a number that is not finite become null."""
+    if isinstance(value, np.generic):
+        value = cast("object", value.item())
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in cast("list[object]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | bool | int | float | None) else None
+
+
+def damaged(folder: Path, what: str) -> FormatError:
+    """Return the error for a folder that is a pprop model, but a broken one."""
+    return FormatError(f"The model in {str(folder)!r} is damaged: {what}. Save it again, or use another copy.")
+
+
+def format_of(folder: Path) -> Mapping[str, Any]:
+    """Return the manifest of a folder as a dict, or say that there is no pprop model in it, or one not to be read here."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise FormatError(f"The folder {str(folder)!r} holds no pprop model: it has no {MANIFEST}.")
+    try:
+        content: object = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(folder, f"{MANIFEST} is no valid JSON") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:  # pyright: ignore[reportUnknownMemberType]
+        raise FormatError(f"The folder {str(folder)!r} holds no pprop model: its {MANIFEST} is of another format.")
+    manifest = cast("dict[str, Any]", content)
+    number = manifest.get("format_version")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise damaged(folder, f"its format version is {describe(number)}")
+    if number > VERSION:
+        raise FormatError(
+            f"The model in {str(folder)!r} has format version {number}, and pprop {__version__} reads versions up to "
+            f"{VERSION}. Install a newer pprop."
+        )
+    return manifest
+
+
+@final
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that was read and found sound, as far as it can be without the weights and the graph."""
+
+    model: str
+    alpha: float | None
+    predictor: str | None
+    settings: dict[str, Any]
+    classes: NDArray[Any]
+    graph_name: str | None
+    source: GraphSource | None
+    fingerprint: str
+    feature_shape: list[int]
+    record: TrainingRecord
+    accuracy: float | None
+    sha256: str
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read the manifest of a folder, and complain about what is missing or of the wrong type."""
+        return _Reader(folder, format_of(folder)).read()
+
+
+@final
+class _Reader:
+    def __init__(self, folder: Path, content: Mapping[str, Any]) -> None:
+        self._folder, self._content = folder, content
+
+    def read(self) -> Manifest:
+        source = self._get("graph", "source", dict, None)
+        shape: list[Any] = self._get("graph", "feature_shape", list)
+        if not all(type(size) is int for size in shape):
+            self._complain("graph", "feature_shape", shape)
+        return Manifest(
+            model=self._get("model", "class", str),
+            alpha=self._get("model", "alpha", float, None),
+            predictor=self._get("model", "predictor", str, None),
+            settings=self._section("settings"),
+            classes=self._classes(),
+            graph_name=self._get("graph", "name", str, None),
+            source=None if source is None else GraphSource.from_json(source),
+            fingerprint=self._get("graph", "fingerprint", str),
+            feature_shape=shape,
+            record=self._record(),
+            accuracy=self._typed("accuracy", None, self._content, "accuracy", (float, None)),
+            sha256=self._get("weights", "sha256", str),
+        )
+
+    def _classes(self) -> NDArray[Any]:
+        kind, values = self._get("classes", "kind", str), self._get("classes", "values", list)
+        wanted = {"str": str, "int": int}.get(kind)
+        if wanted is None:
+            self._complain("classes", "kind", kind)
+        if len(values) < 2 or not all(type(value) is wanted for value in values) or sorted(set(values)) != values:
+            self._complain("classes", "values", values)
+        try:
+            return np.array(values, dtype=np.str_ if kind == "str" else np.int64)
+        except OverflowError:
+            self._complain("classes", "values", values)
+
+    def _record(self) -> TrainingRecord:
+        types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
+        section = self._section("training")
+        values = {
+            field.name: self._typed("training", field.name, section, field.name, types[str(field.type)])
+            for field in fields(TrainingRecord)
+        }
+        full: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+        return TrainingRecord(**full)
+
+    def _section(self, name: str) -> dict[str, Any]:
+        return self._typed(name, None, self._content, name, (dict,))
+
+    def _get(self, section: str, key: str, *types: type | None) -> Any:
+        return self._typed(section, key, self._section(section), key, types)
+
+    def _typed(
+        self, section: str, key: str | None, content: Mapping[str, Any], name: str, types: tuple[type | None, ...]
+    ) -> Any:
+        if name not in content:
+            where = "" if key is None else f" under {section!r}"
+            raise damaged(self._folder, f"{MANIFEST} lacks {name!r}{where}")
+        value = content[name]
+        for wanted in types:
+            if (wanted is None and value is None) or (wanted is not None and type(value) is wanted):
+                return value
+        if float in types and type(value) is int:
+            return float(value)
+        self._complain(section, key, value)
+
+    def _complain(self, section: str, key: str | None, value: object) -> NoReturn:
+        where = repr(section) if key is None else f"{key!r} under {section!r}"
+        raise damaged(self._folder, f"{MANIFEST} has {describe(value)} as {where}")

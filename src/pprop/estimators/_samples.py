@@ -1,0 +1,136 @@
+"""What comes from the caller of an estimator: node positions, class labels, seeds. Each is checked here and nowhere else."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
+
+from pprop._errors import InputError
+from pprop._validate import check_int, check_positions, describe, reject
+
+__all__ = ["class_labels", "known_labels", "no_target", "node_positions", "seed_of"]
+
+
+def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> NDArray[np.int64]:
+    """Return node positions of shape (m,), given in that shape or as a column of shape (m, 1).
+
+    >>> node_positions([[4], [0]], "X", "predict", 5)
+    array([4, 0])
+    """
+    expected = f"an array of node positions, integers from 0 to {n_nodes - 1}, of shape (m,) or (m, 1)"
+    if sparse.issparse(X):
+        reject(parameter, function, expected, "a sparse matrix")
+    try:
+        array: NDArray[Any] = np.asarray(X)
+    except (TypeError, ValueError):
+        reject(parameter, function, expected, describe(X))
+    if array.dtype.kind == "c":
+        reject(parameter, function, expected, array, remedy="Complex data not supported.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        reject(parameter, function, expected, "an array with NaN or inf")
+    if array.ndim == 2 and array.shape[1] == 0:  # in scikit-learn's words, which its own checks look for
+        got = f"an array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required"
+        reject(parameter, function, expected, got)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        reject(parameter, function, expected, array)
+    if array.dtype.kind == "O" and all(_is_integer(item) for item in array):
+        array = array.astype(np.int64)
+    if array.size and array.dtype.kind not in "iu":
+        remedy = "Use graph.positions(ids) to turn ids into positions." if array.dtype.kind in "UO" else ""
+        reject(parameter, function, expected, array, remedy=remedy)
+    if array.size and array.min() < 0:
+        at = int(array.argmin())
+        reject(parameter, function, expected, f"{array[at]} at index {at}", remedy="Negative values in data.")
+    return check_positions(array, parameter, function, n_nodes=n_nodes)
+
+
+def class_labels(y: object, parameter: str, function: str, length: int) -> NDArray[Any]:
+    """Return class labels of shape (m,) as an array of int64 or of strings.
+
+    Whole numbers stored as floats become integers. Truth values, fractions and mixtures are refused.
+
+    >>> class_labels([1.0, 2.0], "y", "fit", 2), class_labels(["b", "a"], "y", "fit", 2)
+    (array([1, 2]), array(['b', 'a'], dtype='<U1'))
+    """
+    expected = f"an array of {length} class labels, one per node, all integers or all strings"
+    # A list is not left to numpy, which would make the strings '1' and 'a' of [1, 'a'].
+    array: NDArray[Any] = np.asarray(y) if hasattr(y, "__array__") else np.array(y, dtype=object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = cast("NDArray[Any]", column_or_1d(array, warn=True))
+    if array.shape != (length,):
+        reject(parameter, function, expected, array)
+    if array.dtype.kind == "O":
+        array = _typed(array)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    if array.dtype.kind == "U":
+        return array
+    if array.dtype.kind != "f":
+        remedy = "Turn truth values into integers with .astype(int)." if array.dtype.kind == "b" else ""
+        reject(parameter, function, expected, f"Unknown label type: {describe(array)},", remedy=remedy)
+    if not np.isfinite(array).all():
+        reject(parameter, function, expected, "an array with NaN or inf")
+    whole = array.astype(np.int64)
+    if (whole != array).any():
+        bad = array[whole != array][0]
+        reject(parameter, function, expected, f"Unknown label type: the continuous value {bad}")
+    return whole
+
+
+def _typed(array: NDArray[Any]) -> NDArray[Any]:
+    """Give an array of objects the type that all its elements have, where they have one."""
+    if all(isinstance(item, str) for item in array):
+        return array.astype(np.str_)
+    if all(_is_integer(item) for item in array):
+        return array.astype(np.int64)
+    if all(isinstance(item, float | np.floating) or _is_integer(item) for item in array):
+        return array.astype(np.float64)
+    if all(isinstance(item, bool | np.bool_) for item in array):
+        return array.astype(np.bool_)
+    return array
+
+
+def _is_integer(item: object) -> bool:
+    return isinstance(item, numbers.Integral) and not isinstance(item, bool)
+
+
+def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int, function: str) -> NDArray[np.int64]:
+    """Return one class index per node of the graph, -1 where none is given, from those of some nodes.
+
+    >>> known_labels(np.array([3, 0, 3]), np.array([1, 0, 1]), 5, "fit")
+    array([ 0, -1, -1,  1, -1])
+    """
+    labels = np.full(n_nodes, -1, dtype=np.int64)
+    labels[nodes] = codes
+    torn = np.flatnonzero(labels[nodes] != codes)
+    if torn.size:
+        reject("y", function, "one class per node", f"two classes for node {nodes[torn[0]]}")
+    return labels
+
+
+def seed_of(random_state: object, function: str) -> int:
+    """Return the seed of a run: an integer is its own seed, a RandomState or None (numpy's global one) draws one.
+
+    >>> seed_of(7, "fit"), seed_of(np.random.RandomState(0), "fit")
+    (7, 2357136044)
+    """
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        return check_int(random_state, "random_state", function, low=0, high=2**64 - 1)
+    if random_state is not None and not isinstance(random_state, np.random.RandomState):
+        reject(
+            "random_state", function, "an integer from 0 to 2**64 - 1, a RandomState or None", describe(random_state)
+        )
+    return int(check_random_state(random_state).randint(0, 2**32, dtype=np.uint32))
+
+
+def no_target(estimator: str) -> InputError:
+    """Return the error for a missing y, in the words that scikit-learn's users know."""
+    return InputError(f"{estimator} requires y to be passed, but the target y is None. Pass one class label per node.")

@@ -1,0 +1,51 @@
+"""Checks of the settings that the classifiers share, made when they are fitted."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from torch import nn
+
+from pprop._validate import check_float, describe, reject
+from pprop.graph import Graph
+
+__all__ = ["ModuleOrFactory", "layer_widths", "matrix_dropout", "module_or_none", "switch", "teleport_probability"]
+
+ModuleOrFactory = nn.Module | Callable[[], nn.Module]
+"""What may take the place of the built-in network."""
+
+DEFAULT_ALPHA = 0.1
+
+
+def teleport_probability(alpha: float | None, graph: Graph, interval: str, name: str) -> float:
+    if alpha is not None:
+        return check_float(alpha, "alpha", name, interval)
+    return DEFAULT_ALPHA if graph.recommended is None else graph.recommended.alpha
+
+
+def layer_widths(hidden: object, name: str) -> list[int]:
+    several = isinstance(hidden, Sequence) and not isinstance(hidden, str)
+    widths: list[Any] = list(cast("Any", hidden)) if several else [hidden]
+    for width in widths:
+        if not isinstance(width, numbers.Integral) or isinstance(width, bool) or width < 1:
+            reject("hidden", name, "an integer of at least 1, or a sequence of them", describe(cast("object", hidden)))
+    return [int(width) for width in widths]
+
+
+def matrix_dropout(dropout: float | None, name: str) -> float | None:
+    return None if dropout is None else check_float(dropout, "propagation_dropout", name, "[0, 1)")
+
+
+def switch(value: object, parameter: str, name: str) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(cast("bool", value))
+    reject(parameter, name, "True or False", describe(value))
+
+
+def module_or_none(predictor: ModuleOrFactory | None, name: str) -> ModuleOrFactory | None:
+    if predictor is not None and not callable(predictor):
+        reject("predictor", name, "an nn.Module, a function that makes one, or None", describe(predictor))
+    return predictor

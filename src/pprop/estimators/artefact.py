@@ -1,0 +1,211 @@
+"""`load`: from a folder to a fitted estimator."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as read_tensors
+
+from pprop._errors import InputError
+from pprop._validate import describe, reject
+from pprop.estimators._manifest import WEIGHTS, Manifest, damaged, feature_shape
+from pprop.estimators._network_weights import Weights, expected_weights, logits_from
+from pprop.estimators._write import HISTORY_PREFIX, WEIGHT_PREFIX
+from pprop.estimators.appnp import APPNPClassifier
+from pprop.estimators.base import ModuleOrFactory
+from pprop.estimators.mlp import MLPNodeClassifier
+from pprop.estimators.ppnp import PPNPClassifier
+from pprop.graph import Graph
+from pprop.graph._files import path_of
+from pprop.kernels import BACKENDS, Backend, choose_backend
+from pprop.training import History
+
+__all__ = ["load"]
+
+FUNCTION = "load"
+
+AnyClassifier = APPNPClassifier | PPNPClassifier | MLPNodeClassifier
+
+_CLASSES: Mapping[str, type[AnyClassifier]] = MappingProxyType(
+    {kind.__name__: kind for kind in (APPNPClassifier, PPNPClassifier, MLPNodeClassifier)}
+)
+
+
+def load(
+    path: str | PathLike[str], graph: Graph | None = None, predictor: ModuleOrFactory | None = None
+) -> AnyClassifier:
+    """Load a model that was written by ``save``. Nothing is unpickled.
+
+    On the graph and the backend that it was trained with, its predictions equal those of the saved model bit for bit.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    graph
+        None reads the graph that the manifest names, and refuses one with another fingerprint. A graph given here is
+        used in any case, if its features have the right shape; ``graph_changed_`` of the result says whether it is
+        another than that of the training.
+    predictor
+        For a model that was trained with a predictor of one's own: the same module again, or a function that makes
+        one. Its weights are replaced.
+
+    Returns
+    -------
+    APPNPClassifier, PPNPClassifier or MLPNodeClassifier
+        Fitted. ``train_nodes_`` and ``stopping_nodes_`` are not saved, only their numbers in ``record_``.
+
+    Raises
+    ------
+    FormatError
+        The folder holds no pprop model, a damaged one, or one of a newer format.
+    InputError
+        The graph or the predictor does not fit, or is missing.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> model = pprop.APPNPClassifier(graph, hidden=8, max_epochs=5, random_state=0)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> model.fit([0, 1, 3, 4], ["a", "a", "b", "b"]).save(Path(folder.name, "model"))
+    >>> loaded = pprop.load(Path(folder.name, "model"), graph=graph)
+    >>> bool((loaded.decision_function(range(5)) == model.decision_function(range(5))).all())
+    True
+    >>> folder.cleanup()
+    """
+    folder = path_of(path, "path", FUNCTION)
+    if not folder.is_dir():
+        reject("path", FUNCTION, "an existing folder", repr(str(path)))
+    manifest = Manifest.read(folder)
+    if graph is not None and not isinstance(graph, Graph):
+        reject("graph", FUNCTION, "a Graph or None", describe(graph))
+    found, history = _read_weights(folder, manifest)
+    _check_predictor(predictor, manifest)
+    used = _find_graph(folder, manifest) if graph is None else _check_features(graph, manifest)
+    estimator = _unfitted(folder, manifest, used, predictor)
+    try:
+        model = estimator._model(manifest.alpha)  # pyright: ignore[reportPrivateUsage]
+    except InputError as error:
+        raise damaged(folder, f"a setting is impossible ({error})") from error
+    width = manifest.feature_shape[0] if manifest.feature_shape else 0
+    weights = _in_order(folder, found, expected_weights(model, width, len(manifest.classes)), predictor)
+    backend = _backend(manifest.record.backend)
+    changed = used.fingerprint != manifest.fingerprint
+    estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
+    estimator.classes_, estimator.weights_ = manifest.classes, weights
+    estimator.settings_ = estimator._settings()  # pyright: ignore[reportPrivateUsage]
+    estimator.logits_ = logits_from(model, used, weights, backend)
+    estimator._keep_record(  # pyright: ignore[reportPrivateUsage]
+        manifest.record,
+        history,
+        accuracy=None if changed else manifest.accuracy,
+        source=None if changed else manifest.source,
+        graph_changed=changed,
+    )
+    return estimator
+
+
+def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History]:
+    try:
+        content = (folder / WEIGHTS).read_bytes()
+    except OSError as error:
+        raise damaged(folder, f"{WEIGHTS} cannot be read ({error.strerror})") from error
+    if hashlib.sha256(content).hexdigest() != manifest.sha256:
+        raise damaged(folder, f"{WEIGHTS} is not the file that the manifest describes, its SHA-256 differs")
+    try:
+        tensors: dict[str, NDArray[Any]] = read_tensors(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise damaged(folder, f"{WEIGHTS} is no valid safetensors file") from error
+    curves: dict[str, NDArray[Any]] = {}
+    for field in fields(History):
+        curve = tensors.pop(HISTORY_PREFIX + field.name, None)
+        if curve is None or curve.dtype != float or curve.shape != (manifest.record.epochs,):
+            raise damaged(folder, f"{WEIGHTS} lacks the curve {field.name!r} of {manifest.record.epochs} epochs")
+        curves[field.name] = curve
+    stray = [name for name in tensors if not name.startswith(WEIGHT_PREFIX)]
+    if stray:
+        raise damaged(folder, f"{WEIGHTS} holds the unknown tensor {stray[0]!r}")
+    return {name.removeprefix(WEIGHT_PREFIX): tensor for name, tensor in tensors.items()}, History(**curves)
+
+
+def _check_predictor(predictor: object, manifest: Manifest) -> None:
+    if predictor is None and manifest.predictor is not None:
+        raise InputError(
+            f"This model was trained with the predictor {manifest.predictor}, whose code is not saved with it. "
+            "Pass predictor=..., the same module again or the function that makes it."
+        )
+    if predictor is not None and manifest.predictor is None:
+        reject("predictor", FUNCTION, "None for a model with the built-in network", describe(predictor))
+
+
+def _find_graph(folder: Path, manifest: Manifest) -> Graph:
+    if manifest.source is None:
+        name = "without a name" if manifest.graph_name is None else f"named {manifest.graph_name!r}"
+        raise InputError(
+            f"The model in {str(folder)!r} does not say where its graph, {name}, can be read. Pass graph=..."
+        )
+    graph = manifest.source.read()
+    if graph.fingerprint != manifest.fingerprint:
+        raise InputError(
+            f"The graph {manifest.source} is not the one that the model in {str(folder)!r} was trained on: its "
+            f"fingerprint is {graph.fingerprint}, not {manifest.fingerprint}. Pass graph=... to use it all the same."
+        )
+    return graph
+
+
+def _check_features(graph: Graph, manifest: Manifest) -> Graph:
+    if feature_shape(graph) != manifest.feature_shape:
+        wanted, got = _text(manifest.feature_shape), _text(feature_shape(graph))
+        reject("graph", FUNCTION, f"a graph with {wanted} per node, as in the training", f"one with {got}")
+    return graph
+
+
+def _text(shape: list[int]) -> str:
+    return f"{' x '.join(str(size) for size in shape)} features" if shape else "no features"
+
+
+def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleOrFactory | None) -> AnyClassifier:
+    kind = _CLASSES.get(manifest.model)
+    if kind is None:
+        raise damaged(folder, f"there is no model class {manifest.model!r}")
+    names = set(cast("list[str]", kind._get_param_names())) - {"graph", "predictor"}  # pyright: ignore[reportPrivateUsage]
+    wrong = sorted(names ^ set(manifest.settings))
+    if wrong:
+        raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")
+    return kind(graph=graph, predictor=predictor, **manifest.settings)
+
+
+def _in_order(folder: Path, found: Weights, expected: Weights, predictor: object) -> Weights:
+    """Return the weights in the order of the model (a safetensors file has none), or say which one does not fit."""
+    owner = "the settings" if predictor is None else "the predictor"
+    for name in sorted(set(found) ^ set(expected)):
+        side = "is missing in" if name in expected else "is unknown to"
+        other = WEIGHTS if name in expected else owner
+        raise _misfit(folder, f"the weight {name!r} {side} {other}", predictor)
+    for name, array in expected.items():
+        if found[name].shape != array.shape or found[name].dtype != array.dtype:
+            got, wanted = describe(found[name]), describe(array)
+            raise _misfit(folder, f"the weight {name!r} is {got}, where {owner} would have {wanted}", predictor)
+    return {name: found[name] for name in expected}
+
+
+def _misfit(folder: Path, what: str, predictor: object) -> InputError:
+    if predictor is None:
+        return damaged(folder, what)
+    return InputError(f"The predictor given to {FUNCTION} is not that of the model in {str(folder)!r}: {what}.")
+
+
+def _backend(trained_with: str) -> Backend:
+    """Return the backend of the training where it works on this machine, for the same bits, and else the default."""
+    usable = any(b.name == trained_with and "cpu" in b.devices and b.available for b in BACKENDS)
+    return choose_backend(trained_with if usable else "auto", "cpu", FUNCTION)

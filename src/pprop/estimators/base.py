@@ -1,0 +1,267 @@
+"""What the three classifiers share: nodes as samples, fitting, predicting, saving."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pprop._validate import check_float, check_int, describe, reject
+from pprop.datasets import Split
+from pprop.estimators._holdout import hold_out
+from pprop.estimators._network_weights import Weights, named_weights
+from pprop.estimators._samples import class_labels, known_labels, no_target, node_positions, seed_of
+from pprop.estimators._settings import ModuleOrFactory
+from pprop.estimators._write import write_artefact
+from pprop.estimators.record import TrainingRecord, record_of
+from pprop.estimators.source import GraphSource
+from pprop.graph import Graph
+from pprop.models import Model
+from pprop.training import History, Stopping, train
+
+__all__ = ["ModuleOrFactory", "NodeClassifier", "StoppingNodes"]
+
+StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
+"""Nodes and their labels; or a fraction of the nodes to fit."""
+
+
+class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A classifier whose samples are the nodes of one graph.
+
+    A subclass keeps its settings, unchanged, under the names of its ``__init__`` and turns them into a `Model`.
+    """
+
+    graph: Graph
+    penalty: float
+    learning_rate: float
+    patience: int
+    max_epochs: int
+    predictor: ModuleOrFactory | None
+    stopping: float
+    random_state: int | np.random.RandomState | None
+    backend: str
+    verbose: bool
+
+    graph_: Graph
+    model_: Model
+    settings_: dict[str, Any]
+    classes_: NDArray[Any]
+    n_features_in_: int
+    n_iter_: int
+    history_: History
+    record_: TrainingRecord
+    alpha_: float | None
+    accuracy_: float | None
+    source_: GraphSource | None
+    graph_changed_: bool
+    weights_: Weights
+    logits_: NDArray[np.float32]
+    train_nodes_: NDArray[np.int64]
+    stopping_nodes_: NDArray[np.int64]
+
+    @abstractmethod
+    def _model(self, alpha: float | None) -> Model:
+        """Return the model of these settings, checked; `alpha` is None for a model without propagation."""
+
+    def _teleport(self) -> float | None:
+        """Return the teleport probability of these settings on this graph."""
+        return None
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, stopping: StoppingNodes = None) -> Self:
+        """Train on some nodes of the graph.
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1). A node listed k times counts k times in the loss.
+        y
+            Their classes, shape (m,): integers or strings. Whole numbers stored as floats become integers.
+        stopping
+            What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
+            which then do not train. None takes the fraction given to the constructor. Of a class with m nodes,
+            ``round(fraction * m)`` are set aside, at least one and at most m - 1; the only node of a class trains.
+            Where every class has only one node, early stopping watches the training nodes, and a warning says so.
+
+        Returns
+        -------
+        self
+        """
+        function = type(self).__name__
+        graph = self._check_graph()
+        alpha = self._teleport()
+        model = self._model(alpha)
+        rule = Stopping(
+            check_int(self.patience, "patience", function, low=1),
+            check_int(self.max_epochs, "max_epochs", function, low=1),
+        )
+        rate = check_float(self.learning_rate, "learning_rate", function, "(0, inf)")
+        held = check_float(self.stopping, "stopping", function, "(0, 1)") if stopping is None else stopping
+        nodes = node_positions(X, "X", "fit", graph.n_nodes)
+        if len(nodes) == 0:
+            reject("X", "fit", "an array of at least one node", "none")
+        if y is None:
+            raise no_target(function)
+        labels = class_labels(y, "y", "fit", len(nodes))
+        seed = seed_of(self.random_state, function)
+
+        split, known, classes = _divide(nodes, labels, held, seed, graph.n_nodes)
+        # Without labels and class names, so that nothing below can read them or count their classes.
+        bare = graph.replace(labels=None, class_names=None)
+        trained = train(
+            model,
+            bare,
+            split,
+            seeds=seed,
+            labels=known,
+            stopping=rule,
+            learning_rate=rate,
+            backend=self.backend,
+            progress=bool(self.verbose),
+        )
+        self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
+        self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, alpha, classes
+        self.settings_ = self._settings()
+        self.weights_ = named_weights(model, (array[0] for array in trained.weights))
+        self.logits_ = trained.logits[0]
+        self._keep_record(record_of(trained), trained.history[0])
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1).
+        """
+        logits = self._logits(X, "decision_function")
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1).
+        """
+        logits = self._logits(X, "predict_proba")
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the classes of nodes, shape (m,).
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1).
+        """
+        return self.classes_[self._logits(X, "predict").argmax(axis=1)]
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        source: GraphSource | None = None,
+        accuracy: float | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the fitted model to a folder: weights, a readable manifest and a model card. Read it with `pprop.load`.
+
+        The folder appears when it is complete, or not at all.
+
+        Parameters
+        ----------
+        path
+            The folder, which must not exist.
+        source
+            Where the graph can be read again. None: the dataset of the graph's name, if there is one.
+        accuracy
+            On nodes that neither trained nor stopped, if known, for the record.
+        overwrite
+            Replace an existing folder, if there is nothing but a pprop model in it.
+        """
+        check_is_fitted(self)
+        write_artefact(self, path, source=source, accuracy=accuracy, overwrite=overwrite)
+
+    def _check_graph(self) -> Graph:
+        if not isinstance(self.graph, Graph):
+            reject("graph", type(self).__name__, "a Graph", describe(self.graph))
+        return self.graph
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings that are plain values: all but the graph and the predictor."""
+        settings = cast("dict[str, Any]", self.get_params(deep=False))
+        return {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
+
+    def _keep_record(
+        self,
+        record: TrainingRecord,
+        history: History,
+        *,
+        accuracy: float | None = None,
+        source: GraphSource | None = None,
+        graph_changed: bool = False,
+    ) -> None:
+        self.record_, self.history_, self.n_iter_ = record, history, record.epochs
+        self.accuracy_, self.source_, self.graph_changed_ = accuracy, source, graph_changed
+        self.n_features_in_ = 1  # a sample has one number: its position
+
+    def _logits(self, X: ArrayLike, function: str) -> NDArray[np.float32]:
+        check_is_fitted(self)
+        return self.logits_[node_positions(X, "X", function, len(self.logits_))]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super().__sklearn_tags__())
+        tags.input_tags.one_d_array = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def _divide(
+    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, seed: int, n_nodes: int
+) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
+    """Return training and stopping nodes, the class index of each node that has one, and the classes."""
+    pair = _pair(stopping)
+    if pair is not None:
+        watched = node_positions(pair[0], "stopping", "fit", n_nodes)
+        watched_labels = class_labels(pair[1], "stopping", "fit", len(watched))
+        both = np.intersect1d(nodes, watched)
+        if both.size:
+            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
+        if not watched.size:
+            reject("stopping", "fit", "at least one node with its class, or a fraction", "none")
+        if watched_labels.dtype.kind != labels.dtype.kind:
+            reject("stopping", "fit", "labels of the same kind as y, integers or strings", watched_labels)
+        classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
+        known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes, "fit")
+        train_nodes = nodes
+    else:
+        fraction = _fraction(stopping)
+        classes, codes = np.unique(labels, return_inverse=True)
+        known = known_labels(nodes, codes, n_nodes, "fit")
+        train_nodes, watched = hold_out(nodes, codes, fraction, seed)
+    if len(classes) < 2:
+        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
+    return Split(train_nodes, watched, np.empty(0, dtype=np.int64)), known, classes
+
+
+def _pair(stopping: object) -> tuple[object, object] | None:
+    if not isinstance(stopping, tuple | list):
+        return None
+    parts = cast("Sequence[object]", stopping)
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+def _fraction(stopping: object) -> float:
+    try:
+        return check_float(stopping, "stopping", "fit", "(0, 1)")
+    except ValueError:
+        reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(stopping))

@@ -1,0 +1,106 @@
+"""Where a graph came from, written so that it can be read again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Self, cast, final
+
+from pprop._errors import FormatError, InputError
+from pprop._validate import check_choice, describe, reject
+from pprop.datasets import DATASETS, load_dataset
+from pprop.graph import Graph, read_edges, read_npz
+from pprop.graph._files import path_of
+
+__all__ = ["GraphSource"]
+
+_READERS: Mapping[str, Any] = MappingProxyType({"dataset": load_dataset, "npz": read_npz, "edges": read_edges})
+_ARGUMENTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "dataset": frozenset({"name"}),
+        "npz": frozenset({"path", "directed"}),
+        "edges": frozenset(
+            {
+                *("path", "nodes", "source", "target", "weight", "directed"),
+                *("id_column", "label_column", "feature_columns"),
+            }
+        ),
+    }
+)
+_PATHS = ("path", "nodes")
+
+
+@final
+@dataclass(frozen=True)
+class GraphSource:
+    """A reader's name and its arguments: what `pprop.load` needs to find the graph of a saved model.
+
+    Parameters
+    ----------
+    kind
+        ``"dataset"`` (`load_dataset`), ``"npz"`` (`read_npz`) or ``"edges"`` (`read_edges`).
+    arguments
+        Of that reader, by name. Paths are made absolute.
+
+    Examples
+    --------
+    >>> source = GraphSource("dataset", {"name": "citeseer"})
+    >>> source.read()
+    Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
+    >>> source.to_json()
+    {'kind': 'dataset', 'name': 'citeseer'}
+    """
+
+    kind: str
+    arguments: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        allowed = _ARGUMENTS[check_choice(self.kind, "kind", "GraphSource", list(_READERS))]
+        first = "name" if self.kind == "dataset" else "path"
+        given = dict(self.arguments)
+        for argument, value in given.items():
+            if argument not in allowed:
+                known = ", ".join(sorted(allowed))
+                reject("arguments", "GraphSource", f"among {known} for kind {self.kind!r}", repr(argument))
+            if argument in _PATHS and value is not None:
+                given[argument] = os.path.abspath(path_of(value, "arguments", "GraphSource"))
+            elif isinstance(value, tuple | list):
+                given[argument] = [str(item) for item in cast("list[object]", value)]
+            elif not isinstance(value, str | bool | None):
+                reject("arguments", "GraphSource", f"a str, a bool or None under {argument!r}", describe(value))
+        if not isinstance(given.get(first), str):
+            reject("arguments", "GraphSource", f"given {first!r} for kind {self.kind!r}", describe(given.get(first)))
+        object.__setattr__(self, "arguments", MappingProxyType(given))
+
+    @classmethod
+    def of(cls, graph: Graph) -> Self | None:
+        """Return the source of one of the paper's graphs, known by its name; None for any other graph.
+
+        >>> GraphSource.of(load_dataset("citeseer")).kind
+        'dataset'
+        """
+        return cls("dataset", {"name": graph.name}) if graph.name in DATASETS else None
+
+    def read(self) -> Graph:
+        """Read the graph."""
+        return _READERS[self.kind](**self.arguments)
+
+    def __str__(self) -> str:
+        return repr(self.arguments["name" if self.kind == "dataset" else "path"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GraphSource, (self.kind, dict(self.arguments))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the source as it stands in a manifest."""
+        return {"kind": self.kind, **self.arguments}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Return the source from its entry in a manifest."""
+        try:
+            return cls(entry["kind"], {key: value for key, value in entry.items() if key != "kind"})
+        except (InputError, KeyError) as error:
+            raise FormatError(f"The graph's source {describe(dict(entry))} cannot be understood.") from error
