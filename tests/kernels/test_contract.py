@@ -271,7 +271,7 @@ def test_rows_of_a_single_node(kernels, dtype, assert_close):
 # -- adjoints, by their definition --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [None, 0.1, 0.5, 0.6])
+@pytest.mark.parametrize("p", [None, 0.5])
 def test_adjoints_satisfy_the_inner_product_identity(kernels, dtype, normal, make_graph, p):
     """<A x, y> = <x, A^T y> for every linear operation, with one and the same mask on both sides."""
     n = 257
