@@ -78,6 +78,15 @@ def test_the_matrix_is_the_dense_inverse_and_rows_are_contiguous(
     assert P.flags.c_contiguous
 
 
+def test_the_matrix_of_an_undirected_weighted_graph_is_symmetric_to_the_last_bit(make_random):
+    """The degrees are summed once, so A_hat is symmetric and the inverse of a definite matrix is mirrored."""
+    graph, _ = make_random(200, weighted=True)
+    transition = transition_matrix(graph)
+    assert np.array_equal(transition.row_scale, transition.column_scale)
+    P = dense_ppr(transition, 0.1)
+    assert np.array_equal(P, P.T)
+
+
 def test_a_matrix_larger_than_memory_is_refused_in_one_sentence_that_names_the_remedy():
     graph = Graph.from_scipy(sparse.csr_array((10**6, 10**6)))
     sentence = (

@@ -123,7 +123,8 @@ def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool
         adjacency.eliminate_zeros()
         adjacency.sort_indices()
     out_sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
-    in_sums = np.asarray(adjacency.sum(axis=0), dtype=np.float64)
+    # the same bits on an undirected graph, although rows and columns are summed in different orders: A_hat is symmetric
+    in_sums = np.asarray(adjacency.sum(axis=0), dtype=np.float64) if graph.directed else out_sums
     ones = np.ones(graph.n_nodes)
     row_scale, column_scale = {
         "sym": (_inverse(np.sqrt(out_sums)), _inverse(np.sqrt(in_sums))),
