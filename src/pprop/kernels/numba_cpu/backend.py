@@ -185,32 +185,25 @@ class NumbaRows(RowPropagation):
         self._block, self._nodes = np.ascontiguousarray(block.numpy()), nodes.numpy()
 
     def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
-        out = torch.empty(*rows.shape, predictions.shape[2], dtype=predictions.dtype)
-        self._run(rows_kernels.rows_forward, predictions, rows, draw, out)
+        width = predictions.shape[2]
+        out = torch.empty(*rows.shape, width, dtype=predictions.dtype)
+        arguments = self._arguments(predictions, rows, draw)
+        for column in range(0, width, rows_kernels.FORWARD_WIDTH):
+            part = min(width - column, rows_kernels.FORWARD_WIDTH)
+            rows_kernels.rows_forward(part)(*arguments, column, out.numpy())
         return out
 
     def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
         out = torch.empty(len(rows), self._block.shape[1], gradient.shape[2], dtype=gradient.dtype)
-        self._run(rows_kernels.rows_adjoint, gradient, rows, draw, out)
+        rows_kernels.rows_adjoint(gradient.shape[2])(*self._arguments(gradient, rows, draw), out.numpy())
         return out
 
-    def _run(self, kernel: Any, operand: Tensor, rows: Tensor, draw: Draw | None, out: Tensor) -> None:
+    def _arguments(self, operand: Tensor, rows: Tensor, draw: Draw | None) -> tuple[Any, ...]:
         array, law = operand.contiguous().numpy(), _bernoulli(draw)
         scale = array.dtype.type(1.0 if draw is None else law.scale)
         epoch = 0 if draw is None else draw.epoch
-        kernel(array.shape[2])(
-            self._block,
-            self._nodes,
-            rows.numpy(),
-            array,
-            _seeds(draw),
-            PPR,
-            epoch,
-            law.threshold,
-            law.digits,
-            scale,
-            out.numpy(),
-        )
+        mask = (_seeds(draw), PPR, epoch, law.threshold, law.digits, scale)
+        return self._block, self._nodes, rows.numpy(), array, *mask
 
 
 @final

@@ -1,6 +1,7 @@
 """PPNP's block of dense PPR rows, with dropout on its entries. One keep word covers 32 columns.
 
-Compiled for one width, the number of classes, so that the inner loops are unrolled.
+Compiled for one width, a number of classes, so that the inner loops are unrolled. The sums of the forward product are
+held in a tuple, which LLVM keeps in registers; an array would be stored and loaded again for every term.
 """
 
 from __future__ import annotations
@@ -9,27 +10,34 @@ from functools import cache
 
 import numpy as np
 from numba import prange
+from numba.cpython.unsafe.tuple import tuple_setitem
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
 from pprop.kernels.numba_cpu.bits import keep_word
 
-__all__ = ["rows_adjoint", "rows_forward"]
+__all__ = ["FORWARD_WIDTH", "rows_adjoint", "rows_forward"]
+
+FORWARD_WIDTH = 16
+"""Most columns that one forward call computes: more sums than that do not fit into the registers."""
 
 
 @cache
 def rows_forward(width):
-    """out[r, k] = sum_j drop(block)[rows[r, k], j] predictions[r, j]; no dropout when there are no seeds."""
+    """out[r, k] = sum_j drop(block)[rows[r, k], j] predictions[r, j], for `width` columns from `column` on.
+
+    No dropout when there are no seeds.
+    """
 
     @kernel
-    def run_rows_forward(block, nodes, rows, predictions, seeds, stream, epoch, threshold, digits, scale, out):
+    def run_rows_forward(block, nodes, rows, predictions, seeds, stream, epoch, threshold, digits, scale, column, out):
         runs, m, _ = out.shape
         n = block.shape[1]
         drop = len(seeds) > 0
         for task in prange(runs * m):
             run, k = task // m, task % m
-            at, source, acc = rows[run, k], predictions[run], np.empty(width, out.dtype)
-            for q in range(width):
-                acc[q] = 0
+            at, source = rows[run, k], predictions[run]
+            acc = to_fixed_tuple(np.zeros(width, out.dtype), width)  # pyright: ignore[reportCallIssue]  an intrinsic
             for first in range(0, n, 32):
                 keep = np.uint64(0xFFFFFFFF)
                 if drop:
@@ -38,9 +46,9 @@ def rows_forward(width):
                     if (keep >> np.uint64(j - first)) & np.uint64(1):
                         value = block[at, j] * scale
                         for q in range(width):
-                            acc[q] += value * source[j, q]
+                            acc = tuple_setitem(acc, q, acc[q] + value * source[j, column + q])
             for q in range(width):
-                out[run, k, q] = acc[q]
+                out[run, k, column + q] = acc[q]
 
     return run_rows_forward
 
