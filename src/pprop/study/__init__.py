@@ -1,0 +1,1 @@
+"""Many runs: their statistics and figures."""
