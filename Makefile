@@ -39,8 +39,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 	@echo "Ready: $(BIN)/python"
 
-demo: venv  ## Train APPNP on the bundled Citeseer graph
-	@$(BIN)/python examples/demo.py
+demo: venv  ## Train three models on the bundled Citeseer graph (results in demo-output)
+	@$(BIN)/pprop demo
 
 test: venv  ## Run every test and doctest (PYTEST_ARGS=... is passed on)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -1,0 +1,248 @@
+"""``pprop train``: one training on one graph, saved with its predictions and curves."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pprop._errors import InputError
+from pprop.cli.graphs import (
+    DirectedOption,
+    FeaturesOption,
+    GraphArgument,
+    GraphInput,
+    IdColumnOption,
+    LabelColumnOption,
+    NodesOption,
+    SourceOption,
+    TargetOption,
+    WeightOption,
+)
+from pprop.cli.output import DebugOption, JsonOption, Session
+from pprop.cli.targets import ForceOption, check_folder
+
+if TYPE_CHECKING:
+    from pprop.datasets import Split
+    from pprop.estimators import NodeClassifier
+    from pprop.graph import Graph
+
+__all__ = ["EXAMPLES", "train"]
+
+EXAMPLES = (
+    "pprop train citeseer --out model",
+    "pprop train citeseer --model ppnp --split-seed 794209841 --json",
+    "pprop train edges.csv --nodes nodes.csv --label-column topic --out model",
+)
+
+
+class ModelName(StrEnum):
+    """The models that can be trained."""
+
+    APPNP = "appnp"
+    PPNP = "ppnp"
+    MLP = "mlp"
+
+
+def train(
+    graph: GraphArgument,
+    model: Annotated[ModelName, typer.Option("--model", help="What to train.")] = ModelName.APPNP,
+    alpha: Annotated[
+        float | None,
+        typer.Option("--alpha", help="Teleport probability.  [default: the paper's for the graph, or 0.1]"),
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Power steps of appnp.  [default: 10]")] = None,
+    hidden: Annotated[str, typer.Option("--hidden", help="Width of the hidden layer, or of several: 64,32.")] = "64",
+    dropout: Annotated[float, typer.Option("--dropout", help="On inputs, hidden layer and propagation.")] = 0.5,
+    penalty: Annotated[float, typer.Option("--penalty", help="L2 penalty on the first layer.")] = 0.005,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's.")] = 0.01,
+    patience: Annotated[int, typer.Option("--patience", help="Epochs without improvement before the end.")] = 100,
+    max_epochs: Annotated[int, typer.Option("--max-epochs", help="Epochs at most.")] = 10000,
+    split_seed: Annotated[
+        int | None,
+        typer.Option("--split-seed", help="Datasets: seed of the paper's split.  [default: its first test split]"),
+    ] = None,
+    init_seed: Annotated[
+        int | None, typer.Option("--init-seed", help="Datasets: seed of the initial weights.  [default: 0]")
+    ] = None,
+    test: Annotated[
+        float | None, typer.Option("--test", help="Own graph: share of labelled nodes for testing.  [default: 0.2]")
+    ] = None,
+    stopping: Annotated[
+        float | None, typer.Option("--stopping", help="Own graph: share for early stopping.  [default: 0.2]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Own graph: seed of the split and the weights.  [default: 0]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the model, its predictions and curves.")
+    ] = None,
+    nodes: NodesOption = None,
+    source: SourceOption = "source",
+    target: TargetOption = "target",
+    weight: WeightOption = None,
+    id_column: IdColumnOption = "id",
+    label_column: LabelColumnOption = None,
+    features: FeaturesOption = None,
+    directed: DirectedOption = False,
+    backend: Annotated[str, typer.Option("--backend", help="auto, numba or reference.")] = "auto",
+    force: ForceOption = False,
+    json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Train a model on a graph.
+
+    On a dataset, the split is the paper's: --split-seed is the seed itself ('pprop data info' lists the paper's 20),
+    and any other integer draws another split in the same way. On your own graph the nodes with labels are divided at
+    random into test (--test), early stopping (--stopping) and training nodes; all nodes get predictions.
+    """
+    with Session("train", json=json, debug=debug) as session:
+        origin = GraphInput.of(
+            graph,
+            nodes=nodes,
+            source=source,
+            target=target,
+            weight=weight,
+            id_column=id_column,
+            label_column=label_column,
+            features=features,
+            directed=directed,
+        )
+        _check_usage(model, alpha, steps, origin, (split_seed, init_seed), (test, stopping, seed))
+        widths = _widths(hidden)
+        if out is not None:
+            from pprop.cli.artefact import FILES
+
+            check_folder(out, names=FILES, force=force)
+        known = origin.read()
+        split, run = _split(known, origin, (split_seed, init_seed), (test, stopping, seed))
+        settings = {
+            **({} if model is ModelName.MLP else {"alpha": alpha}),
+            **({"steps": 10 if steps is None else steps} if model is ModelName.APPNP else {}),
+            "hidden": widths,
+            "dropout": dropout,
+            "penalty": penalty,
+            "learning_rate": learning_rate,
+            "patience": patience,
+            "max_epochs": max_epochs,
+            "backend": backend,
+        }
+        session.say(f"{model.upper()} on {origin.title}: {known}, {split}")
+        fitted = _fit(model, known, split, run, settings)
+        record, text = _report(fitted, model, origin, split, (split_seed, init_seed, seed))
+        if out is not None:
+            from pprop.cli.artefact import save_artefact
+
+            save_artefact(out, fitted, origin.saved, record["test_accuracy"], session, force=force)
+            text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"
+        session.result(record | {"out": out}, text)
+
+
+def _check_usage(
+    model: ModelName,
+    alpha: float | None,
+    steps: int | None,
+    origin: GraphInput,
+    paper: tuple[int | None, ...],
+    own: tuple[float | None, ...],
+) -> None:
+    if model is ModelName.MLP and alpha is not None:
+        raise typer.BadParameter("--alpha belongs to appnp and ppnp; mlp does not propagate.")
+    if model is not ModelName.APPNP and steps is not None:
+        raise typer.BadParameter(f"--steps belongs to appnp; {model} has none.")
+    if origin.path is None and own != (None, None, None):
+        raise typer.BadParameter(
+            "--test, --stopping and --seed divide a graph of your own; a dataset has --split-seed and --init-seed."
+        )
+    if origin.path is not None and paper != (None, None):
+        raise typer.BadParameter(
+            "--split-seed and --init-seed belong to a dataset; a graph of your own has --test, --stopping and --seed."
+        )
+
+
+def _widths(hidden: str) -> int | tuple[int, ...]:
+    try:
+        widths = tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"--hidden takes integers separated by commas, not {hidden!r}.") from None
+    return widths[0] if len(widths) == 1 else widths
+
+
+def _split(
+    graph: Graph,
+    origin: GraphInput,
+    paper: tuple[int | None, int | None],
+    own: tuple[float | None, float | None, int | None],
+) -> tuple[Split, int]:
+    """Return the split, and the seed of the weights and masks, without a sign."""
+    from pprop.training import run_seed
+
+    if origin.path is None:
+        from pprop.datasets import TEST_SEEDS, paper_split
+
+        split = paper_split(graph, TEST_SEEDS[0] if paper[0] is None else paper[0])
+        return split, run_seed(split.seed, 0 if paper[1] is None else paper[1]) % 2**64
+    from pprop.cli.splits import own_split
+
+    test, stopping = (0.2 if share is None else share for share in own[:2])
+    split = own_split(graph, test, stopping, 0 if own[2] is None else own[2])
+    return split, run_seed(split.seed, 0) % 2**64
+
+
+def _fit(model: ModelName, graph: Graph, split: Split, seed: int, settings: dict[str, Any]) -> NodeClassifier:
+    import numpy as np
+
+    from pprop.estimators import APPNPClassifier, MLPNodeClassifier, PPNPClassifier
+
+    if graph.labels is None:
+        raise InputError("Training needs labels, and this graph has none.")
+    kinds = {ModelName.APPNP: APPNPClassifier, ModelName.PPNP: PPNPClassifier, ModelName.MLP: MLPNodeClassifier}
+    names = np.asarray(graph.class_names) if graph.class_names is not None else np.arange(graph.n_classes)
+    classifier: NodeClassifier = kinds[model](graph, random_state=seed, verbose=sys.stderr.isatty(), **settings)
+    watched = (split.stopping, names[graph.labels[split.stopping]])
+    return classifier.fit(split.train, names[graph.labels[split.train]], stopping=watched)
+
+
+def _report(
+    fitted: NodeClassifier, model: ModelName, origin: GraphInput, split: Split, seeds: tuple[int | None, ...]
+) -> tuple[dict[str, Any], str]:
+    """Return the record and the lines for people."""
+    graph, training = fitted.graph_, fitted.record_
+    accuracy = None
+    if len(split.evaluation) and graph.labels is not None:
+        names = graph.class_names or tuple(range(graph.n_classes))
+        accuracy = float(fitted.score(split.evaluation, [names[k] for k in graph.labels[split.evaluation]]))
+    speed = 1000 * training.seconds / training.epochs
+    record: dict[str, Any] = {
+        "model": str(model),
+        "graph": origin.title,
+        "test_accuracy": accuracy,
+        "stopping_accuracy": training.stopping_accuracy,
+        "stopping_loss": training.stopping_loss,
+        "epochs": training.epochs,
+        "best_epoch": training.best_epoch,
+        "seconds": training.seconds,
+        "ms_per_epoch": speed,
+        "backend": training.backend,
+        "seed": training.seed,
+        "split_seed": split.seed,
+        "init_seed": (seeds[1] or 0) if origin.path is None else None,
+        "train_nodes": len(split.train),
+        "stopping_nodes": len(split.stopping),
+        "test_nodes": len(split.evaluation),
+        "alpha": fitted.alpha_,
+        "parameters": sum(int(array.size) for array in fitted.weights_.values()),
+        "classes": fitted.classes_.tolist(),
+        "fingerprint": graph.fingerprint,
+    }
+    tested = "not measured (--test 0)" if accuracy is None else f"{accuracy:.1%} of {len(split.evaluation)} nodes"
+    lines = [
+        f"test accuracy      {tested}",
+        f"stopping accuracy  {training.stopping_accuracy:.1%} of {len(split.stopping)} nodes",
+        f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})",
+        f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch ({training.backend})",
+    ]
+    return record, "\n".join(lines)
