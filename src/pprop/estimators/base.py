@@ -163,7 +163,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         X
             Node positions, shape (m,) or (m, 1).
         """
-        return self.classes_[self._logits(X, "predict").argmax(axis=1)]
+        best = self._logits(X, "predict").argmax(axis=1)
+        return self.classes_[best]
 
     def save(
         self,
