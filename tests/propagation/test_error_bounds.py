@@ -88,3 +88,11 @@ def test_without_teleport_there_is_no_bound(make_graph, backend):
     statistics = solve(graph, np.ones(9), 0.0, backend=backend).statistics
     assert statistics.error_bound is None
     assert statistics.residual > 0
+
+
+def test_predictions_without_columns_have_no_error(make_graph, backend):
+    graph, _ = make_graph(directed=True, weighted=True)
+    for normalization in ("sym", "row", "col"):
+        solution = solve(graph, np.ones((9, 0)), normalization=normalization, backend=backend)
+        assert solution.value.shape == (9, 0)
+        assert solution.statistics.error_bound == 0

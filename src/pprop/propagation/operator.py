@@ -77,5 +77,10 @@ class PPROperator:
         if self.normalization == "sym":
             return "frobenius", float(residual.square().sum().sqrt())
         if self.normalization == "row":
-            return "max", float(residual.abs().max())
-        return "column", float(residual.abs().sum(dim=-2).max())
+            return "max", _largest(residual.abs())
+        return "column", _largest(residual.abs().sum(dim=-2))
+
+
+def _largest(values: Tensor) -> float:
+    """Return the largest value, 0 where there is none: predictions may have no columns."""
+    return float(values.max()) if values.numel() else 0.0
