@@ -1,0 +1,198 @@
+"""The bad-input table: every error class of the core and every way a file can be in the way, from the shell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pprop
+from pprop import (
+    CapacityError,
+    DatasetError,
+    FormatError,
+    GraphError,
+    InputError,
+    MissingDependencyError,
+    PpropError,
+)
+from pprop.cli.output import Session
+
+ANY = Callable[[Path], None]
+
+
+def nothing(folder: Path) -> None:
+    pass
+
+
+def small(folder: Path) -> None:
+    (folder / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    (folder / "nodes.csv").write_text("id,topic,x\na,red,1\nb,blue,2\nc,,3\n")
+    (folder / "scores.csv").write_text("id,s\na,1\nb,2\nc,3\n")
+
+
+def large(folder: Path) -> None:
+    pprop.write_npz(pprop.Graph.from_scipy(sp.csr_array((400_000, 400_000))), folder / "large.npz")
+    np.save(folder / "scores.npy", np.zeros(400_000, dtype=np.float32))
+
+
+def overflowing(folder: Path) -> None:
+    (folder / "edges.csv").write_text("source,target,w\na,b,1e308\na,b,1e308\n")
+
+
+def damaged(folder: Path) -> None:
+    (folder / "graph.npz").write_bytes(b"not a zip file")
+    (folder / "scores.npy").write_bytes(b"\x93NUMPY\x01")
+
+
+def occupied(folder: Path) -> None:
+    small(folder)
+    (folder / "there").mkdir()
+    (folder / "there" / "diary.txt").write_text("mine")
+    (folder / "old.csv").write_text("mine")
+
+
+def parquet(folder: Path) -> None:
+    (folder / "edges.parquet").write_bytes(b"PAR1")
+
+
+@dataclass(frozen=True)
+class Case:
+    arguments: str
+    code: int
+    says: str
+    error: type[BaseException] | None = None  # None: typer's own, for wrong usage
+    prepare: ANY = nothing
+
+
+TRAIN = "train edges.csv --nodes nodes.csv --label-column topic"
+CASES = [
+    # wrong usage
+    Case("frobnicate", 2, "No such command 'frobnicate'"),
+    Case("train", 2, "Missing argument 'GRAPH'"),
+    Case("train citeseer --colour red", 2, "No such option: --colour"),
+    Case("train citeseer --alpha much", 2, "--alpha"),
+    Case("train citeseer --model gcn", 2, "gcn"),
+    Case("train citeseer --model mlp --alpha 0.1", 2, "mlp does not propagate"),
+    Case("train citeseer --model ppnp --steps 3", 2, "--steps belongs to appnp"),
+    Case("train citeseer --nodes nodes.csv", 2, "belong to an edge list"),
+    Case("train citeseer --test 0.5", 2, "a dataset has --split-seed"),
+    Case("train citeseer --hidden wide", 2, "--hidden takes integers"),
+    Case(f"{TRAIN} --split-seed 1", 2, "a graph of your own has --test", None, small),
+    Case("train edges.csv --label-column topic", 2, "add --nodes FILE", None, small),
+    Case("propagate citeseer s.npy --exact --steps 3", 2, "one of --steps and --exact"),
+    Case("propagate citeseer s.npy --json", 2, "--json needs --out"),
+    Case("predict model --nodes nodes.csv", 2, "describe a --graph", None, lambda folder: (folder / "model").mkdir()),
+    # values
+    Case("train citeseer --alpha 1.3", 3, "'alpha' parameter", InputError),
+    Case("train citeseer --dropout 1", 3, "'dropout' parameter", InputError),
+    Case("train citeseer --split-seed -1", 3, "'seed' parameter", InputError),
+    Case("train citeseer --backend cobol", 3, "'backend' parameter", InputError),
+    Case(f"{TRAIN} --test 0.9", 3, "too few", InputError, small),
+    Case("train edges.csv --nodes nodes.csv", 3, "--label-column COLUMN", InputError, small),
+    Case("train edges.csv --nodes nodes.csv --label-column topi", 3, "Did you mean 'topic'?", InputError, small),
+    Case("train edges.csv --nodes nodes.csv --id-column name", 3, "'id_column'", InputError, small),
+    Case("propagate edges.csv scores.csv --alpha 0 --exact", 3, "'alpha' parameter", InputError, small),
+    Case("propagate edges.csv scores.csv --columns t", 3, "'columns' parameter", InputError, small),
+    # data
+    Case("train cora", 3, "Did you mean 'cora_ml'?", DatasetError),
+    Case("data info cora", 3, "must be one of 'citeseer'", DatasetError),
+    Case("data check graph.npz", 3, "", None, damaged),
+    Case("train graph.npz", 3, "graph.npz", FormatError, damaged),
+    Case("propagate citeseer scores.npy", 3, "not a sound .npy file", FormatError, damaged),
+    Case("train graph.txt", 3, "an .npz file or an edge list", FormatError, lambda f: (f / "graph.txt").touch()),
+    Case("propagate edges.csv scores.csv --out o.xlsx", 3, "--out must end in", FormatError, small),
+    Case("predict there", 3, "there", FormatError, occupied),
+    Case("train edges.csv --weight w", 3, "finite weights", GraphError, overflowing),
+    Case("train edges.parquet", 3, 'pip install "pprop[parquet]"', MissingDependencyError, parquet),
+    Case("propagate edges.csv scores.csv --out o.parquet", 3, "pprop[parquet]", MissingDependencyError, small),
+    Case("propagate large.npz scores.npy --exact --out o.npy", 3, "1192.1 GiB", CapacityError, large),
+    # files
+    Case("train graph.npz", 4, "There is no file 'graph.npz'", OSError),
+    Case("train edges.csv --nodes none.csv", 4, "There is no file 'none.csv'", OSError, small),
+    Case("propagate edges.csv none.csv", 4, "There is no file 'none.csv'", OSError, small),
+    Case("predict none", 4, "There is no folder 'none'", OSError),
+    Case("train citeseer --out there", 4, "holds 'diary.txt'", OSError, occupied),
+    Case("train citeseer --out there --force", 4, "holds 'diary.txt'", OSError, occupied),
+    Case("train citeseer --out old.csv", 4, "is a file", OSError, occupied),
+    Case("train citeseer --out old.csv/model", 4, "'old.csv/model' cannot be written", OSError, occupied),
+    Case("demo --out there", 4, "holds 'diary.txt'", OSError, occupied),
+    Case("propagate edges.csv scores.csv --out old.csv", 4, "already there", OSError, occupied),
+    Case("propagate edges.csv scores.csv --out there", 3, "--out must end in", FormatError, occupied),
+]
+
+
+@pytest.fixture
+def errors(monkeypatch: pytest.MonkeyPatch) -> list[type[BaseException]]:
+    """The classes of the errors that verbs ended with."""
+    seen: list[type[BaseException]] = []
+    describe = Session._describe
+
+    def spy(self: Session, error: BaseException) -> tuple[int | None, str]:
+        code, sentence = describe(self, error)
+        if code is not None:
+            seen.append(type(error))
+        return code, sentence
+
+    monkeypatch.setattr(Session, "_describe", spy)
+    return seen
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.arguments)
+def test_bad_input_is_one_sentence_and_leaves_no_file(
+    case: Case,
+    pprop_here,
+    errors: list[type[BaseException]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    only_bundled: Path,
+):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    case.prepare(tmp_path)
+    before = contents(tmp_path)
+    answer = pprop_here(*case.arguments.split())
+    assert answer.code == case.code
+    if case.arguments.startswith("data check"):  # its answer is the report
+        assert "problem" in answer.out
+        assert "cannot use this graph" in answer.out
+    else:
+        *notes, sentence = answer.err.splitlines()
+        assert sentence.startswith("pprop")
+        assert case.says in sentence
+        assert len(notes) <= 1
+        assert answer.out == ""
+    assert "Traceback" not in answer.err
+    assert contents(tmp_path) == before
+    assert [issubclass(error, case.error or ()) for error in errors] == [True] * (case.error is not None)
+
+
+def test_the_table_reaches_every_error_class_of_the_core():
+    def tree(root: type[PpropError]) -> Iterator[type[PpropError]]:
+        for child in root.__subclasses__():
+            yield from (child, *tree(child))
+
+    core = {error for error in tree(PpropError) if error.__module__ == "pprop._errors"}
+    assert core == {case.error for case in CASES if case.error not in (None, OSError)}
+
+
+def test_an_unexpected_error_is_one_line_that_names_debug(pprop_here, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pprop.datasets.load_dataset", lambda name: 1 / 0)
+    answer = pprop_here("train", "citeseer")
+    assert answer.code == 1
+    assert answer.err == (
+        "pprop train: Unexpected error: ZeroDivisionError: division by zero. Run it again with --debug to see where.\n"
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if "cache" not in path.parts
+    }

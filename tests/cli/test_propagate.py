@@ -1,0 +1,107 @@
+"""Propagating predictions from a file: matched by id, in every format, against the library."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pprop
+
+
+@pytest.fixture
+def scores(tables, tmp_path: Path) -> dict[str, tuple[float, float]]:
+    """Two numbers per node, written in an order of their own to scores.csv."""
+    random = np.random.default_rng(1)
+    values = {f"person{k:02d}": tuple(random.normal(size=2).tolist()) for k in random.permutation(40)}
+    lines = [f"{name},{a!r},{b!r}" for name, (a, b) in values.items()]
+    (tmp_path / "scores.csv").write_text("id,good,bad\n" + "\n".join(lines) + "\n")
+    return values
+
+
+def twin(edges: Path, scores: dict[str, tuple[float, float]], **options) -> dict[str, list[float]]:
+    graph = pprop.read_edges(edges)
+    assert graph.ids is not None
+    spread = pprop.propagate(graph, np.array([scores[name] for name in graph.ids]), **options)
+    return dict(zip(graph.ids.tolist(), spread.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        (
+            {"alpha": 0.2, "solver": pprop.PowerIteration(3), "normalization": "row"},
+            "--alpha 0.2 --steps 3 --normalization row",
+        ),
+        ({"alpha": 0.1, "solver": pprop.Exact()}, "--exact"),
+        ({}, ""),
+    ],
+)
+def test_rows_are_matched_by_id_and_keep_their_order(pprop_here, tables, scores, tmp_path: Path, options, arguments):
+    assert pprop_here("propagate", "edges.csv", "scores.csv", *arguments.split(), "--out", "spread.csv").code == 0
+    with (tmp_path / "spread.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    expected = twin(tables[0], scores, **options)
+    assert [row["id"] for row in rows] == list(scores)
+    for row in rows:
+        assert [float(row["good"]), float(row["bad"])] == expected[row["id"]]  # every digit is written
+
+
+def test_parquet_and_csv_give_the_same_numbers(pprop_here, tables, scores, tmp_path: Path):
+    columns = {"id": list(scores), "good": [a for a, _ in scores.values()], "word": ["x"] * 40}
+    pq.write_table(pa.table(columns), tmp_path / "scores.parquet")
+    answer = pprop_here("propagate", "edges.csv", "scores.parquet", "--out", "spread.parquet", "--json")
+    assert answer.record["columns"] == ["good"]
+    assert "Left out" in answer.err
+    spread = pq.read_table(tmp_path / "spread.parquet").to_pydict()
+    expected = twin(tables[0], scores)
+    assert spread == {"id": list(scores), "good": [expected[name][0] for name in scores]}
+
+
+def test_an_array_belongs_to_the_nodes_in_their_order_and_keeps_its_type(pprop_here, tmp_path: Path):
+    graph = pprop.load_dataset("citeseer")
+    H = np.random.default_rng(0).random((graph.n_nodes, 3), dtype=np.float32)
+    np.save(tmp_path / "h.npy", H)
+    answer = pprop_here("propagate", "citeseer", "h.npy", "--alpha", "0.1", "--out", "z.npy", "--json")
+    Z = np.load(tmp_path / "z.npy")
+    assert Z.dtype == np.float32
+    assert np.array_equal(Z, pprop.propagate(graph, H, alpha=0.1))
+    assert answer.record["fingerprint"] == graph.fingerprint
+    assert answer.record["steps"] == 10
+
+
+def test_what_predict_writes_can_be_propagated(pprop_here, tables):
+    command = "train edges.csv --nodes nodes.csv --label-column hobby --out model --max-epochs 2"
+    assert pprop_here(*command.split()).code == 0
+    answer = pprop_here("propagate", "edges.csv", "model/predictions.csv", "--out", "z.csv", "--json")
+    assert answer.record["columns"] == ["p_chess", "p_tennis"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fragments"),
+    [
+        (lambda text: text.replace("person00", "stranger"), ["1 row with ids", "'stranger'", "1 node", "'person00'"]),
+        (lambda text: text + text.splitlines()[1] + "\n", ["1 row with an id that came before"]),
+        (lambda text: "\n".join(text.splitlines()[:31]) + "\n", ["10 nodes of the graph without a row"]),
+        (lambda text: text.replace("id,good", "name,good"), ["Left out", "row k is taken for node k"]),
+    ],
+)
+def test_rows_that_do_not_match_are_counted(pprop_here, tables, scores, tmp_path: Path, change, fragments):
+    file = tmp_path / "scores.csv"
+    file.write_text(change(file.read_text()))
+    answer = pprop_here("propagate", "edges.csv", "scores.csv", "--out", "spread.csv")
+    assert answer.code == (0 if "Left out" in fragments else 3)
+    for fragment in fragments:
+        assert fragment in answer.err
+    assert (tmp_path / "spread.csv").exists() == (answer.code == 0)
+
+
+def test_too_few_rows_without_ids_are_refused(pprop_here, tables, tmp_path: Path):
+    (tmp_path / "scores.csv").write_text("good\n1\n2\n")
+    answer = pprop_here("propagate", "edges.csv", "scores.csv")
+    assert answer.code == 3
+    assert "2 rows for 40 nodes" in answer.err
