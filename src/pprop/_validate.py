@@ -58,8 +58,11 @@ def check_float(value: object, parameter: str, function: str, interval: str) -> 
     1.0
     """
     low, high = (float(end) for end in interval[1:-1].split(","))
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
-        number = float(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an integer beyond the largest float
+            number = math.inf
         above = number >= low if interval[0] == "[" else number > low
         below = number <= high if interval[-1] == "]" else number < high
         if above and below:

@@ -41,7 +41,7 @@ class Transition:
     indptr, indices
         CSR structure of A_tilde, shapes (n + 1,) and (entries,), int64 and int32.
     weights
-        Entries of A_tilde, shape (entries,), float64; None when all are one.
+        Entries of A_tilde up to a common power of four, shape (entries,), float64; None when all are one.
     row_scale, column_scale
         Shape (n,), float64.
     symmetric
@@ -122,6 +122,9 @@ def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool
         adjacency = adjacency + sparse.diags_array(missing.astype(np.float64), format="csr")
         adjacency.eliminate_zeros()
         adjacency.sort_indices()
+    if graph.weights is not None:
+        # no normalisation depends on the unit of the weights; near 1 they fit into float32, whatever it was
+        adjacency.data = adjacency.data * 0.25 ** np.floor(0.5 * np.log2(adjacency.data.max()))
     out_sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
     # the same bits on an undirected graph, although rows and columns are summed in different orders: A_hat is symmetric
     in_sums = np.asarray(adjacency.sum(axis=0), dtype=np.float64) if graph.directed else out_sums

@@ -25,7 +25,8 @@ class Propagation(nn.Module):
 
     In training mode with ``dropout > 0``, entries of the propagation matrix are dropped: a fresh mask of (1-alpha) T at
     every power step, always from the undropped matrix (``PowerIteration``), or a mask of the PPR matrix (``Exact``).
-    The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict.
+    The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict;
+    so a pass that is computed a second time, as `torch.utils.checkpoint` does, draws other masks.
 
     Parameters
     ----------

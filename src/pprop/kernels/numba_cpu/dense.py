@@ -28,13 +28,14 @@ def activate(values, seeds, stream, epoch, threshold, digits, scale):
         for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
             if not drop:
                 for q in range(width):
-                    target[i, q] = max(target[i, q], 0)
+                    if target[i, q] <= 0:  # so that a NaN stays one and a diverging run shows
+                        target[i, q] = 0
                 continue
             for first in range(0, width, 32):
                 keep = keep_word(seeds[run], stream, i, epoch, first // 32, threshold, digits)
                 for q in range(first, min(width, first + 32)):
                     kept = (keep >> np.uint64(q - first)) & np.uint64(1)
-                    target[i, q] = target[i, q] * scale if kept and target[i, q] > 0 else 0
+                    target[i, q] = 0 if not kept or target[i, q] <= 0 else target[i, q] * scale
 
 
 @kernel
