@@ -1,13 +1,47 @@
-"""The part of the labelled nodes that a fit sets aside for early stopping."""
+"""Which of the labelled nodes train, and which are watched by early stopping."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hold_out"]
+from pprop._validate import check_float, describe, reject
+from pprop.datasets import Split
+from pprop.estimators._samples import class_labels, known_labels, node_positions
+
+__all__ = ["divide_nodes", "hold_out"]
+
+
+def divide_nodes(
+    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, seed: int, n_nodes: int
+) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
+    """Return training and stopping nodes, the class index of each node that has one, and the classes."""
+    pair = _pair(stopping)
+    if pair is not None:
+        watched = node_positions(pair[0], "stopping", "fit", n_nodes)
+        watched_labels = class_labels(pair[1], "stopping", "fit", len(watched))
+        both = np.intersect1d(nodes, watched)
+        if both.size:
+            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
+        if not watched.size:
+            reject("stopping", "fit", "at least one node with its class, or a fraction", "none")
+        if watched_labels.dtype.kind != labels.dtype.kind:
+            reject("stopping", "fit", "labels of the same kind as y, integers or strings", watched_labels)
+        classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
+        known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes, "fit")
+        train_nodes = nodes
+    else:
+        fraction = _fraction(stopping)
+        classes, codes = np.unique(labels, return_inverse=True)
+        known = known_labels(nodes, codes, n_nodes, "fit")
+        train_nodes, watched = hold_out(nodes, codes, fraction, seed)
+    if len(classes) < 2:
+        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
+    return Split(train_nodes, watched, np.empty(0, dtype=np.int64)), known, classes
 
 
 def hold_out(
@@ -47,3 +81,17 @@ def hold_out(
         return nodes, nodes
     held = np.isin(nodes, np.concatenate(chosen))
     return nodes[~held], nodes[held]
+
+
+def _pair(stopping: object) -> tuple[object, object] | None:
+    if not isinstance(stopping, tuple | list):
+        return None
+    parts = cast("Sequence[object]", stopping)
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+def _fraction(stopping: object) -> float:
+    try:
+        return check_float(stopping, "stopping", "fit", "(0, 1)")
+    except ValueError:
+        reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(stopping))

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from pprop._errors import InputError
-from pprop._validate import check_int, check_positions, describe, reject
+from pprop._validate import check_int, describe, reject
 
 __all__ = ["class_labels", "known_labels", "no_target", "node_positions", "seed_of"]
 
@@ -40,7 +40,7 @@ def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> ND
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        reject(parameter, function, expected, array)
+        reject(parameter, function, expected, describe(array if array.ndim else array.item()))
     if array.dtype.kind == "O" and all(_is_integer(item) for item in array):
         array = array.astype(np.int64)
     if array.size and array.dtype.kind not in "iu":
@@ -49,7 +49,10 @@ def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> ND
     if array.size and array.min() < 0:
         at = int(array.argmin())
         reject(parameter, function, expected, f"{array[at]} at index {at}", remedy="Negative values in data.")
-    return check_positions(array, parameter, function, n_nodes=n_nodes)
+    if array.size and array.max() >= n_nodes:
+        at = int(array.argmax())
+        reject(parameter, function, expected, f"{array[at]} at index {at}")
+    return array.astype(np.int64)
 
 
 def class_labels(y: object, parameter: str, function: str, length: int) -> NDArray[Any]:
@@ -69,7 +72,7 @@ def class_labels(y: object, parameter: str, function: str, length: int) -> NDArr
         reject(parameter, function, expected, array)
     if array.dtype.kind == "O":
         array = _typed(array)
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" and (array.size == 0 or array.max() <= np.iinfo(np.int64).max):
         return array.astype(np.int64)
     if array.dtype.kind == "U":
         return array
@@ -78,7 +81,8 @@ def class_labels(y: object, parameter: str, function: str, length: int) -> NDArr
         reject(parameter, function, expected, f"Unknown label type: {describe(array)},", remedy=remedy)
     if not np.isfinite(array).all():
         reject(parameter, function, expected, "an array with NaN or inf")
-    whole = array.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # a number too large for an integer differs from what it becomes
+        whole = array.astype(np.int64)
     if (whole != array).any():
         bad = array[whole != array][0]
         reject(parameter, function, expected, f"Unknown label type: the continuous value {bad}")
@@ -99,7 +103,7 @@ def _typed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_integer(item: object) -> bool:
-    return isinstance(item, numbers.Integral) and not isinstance(item, bool)
+    return isinstance(item, numbers.Integral) and not isinstance(item, bool) and -(2**63) <= int(item) < 2**63
 
 
 def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int, function: str) -> NDArray[np.int64]:

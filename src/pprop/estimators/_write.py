@@ -41,7 +41,7 @@ def write_artefact(
         reject("source", FUNCTION, "a GraphSource or None", describe(source))
     known = estimator.accuracy_ if accuracy is None else check_float(accuracy, "accuracy", FUNCTION, "[0, 1]")
     tensors = {
-        **{f"{WEIGHT_PREFIX}{name}": np.ascontiguousarray(array) for name, array in estimator.weights_.items()},
+        **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
         **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(estimator.history_).items()},
     }
     weights = save(tensors)

@@ -194,7 +194,7 @@ def _in_order(folder: Path, found: Weights, expected: Weights, predictor: object
         raise _misfit(folder, f"the weight {name!r} {side} {other}", predictor)
     for name, array in expected.items():
         if found[name].shape != array.shape or found[name].dtype != array.dtype:
-            got, wanted = describe(found[name]), describe(array)
+            got, wanted = (f"{one.dtype} of shape {one.shape}" for one in (found[name], array))
             raise _misfit(folder, f"the weight {name!r} is {got}, where {owner} would have {wanted}", predictor)
     return {name: found[name] for name in expected}
 

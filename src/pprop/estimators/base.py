@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self, cast
 
@@ -13,10 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._validate import check_float, check_int, describe, reject
-from pprop.datasets import Split
-from pprop.estimators._holdout import hold_out
+from pprop.estimators._holdout import divide_nodes
 from pprop.estimators._network_weights import Weights, named_weights
-from pprop.estimators._samples import class_labels, known_labels, no_target, node_positions, seed_of
+from pprop.estimators._samples import class_labels, no_target, node_positions, seed_of
 from pprop.estimators._settings import ModuleOrFactory
 from pprop.estimators._write import write_artefact
 from pprop.estimators.record import TrainingRecord, record_of
@@ -110,9 +108,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         labels = class_labels(y, "y", "fit", len(nodes))
         seed = seed_of(self.random_state, function)
 
-        split, known, classes = _divide(nodes, labels, held, seed, graph.n_nodes)
+        split, known, classes = divide_nodes(nodes, labels, held, seed, graph.n_nodes)
         # Without labels and class names, so that nothing below can read them or count their classes.
-        bare = graph.replace(labels=None, class_names=None)
+        told = graph.labels is not None or graph.class_names is not None
+        bare = graph.replace(labels=None, class_names=None) if told else graph
         trained = train(
             model,
             bare,
@@ -127,7 +126,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
         self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, alpha, classes
         self.settings_ = self._settings()
-        self.weights_ = named_weights(model, (array[0] for array in trained.weights))
+        self.weights_ = named_weights(model, (np.asarray(array[0]) for array in trained.weights))
         self.logits_ = trained.logits[0]
         self._keep_record(record_of(trained), trained.history[0])
         return self
@@ -176,7 +175,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
     ) -> None:
         """Write the fitted model to a folder: weights, a readable manifest and a model card. Read it with `pprop.load`.
 
-        The folder appears when it is complete, or not at all.
+        The folder appears when it is complete, or not at all. Nothing is pickled: of a `predictor` the weights are
+        saved and the code is not, and of a RandomState the seed that it drew.
 
         Parameters
         ----------
@@ -224,45 +224,3 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.one_d_array = True
         tags.input_tags.positive_only = True
         return tags
-
-
-def _divide(
-    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, seed: int, n_nodes: int
-) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
-    """Return training and stopping nodes, the class index of each node that has one, and the classes."""
-    pair = _pair(stopping)
-    if pair is not None:
-        watched = node_positions(pair[0], "stopping", "fit", n_nodes)
-        watched_labels = class_labels(pair[1], "stopping", "fit", len(watched))
-        both = np.intersect1d(nodes, watched)
-        if both.size:
-            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
-        if not watched.size:
-            reject("stopping", "fit", "at least one node with its class, or a fraction", "none")
-        if watched_labels.dtype.kind != labels.dtype.kind:
-            reject("stopping", "fit", "labels of the same kind as y, integers or strings", watched_labels)
-        classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
-        known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes, "fit")
-        train_nodes = nodes
-    else:
-        fraction = _fraction(stopping)
-        classes, codes = np.unique(labels, return_inverse=True)
-        known = known_labels(nodes, codes, n_nodes, "fit")
-        train_nodes, watched = hold_out(nodes, codes, fraction, seed)
-    if len(classes) < 2:
-        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
-    return Split(train_nodes, watched, np.empty(0, dtype=np.int64)), known, classes
-
-
-def _pair(stopping: object) -> tuple[object, object] | None:
-    if not isinstance(stopping, tuple | list):
-        return None
-    parts = cast("Sequence[object]", stopping)
-    return (parts[0], parts[1]) if len(parts) == 2 else None
-
-
-def _fraction(stopping: object) -> float:
-    try:
-        return check_float(stopping, "stopping", "fit", "(0, 1)")
-    except ValueError:
-        reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(stopping))

@@ -1,0 +1,326 @@
+"""A damaged, foreign or newer folder is refused with a sentence, and saving leaves all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as tensor_bytes
+
+import pprop
+from pprop import APPNPClassifier, FormatError, Graph, InputError, MLPNodeClassifier
+from pprop.estimators import _folder
+
+QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def model(graph: Graph, nodes: Any, animals: Any) -> APPNPClassifier:
+    return APPNPClassifier(graph, **QUICK).fit(nodes, animals)
+
+
+@pytest.fixture
+def folder(model: APPNPClassifier, tmp_path: Path) -> Path:
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest."""
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def put_weights(folder: Path, content: bytes) -> None:
+    """Change the weights, and the manifest so that it agrees."""
+    (folder / "weights.safetensors").write_bytes(content)
+    edit(folder, lambda manifest: manifest["weights"].update(sha256=hashlib.sha256(content).hexdigest()))
+
+
+def put_tensors(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    tensors = read_tensors((folder / "weights.safetensors").read_bytes())
+    change(tensors)
+    put_weights(folder, tensor_bytes(tensors))
+
+
+def set_key(section: str, key: str, value: object) -> Callable[[dict[str, Any]], object]:
+    return lambda manifest: manifest[section].update({key: value})
+
+
+def drop(*path: str) -> Callable[[dict[str, Any]], object]:
+    def change(manifest: dict[str, Any]) -> None:
+        for key in path[:-1]:
+            manifest = manifest[key]
+        del manifest[path[-1]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (drop("model"), "manifest.json lacks 'model'"),
+        (drop("model", "class"), "manifest.json lacks 'class' under 'model'"),
+        (drop("classes", "values"), "manifest.json lacks 'values' under 'classes'"),
+        (drop("graph", "fingerprint"), "manifest.json lacks 'fingerprint' under 'graph'"),
+        (drop("training", "epochs"), "manifest.json lacks 'epochs' under 'training'"),
+        (drop("weights"), "manifest.json lacks 'weights'"),
+        (drop("accuracy"), "manifest.json lacks 'accuracy'"),
+        (drop("settings", "alpha"), "the setting 'alpha' is missing or unknown"),
+        (set_key("settings", "spin", 3), "the setting 'spin' is missing or unknown"),
+        (set_key("settings", "steps", "ten"), "a setting is impossible .*'steps' .* Got 'ten' instead"),
+        (set_key("model", "alpha", 7.0), "a setting is impossible .*'alpha' .* Got 7.0 instead"),
+        (set_key("model", "class", "Oracle"), "there is no model class 'Oracle'"),
+        (set_key("model", "class", 3), "manifest.json has 3 as 'class' under 'model'"),
+        (set_key("model", "alpha", True), "manifest.json has True as 'alpha' under 'model'"),
+        (set_key("classes", "kind", "float"), "manifest.json has 'float' as 'kind' under 'classes'"),
+        (set_key("classes", "values", ["a", 1]), "manifest.json has .* as 'values' under 'classes'"),
+        (set_key("classes", "values", ["b", "a"]), "manifest.json has .* as 'values' under 'classes'"),
+        (lambda m: m.update(classes={"kind": "int", "values": [1, 2**70]}), "as 'values' under 'classes'"),
+        (set_key("graph", "feature_shape", ["wide"]), "as 'feature_shape' under 'graph'"),
+        (set_key("training", "seed", 0.5), "manifest.json has 0.5 as 'seed' under 'training'"),
+        (lambda m: m.update(settings=[]), "manifest.json has .* as 'settings'"),
+        (lambda m: m.update(accuracy="good"), "manifest.json has 'good' as 'accuracy'"),
+        (lambda m: m.update(format_version="one"), "its format version is 'one'"),
+        (lambda m: m.update(format_version=0), "its format version is 0"),
+        (set_key("classes", "values", ["ant", "bee"]), r"'layer1' is float32 of shape \(8, 3\), where the settings"),
+        (set_key("settings", "hidden", 9), r"'layer0' is float32 of shape \(40, 8\), where the settings would have"),
+        (set_key("settings", "hidden", [8, 8]), "the weight 'layer2' is missing in weights.safetensors"),
+        (set_key("settings", "hidden", []), "the weight 'layer1' is unknown to the settings"),
+        (set_key("weights", "sha256", "0" * 64), "is not the file that the manifest describes, its SHA-256 differs"),
+    ],
+)
+def test_a_damaged_manifest_is_refused(graph: Graph, folder: Path, change: Any, what: str) -> None:
+    edit(folder, change)
+    with pytest.raises(FormatError, match=f"The model in '.*model' is damaged: .*{what}"):
+        pprop.load(folder, graph=graph)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"format": "pprop-model"', b"[" * 100_000])
+def test_a_manifest_that_is_no_json_is_refused(graph: Graph, folder: Path, content: bytes) -> None:
+    (folder / "manifest.json").write_bytes(content)
+    with pytest.raises(
+        FormatError, match=r"is damaged: manifest.json is no valid JSON. Save it again, or use another copy."
+    ):
+        pprop.load(folder, graph=graph)
+
+
+def test_every_missing_key_of_the_manifest_is_a_sentence(graph: Graph, folder: Path) -> None:
+    text = (folder / "manifest.json").read_text()
+    manifest = json.loads(text)
+    unread = {"written", "versions"} | {("model", "parameters"), ("weights", "file")}
+    unread |= {("graph", key) for key in ("nodes", "edges", "directed")}
+    paths = [(key,) for key in manifest if key not in {"format", "format_version", *unread}]
+    paths += [
+        (a, b) for a, section in manifest.items() if isinstance(section, dict) and a not in unread for b in section
+    ]
+    for path in paths:
+        if path in unread:
+            continue
+        (folder / "manifest.json").write_text(text)
+        edit(folder, drop(*path))
+        with pytest.raises(FormatError, match="is damaged"):
+            pprop.load(folder, graph=graph)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda t: t.pop("weights.layer0"), "the weight 'layer0' is missing in weights.safetensors"),
+        (lambda t: t.update({"weights.layer9": np.zeros(2)}), "the weight 'layer9' is unknown to the settings"),
+        (lambda t: t.update({"weights.layer1": np.zeros((3, 8), np.float32)}), r"float32 of shape \(3, 8\), where the"),
+        (lambda t: t.update({"weights.layer1": np.zeros((8, 3))}), r"'layer1' is float64 of shape \(8, 3\), where the"),
+        (lambda t: t.update({"secret": np.zeros(2)}), "weights.safetensors holds the unknown tensor 'secret'"),
+        (lambda t: t.pop("history.train_loss"), "weights.safetensors lacks the curve 'train_loss' of 3 epochs"),
+        (lambda t: t.update({"history.stopping_loss": np.zeros(4)}), "lacks the curve 'stopping_loss' of 3 epochs"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(graph: Graph, folder: Path, change: Any, what: str) -> None:
+    put_tensors(folder, change)
+    with pytest.raises(FormatError, match=f"is damaged: .*{what}"):
+        pprop.load(folder, graph=graph)
+
+
+def test_weights_that_are_cut_changed_or_gone_are_refused(graph: Graph, folder: Path) -> None:
+    file = folder / "weights.safetensors"
+    content = file.read_bytes()
+    for broken in (content[:-1], content[: len(content) // 2], b"", content[:-1] + b"?"):
+        file.write_bytes(broken)
+        with pytest.raises(FormatError, match="its SHA-256 differs"):
+            pprop.load(folder, graph=graph)
+    for broken in (content[:-1], b"", b"\x00" * 64):
+        put_weights(folder, broken)
+        with pytest.raises(FormatError, match=r"is damaged: weights.safetensors is no valid safetensors file."):
+            pprop.load(folder, graph=graph)
+    file.unlink()
+    with pytest.raises(
+        FormatError, match=r"is damaged: weights.safetensors cannot be read \(No such file or directory\)."
+    ):
+        pprop.load(folder, graph=graph)
+
+
+def test_a_foreign_folder_is_refused(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"The folder '.*' holds no pprop model: it has no manifest.json."):
+        pprop.load(tmp_path, graph=graph)
+    for content in ('{"format": "onnx"}', "[]", '"pprop-model"', "{}"):
+        (tmp_path / "manifest.json").write_text(content)
+        with pytest.raises(FormatError, match=r"holds no pprop model: its manifest.json is of another format."):
+            pprop.load(tmp_path, graph=graph)
+
+
+def test_a_newer_format_is_refused(graph: Graph, folder: Path) -> None:
+    edit(folder, lambda manifest: manifest.update(format_version=2, model=None))
+    with pytest.raises(
+        FormatError, match=r"has format version 2, and pprop .* reads versions up to 1. Install a newer"
+    ):
+        pprop.load(folder, graph=graph)
+
+
+def test_a_source_that_cannot_be_understood_is_refused(folder: Path) -> None:
+    for source in ({"kind": "pickle", "path": "x"}, {"path": "x"}, {"kind": "npz", "path": "x", "run": "rm"}):
+        edit(folder, set_key("graph", "source", source))
+        with pytest.raises(FormatError, match=r"The graph's source .* cannot be understood."):
+            pprop.load(folder)
+
+
+@pytest.mark.parametrize("path", ["nowhere", 3])
+def test_a_path_that_is_no_folder_is_refused(graph: Graph, path: Any) -> None:
+    with pytest.raises(InputError, match=r"The 'path' parameter of load must be .* Got .* instead"):
+        pprop.load(path, graph=graph)
+
+
+def test_a_graph_that_is_no_graph_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"The 'graph' parameter of load must be a Graph or None. Got 'zoo' instead."):
+        pprop.load(folder, graph="zoo")  # pyright: ignore[reportArgumentType]
+
+
+def test_nothing_is_ever_unpickled(graph: Graph, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("unpickling")
+
+    for name in ("pickle.load", "pickle.loads", "pickle.Unpickler", "torch.load"):
+        monkeypatch.setattr(name, refuse)
+    assert pprop.load(folder, graph=graph).n_iter_ == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"overwrite": 1}, "The 'overwrite' parameter of save must be True or False. Got 1 instead."),
+        ({"accuracy": 93.0}, r"The 'accuracy' parameter of save must be a float in \[0, 1\]. Got 93.0 instead."),
+        ({"source": "x.npz"}, "The 'source' parameter of save must be a GraphSource or None. Got 'x.npz' instead."),
+        ({"path": 3}, "The 'path' parameter of save must be a path. Got 3 instead."),
+        (
+            {"path": "no/such/model"},
+            "The 'path' parameter of save must be a folder in an existing folder. Got .*model' ",
+        ),
+    ],
+)
+def test_saving_with_impossible_arguments_is_refused(
+    model: APPNPClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=sentence):
+        cast("Any", model).save(**{"path": "model", **options})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_model_is_replaced_only_when_asked(
+    graph: Graph, nodes: Any, animals: Any, folder: Path, tmp_path: Path
+) -> None:
+    other = MLPNodeClassifier(graph, **QUICK).fit(nodes, animals)
+    with pytest.raises(
+        InputError, match=r"must be a new folder. Got .*, a saved model, instead. Pass overwrite=True to"
+    ):
+        other.save(folder)
+    assert isinstance(pprop.load(folder, graph=graph), APPNPClassifier)
+    other.save(folder, overwrite=True)
+    assert np.array_equal(pprop.load(folder, graph=graph).logits_, other.logits_)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_is_not_a_model_is_never_replaced(model: APPNPClassifier, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("precious")
+    (tmp_path / "file").write_text("precious")
+    for name in ("empty", "thesis", "file"):
+        for overwrite in (False, True):
+            with pytest.raises(
+                InputError, match=r"must be a new folder or a pprop model to replace. Got .* which is nei"
+            ):
+                model.save(tmp_path / name, overwrite=overwrite)
+    assert (tmp_path / "thesis" / "thesis.tex").read_text() == (tmp_path / "file").read_text() == "precious"
+    (folder / "notes.txt").write_text("precious")
+    with pytest.raises(
+        InputError, match=r"must be a folder with a pprop model and nothing else. Got .* with 'notes.txt'"
+    ):
+        model.save(folder, overwrite=True)
+    assert (folder / "notes.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize("failing", ["_write_file", "_sync"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_while_saving_leaves_what_was_there(
+    graph: Graph,
+    model: APPNPClassifier,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: str,
+    error: BaseException,
+) -> None:
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(_folder, failing, fail)
+    expected = InputError if isinstance(error, OSError) else KeyboardInterrupt
+    for path in (folder, tmp_path / "new"):
+        with pytest.raises(expected):
+            model.save(path, overwrite=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    monkeypatch.undo()
+    assert np.array_equal(pprop.load(folder, graph=graph).logits_, model.logits_)
+
+
+def test_the_old_model_comes_back_when_the_new_one_cannot_be_renamed(
+    model: APPNPClassifier, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    rename = Path.rename
+
+    def fail(self: Path, target: Any) -> Path:
+        if self.name.endswith(".part"):
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(InputError, match=r"must be a path that can be written. Got .* instead \(Input/output error\)."):
+        model.save(folder, overwrite=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_a_sentence(model: APPNPClassifier, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match=r"must be a path that can be written. Got .* instead \(Permission denied\)."):
+        model.save(tmp_path / "model")
+    tmp_path.chmod(0o700)
+
+
+def test_a_model_can_be_moved(graph: Graph, model: APPNPClassifier, folder: Path, tmp_path: Path) -> None:
+    shutil.move(folder, tmp_path / "elsewhere")
+    assert np.array_equal(pprop.load(tmp_path / "elsewhere", graph=graph).logits_, model.logits_)
