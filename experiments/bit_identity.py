@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numba
+import torch
 
 import pprop
 
@@ -25,6 +26,7 @@ BATCHES = {1: [RUN], 2: [4, RUN], 7: [RUN, 1, 2, 99, 50, 3, 8], 100: list(range(
 def digest_of_run(kind: str, batch: list[int], threads: int) -> str:
     """Train a batch; return a digest of run 37's losses, weights and logits."""
     numba.set_num_threads(threads)
+    torch.set_num_threads(threads)
     graph = pprop.load_dataset("citeseer")
     pairs = [(seed, init) for seed in pprop.TEST_SEEDS for init in range(5)]
     trained = pprop.train(
@@ -44,7 +46,7 @@ def digest_of_run(kind: str, batch: list[int], threads: int) -> str:
 
 
 def main() -> None:
-    """Run every combination twice over and compare."""
+    """Run every combination and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/bit_identity.json"))
     arguments = parser.parse_args()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 import pytest
+import torch
 
 import pprop
 from pprop import Graph, Split, Stopping, Trained
@@ -18,12 +19,14 @@ BATCHES = {1: [RUN], 2: [4, RUN], 7: [RUN, 1, 2, 99, 50, 3, 8], 100: list(range(
 
 @contextmanager
 def threads(count: int) -> Generator[None]:
-    before = numba.get_num_threads()
+    before = numba.get_num_threads(), torch.get_num_threads()
     numba.set_num_threads(count)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        numba.set_num_threads(before)
+        numba.set_num_threads(before[0])
+        torch.set_num_threads(before[1])
 
 
 @pytest.fixture(scope="module")

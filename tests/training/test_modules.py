@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 import torch
@@ -105,3 +107,36 @@ def test_a_module_with_the_wrong_output_is_told_what_was_expected(
 def test_a_module_without_parameters_is_refused(community_graph: Graph, community_splits: list[Split]) -> None:
     with pytest.raises(InputError, match="has no trainable parameter"):
         pprop.train(pprop.APPNP(predictor=nn.Identity()), community_graph, community_splits[0])
+
+
+def test_a_module_may_hold_a_propagation_of_its_own(community_graph: Graph, community_splits: list[Split]) -> None:
+    def build() -> nn.Module:
+        return nn.Sequential(nn.Linear(40, 3), pprop.Propagation(community_graph, alpha=0.2, dropout=0.5))
+
+    trained = pprop.train(pprop.MLP(predictor=build), community_graph, community_splits[0], stopping=RULE)
+    assert [w.shape for w in trained.weights] == [(1, 3, 40), (1, 3)]
+
+
+def test_half_precision_predictions_are_propagated_in_float32(
+    community_graph: Graph, community_splits: list[Split]
+) -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(40, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x).bfloat16()
+
+    trained = pprop.train(pprop.APPNP(predictor=Half), community_graph, community_splits[0], stopping=RULE)
+    assert trained.logits.dtype == np.float32
+
+
+def test_an_empty_module_is_not_taken_for_no_module(community_graph: Graph, community_splits: list[Split]) -> None:
+    with pytest.raises(InputError, match="has no trainable parameter"):
+        pprop.train(pprop.APPNP(predictor=nn.Sequential()), community_graph, community_splits[0])
+
+
+def test_a_function_that_makes_no_module_is_refused(community_graph: Graph, community_splits: list[Split]) -> None:
+    with pytest.raises(InputError, match="or a function that returns one"):
+        pprop.train(pprop.APPNP(predictor=cast("Any", lambda: 3)), community_graph, community_splits[0])

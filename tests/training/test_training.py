@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def twin_losses(
     graph: Graph, split: Split, matrix: torch.Tensor, weights: list[torch.Tensor], epochs: int
 ) -> list[tuple[float, float, float]]:
     """Train without dropout by torch's autograd and Adam; return training loss, stopping loss, stopping accuracy."""
-    features = torch.tensor(graph.features.toarray(), dtype=torch.float32)  # pyright: ignore
+    features = torch.tensor(cast("Any", graph.features).toarray(), dtype=torch.float32)
     inputs = features / features.abs().sum(dim=1, keepdim=True).clamp(min=1e-12)
     parameters = [w.clone().requires_grad_() for w in weights]
     optimizer = torch.optim.Adam(parameters, lr=0.01)

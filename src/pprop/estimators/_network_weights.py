@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Iterable
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from pprop.graph import Graph
 from pprop.kernels import Backend
 from pprop.models import FeatureNetwork, Model
-from pprop.models.inference import logits_of
+from pprop.models.inference import logits_of, make_module, module_state
 
 __all__ = ["Weights", "expected_weights", "logits_from", "named_weights"]
 
@@ -48,5 +46,5 @@ def logits_from(model: Model, graph: Graph, weights: Weights, backend: Backend) 
 def _state(model: Model) -> dict[str, torch.Tensor]:
     predictor: Any = model.predictor
     with torch.random.fork_rng(devices=[]):  # making a module draws weights, which nobody wants here
-        module: nn.Module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
-    return {name: tensor.detach() for name, tensor in module.state_dict().items()}
+        module = make_module(predictor)
+    return {name: tensor.detach() for name, tensor in module_state(module).items()}

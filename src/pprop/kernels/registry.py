@@ -102,7 +102,10 @@ def choose_backend(name: str, device: str, function: str) -> Backend:
     """
     check_choice(name, "backend", function, ["auto", *(backend.name for backend in BACKENDS)])
     if name == "auto":
-        return next(b for b in BACKENDS if device in b.devices and b.available)
+        fitting_backend = next((b for b in BACKENDS if device in b.devices and b.available), None)
+        if fitting_backend is None:
+            raise InputError(f"No backend computes on {device!r}. Move the tensors to the CPU.")
+        return fitting_backend
     backend = next(b for b in BACKENDS if b.name == name)
     if device not in backend.devices:
         fitting = ", ".join(repr(b.name) for b in BACKENDS if device in b.devices)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pprop._errors import InputError
+from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Kernels
 from pprop.models.model import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
 from pprop.propagation import PPROperator
 
-__all__ = ["logits_of", "module_inputs", "predict_alone", "propagate_predictions"]
+__all__ = ["logits_of", "make_module", "module_inputs", "module_state", "predict_alone", "propagate_predictions"]
 
 
 def logits_of(model: Model, graph: Graph, weights: list[Tensor], kernels: Kernels) -> Tensor:
@@ -44,11 +46,12 @@ def predict_alone(model: Model, graph: Graph, weights: list[Tensor], kernels: Ke
     predictions: list[Tensor] = []
     for run in range(len(weights[0])):
         with torch.random.fork_rng(devices=[]):  # making a module draws weights, which are replaced at once
-            module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
-        names = module.state_dict().keys()
-        module.load_state_dict({name: tensor[run] for name, tensor in zip(names, weights, strict=True)})
+            module = make_module(predictor)
+        names = module_state(module).keys()
+        state = {name: tensor[run] for name, tensor in zip(names, weights, strict=True)}
+        module.load_state_dict({**module.state_dict(), **state})
         with torch.no_grad():
-            predictions.append(module.eval()(inputs))
+            predictions.append(module.eval()(inputs).to(torch.float32))
     return torch.stack(predictions)
 
 
@@ -57,6 +60,19 @@ def propagate_predictions(model: Model, operator: PPROperator | None, prediction
     if operator is None or model.propagation is None:
         return predictions
     return model.propagation.solver.bind(operator, kernels).forward(predictions, None)
+
+
+def make_module(predictor: nn.Module | Callable[[], nn.Module]) -> nn.Module:
+    """Return a module of one's own for a run: a copy of the one given, or a new one from the function given."""
+    module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
+    if not isinstance(module, nn.Module):
+        reject("predictor", "Model", "an nn.Module or a function that returns one", describe(module))
+    return module
+
+
+def module_state(module: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors of a module's state; what else it keeps (a `Propagation` counts its passes) is no weight."""
+    return {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
 
 
 def module_inputs(graph: Graph) -> Tensor:

@@ -42,6 +42,8 @@ class PropagationSettings:
         self.solver.check_alpha(self.alpha, "PropagationSettings")
         check_float(self.dropout, "dropout", "PropagationSettings", "[0, 1)")
         check_choice(self.normalization, "normalization", "PropagationSettings", NORMALIZATIONS)
+        if not isinstance(self.self_loops, bool):
+            reject("self_loops", "PropagationSettings", "True or False", describe(self.self_loops))
 
     def operator(self, graph: Graph) -> PPROperator:
         """Return the PPR operator of a graph with these settings."""
@@ -80,6 +82,8 @@ class Model:
                 "a FeatureNetwork, an nn.Module or a function that makes one",
                 describe(self.predictor),
             )
+        if self.propagation is not None and not isinstance(self.propagation, PropagationSettings):
+            reject("propagation", "Model", "PropagationSettings or None", describe(self.propagation))
         check_float(self.penalty, "penalty", "Model", "[0, inf)")
 
 
@@ -123,7 +127,7 @@ def APPNP(  # noqa: N802  the method's name
     PowerIteration(steps=10)
     """
     settings = _settings(alpha, PowerIteration(steps), dropout, propagation_dropout, normalization, self_loops)
-    return Model(predictor or _network(hidden, dropout), settings, penalty)
+    return Model(_network(hidden, dropout) if predictor is None else predictor, settings, penalty)
 
 
 def PPNP(  # noqa: N802  the method's name
@@ -145,7 +149,7 @@ def PPNP(  # noqa: N802  the method's name
     Exact()
     """
     settings = _settings(alpha, Exact(), dropout, propagation_dropout, normalization, self_loops)
-    return Model(predictor or _network(hidden, dropout), settings, penalty)
+    return Model(_network(hidden, dropout) if predictor is None else predictor, settings, penalty)
 
 
 def MLP(  # noqa: N802  the method's name
@@ -162,11 +166,12 @@ def MLP(  # noqa: N802  the method's name
     >>> MLP().propagation is None
     True
     """
-    return Model(predictor or _network(hidden, dropout), None, penalty)
+    return Model(_network(hidden, dropout) if predictor is None else predictor, None, penalty)
 
 
 def _network(hidden: int | Sequence[int], dropout: float) -> FeatureNetwork:
-    return FeatureNetwork((hidden,) if isinstance(hidden, int) else tuple(hidden), dropout)
+    widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
+    return FeatureNetwork(widths, dropout)
 
 
 def _settings(

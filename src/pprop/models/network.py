@@ -14,10 +14,10 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop._errors import InputError
-from pprop._validate import check_float, check_int
+from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.reference.bits import uniform
+from pprop.kernels.random_bits import uniform
 from pprop.kernels.streams import WEIGHTS, stream
 
 __all__ = ["FeatureNetwork", "RunsNetwork", "glorot_uniform", "normalized_features"]
@@ -47,6 +47,8 @@ class FeatureNetwork:
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.hidden, tuple):
+            reject("hidden", "FeatureNetwork", "a tuple of layer widths", describe(self.hidden))
         for width in self.hidden:
             check_int(width, "hidden", "FeatureNetwork", low=1)
         check_float(self.dropout, "dropout", "FeatureNetwork", "[0, 1)")
@@ -83,9 +85,11 @@ def normalized_features(graph: Graph) -> sparse.csr_array:
         )
     matrix = sparse.csr_array(graph.features).astype(np.float64)
     matrix.eliminate_zeros()
-    sums = np.asarray(abs(matrix).sum(axis=1))
-    scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
-    matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+    per_row = np.diff(matrix.indptr)
+    # first by the largest entry, so that neither huge nor tiny features overflow on the way
+    largest = abs(matrix).max(axis=1).toarray()
+    matrix.data /= np.repeat(largest, per_row)
+    matrix.data /= np.repeat(np.asarray(abs(matrix).sum(axis=1)), per_row)
     return matrix.astype(np.float32)
 
 

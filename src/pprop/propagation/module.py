@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
-from pprop.kernels.reference.bits import signed
+from pprop.kernels.random_bits import signed
 from pprop.propagation.differentiable import apply_map
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, final
@@ -14,9 +13,9 @@ from torch import Tensor, nn
 
 from pprop._errors import InputError
 from pprop.kernels import Draw
-from pprop.kernels.reference.bits import derive_seed
+from pprop.kernels.random_bits import derive_seed
 from pprop.kernels.streams import MODULE
-from pprop.models.inference import module_inputs
+from pprop.models.inference import make_module, module_inputs, module_state
 from pprop.models.readout import apply_readout
 from pprop.training.loop import History, LoopResult, run_loop
 from pprop.training.program import NodeSet, Program, Task
@@ -75,7 +74,7 @@ class ModuleProgram(Program):
         return loss[None], accuracy[None]
 
     def weights(self) -> list[Tensor]:
-        return [tensor.detach()[None] for tensor in self._module.state_dict().values()]
+        return [tensor.detach()[None] for tensor in module_state(self._module).values()]
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         pass  # one run: it is here, or the loop has ended
@@ -87,7 +86,9 @@ class ModuleProgram(Program):
             raise InputError(
                 f"The predictor must return a tensor of shape {self._expected}, (n, classes). Got {shape} instead."
             )
-        return predictions
+        return predictions.to(
+            torch.promote_types(predictions.dtype, torch.float32)
+        )  # the kernels know no half precision
 
     def _loss(self, predictions: Tensor, nodes: NodeSet, draw: Draw | None) -> tuple[Tensor, Tensor]:
         logits = apply_readout(self._readout, predictions[None], nodes.nodes, draw)[0]
@@ -105,7 +106,7 @@ def train_modules(task: Task, predictor: nn.Module | Callable[[], nn.Module], pr
     results: list[LoopResult] = []
     for run, seed in enumerate(task.seeds):
         with _seeded(seed, 0):
-            module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
+            module = make_module(predictor)
         program = ModuleProgram(task, run, module, inputs)
         results.append(run_loop(program, 1, task.rule, _Share(progress, run)))
     return _join(results)

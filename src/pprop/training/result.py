@@ -84,6 +84,12 @@ class Trained:
         """Return each run's accuracy on the evaluation nodes of its split, by the graph's labels, shape (R,)."""
         if self.graph.labels is None:
             raise InputError("The graph has no labels to compare with. Use predict and compare with your own.")
+        for split in self.splits:
+            if len(split.evaluation) == 0 or self.graph.labels[split.evaluation].min() < 0:
+                what = (
+                    "has no evaluation nodes" if len(split.evaluation) == 0 else "has evaluation nodes without a label"
+                )
+                raise InputError(f"Accuracy needs labelled evaluation nodes, and {split} {what}.")
         labels, predicted = self.graph.labels, self.predict()
         shares = [
             np.count_nonzero(row[split.evaluation] == labels[split.evaluation]) / len(split.evaluation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import numpy as np
@@ -15,8 +15,9 @@ from pprop._errors import InputError
 from pprop._validate import check_float, check_int, check_positions, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
+from pprop.graph._attributes import check_labels
 from pprop.kernels import Kernels, choose_backend
-from pprop.kernels.reference.bits import derive_seed, signed
+from pprop.kernels.random_bits import derive_seed, signed
 from pprop.kernels.streams import RUNS
 from pprop.models import FeatureNetwork, Model
 from pprop.models.inference import predict_alone, propagate_predictions
@@ -103,7 +104,12 @@ def train(
     (array([3]), (1, 3), 'numba')
     """
     begin = time.perf_counter()
+    for value, kind, name in ((model, Model, "model"), (graph, Graph, "graph"), (stopping, Stopping, "stopping")):
+        if not isinstance(value, kind):
+            reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
     run_splits, run_seeds = _pair(splits, seeds)
+    for split in set(run_splits):
+        _check_nodes(split, graph.n_nodes)
     known, n_classes = _check_labels(graph, labels, run_splits)
     chosen = choose_backend(backend, "cpu", "train")
     train_set = node_sets([split.train for split in run_splits], known)
@@ -164,38 +170,47 @@ def _readout(
     return MapReadout(model.propagation.solver.bind(operator, kernels), graph.n_nodes)
 
 
-def _pair(splits: Split | Sequence[Split], seeds: int | Sequence[int]) -> tuple[tuple[Split, ...], tuple[int, ...]]:
+def _pair(splits: object, seeds: object) -> tuple[tuple[Split, ...], tuple[int, ...]]:
     """Return one split and one seed per run."""
-    run_splits = (splits,) if isinstance(splits, Split) else tuple(splits)
-    run_seeds = (seeds,) if isinstance(seeds, numbers.Integral) else tuple(cast("Sequence[int]", seeds))
-    for split in run_splits:
-        if not isinstance(split, Split):
-            reject("splits", "train", "a Split or a sequence of them", describe(split))
+    run_splits = (splits,) if isinstance(splits, Split) else _elements(splits)
+    if not run_splits or not all(isinstance(split, Split) for split in run_splits):
+        reject("splits", "train", "a Split or a sequence of at least one", describe(splits))
+    run_seeds = (seeds,) if isinstance(seeds, numbers.Number) else _elements(seeds)
+    if not run_seeds:
+        reject("seeds", "train", "an integer or a sequence of at least one", describe(seeds))
     if len(run_splits) == 1:
         run_splits = run_splits * len(run_seeds)
     if len(run_seeds) == 1:
         run_seeds = run_seeds * len(run_splits)
-    if len(run_seeds) != len(run_splits) or not run_seeds:
+    if len(run_seeds) != len(run_splits):
         reject("seeds", "train", f"one seed, or {len(run_splits)} of them, one per split", f"{len(run_seeds)} seeds")
-    return run_splits, tuple(check_int(seed, "seeds", "train", low=-(2**63), high=2**64 - 1) for seed in run_seeds)
+    checked = tuple(check_int(seed, "seeds", "train", low=-(2**63), high=2**64 - 1) for seed in run_seeds)
+    return cast("tuple[Split, ...]", run_splits), checked
+
+
+def _elements(value: object) -> tuple[object, ...]:
+    return tuple(cast("Iterable[object]", value)) if isinstance(value, Iterable) else ()
 
 
 def _check_labels(graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]) -> tuple[NDArray[np.int64], int]:
     """Return the labels with those of all other nodes hidden, and the number of classes."""
     n = graph.n_nodes
-    given = graph.labels if labels is None else np.asarray(labels)
-    if given is None:
+    if labels is None and graph.labels is None:
         raise InputError("train needs labels, and this graph has none. Pass labels=..., one class index per node.")
-    if given.shape != (n,) or given.dtype.kind not in "iu":
-        reject("labels", "train", f"an integer array of shape ({n},)", given)
+    given = graph.labels if labels is None else check_labels(labels, n, graph.class_names, "train")
+    assert given is not None
     known = np.full(n, -1, dtype=np.int64)
     for split in splits:
         for name, nodes in (("train", split.train), ("stopping", split.stopping)):
-            at = check_positions(nodes, f"splits.{name}", "train", n_nodes=n)
-            if len(at) == 0:
+            if len(nodes) == 0:
                 reject(f"splits.{name}", "train", "at least one node", "none")
-            if given[at].min() < 0:
-                bad = at[given[at] < 0][0]
+            if given[nodes].min() < 0:
+                bad = nodes[given[nodes] < 0][0]
                 reject("labels", "train", f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
-            known[at] = given[at]
+            known[nodes] = given[nodes]
     return known, max(graph.n_classes, int(known.max()) + 1)
+
+
+def _check_nodes(split: Split, n: int) -> None:
+    for name in ("train", "stopping", "evaluation"):
+        check_positions(getattr(split, name), f"splits.{name}", "train", n_nodes=n)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
-from pprop.kernels.reference.bits import keep_bits
+from pprop.kernels.random_bits import keep_bits
 from pprop.kernels.reference.sparse import ReferenceFeatures, ReferenceSteps
 from pprop.kernels.streams import HIDDEN, PPR, Bernoulli, stream
 
@@ -43,12 +43,12 @@ class ReferenceRows(RowPropagation):
     def _widened(self, operand: Tensor) -> tuple[Tensor, Tensor]:
         """Return the block and the operand in the wider of their two types."""
         dtype = torch.promote_types(self._block.dtype, operand.dtype)
-        return self._block.to(dtype), operand.to(dtype)
+        return self._block.to(operand.device, dtype), operand.to(dtype)
 
     def _dropped(self, block: Tensor, rows: Tensor, draw: Draw) -> Tensor:
         block = block[rows]  # shape: (R, m, n)
         bernoulli = Bernoulli.from_probability(draw.probability)
-        node = self._nodes[rows][..., None]
+        node = self._nodes.to(rows.device)[rows][..., None]
         epoch = torch.full_like(node, draw.epoch)
         column = torch.arange(block.shape[-1], device=block.device)
         return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, bernoulli) * bernoulli.scale

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
-from pprop.kernels.reference.bits import keep_bits
+from pprop.kernels.random_bits import keep_bits
 from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
 
 __all__ = ["ReferenceFeatures", "ReferenceSteps"]

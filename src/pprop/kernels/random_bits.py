@@ -1,4 +1,6 @@
-"""Counter-based random bits in plain torch, for the definition in ``docs/randomness.md``.
+"""The random numbers of ``docs/randomness.md`` in plain torch: seeds, initial weights, keep decisions.
+
+The reference backend drops by these decisions, and the other backends are tested against them.
 
 Torch has no unsigned 64-bit product, but int64 wraps around in two's complement, which has the same low 64 bits.
 """
