@@ -81,6 +81,7 @@ def draw_distribution(rows: list[Distribution], title: str | None = None) -> Fig
         axes.set_ylim(len(rows) - 0.5, -0.62)
         axes.tick_params(axis="y", length=0)
         axes.margins(x=0.08)
+        axes.locator_params(axis="x", nbins=7, steps=(1, 2, 5, 10))
         axes.grid(axis="x", color="0.88", linewidth=0.6)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("test accuracy (%)")
