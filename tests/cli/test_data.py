@@ -92,6 +92,13 @@ def test_check_warns_of_a_feature_that_drowns_the_others(pprop_here, tmp_path: P
     assert any("'income' makes up 100%" in warning for warning in warnings)
 
 
+def test_check_warns_of_a_single_feature_whose_size_is_lost(pprop_here, tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    (tmp_path / "nodes.csv").write_text("id,age\na,31\nb,27\nc,45\n")
+    warnings = levels(pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--json"))["warning"]
+    assert any("Only one feature" in warning for warning in warnings)
+
+
 def test_check_tells_a_directed_file_from_an_undirected_one(pprop_here, tmp_path: Path):
     arcs = sp.csr_array(([1.0, 1.0, 1.0], ([0, 1, 2], [1, 0, 1])), shape=(3, 3))
     pprop.write_npz(pprop.Graph.from_scipy(arcs, directed=True, features=np.eye(3)), tmp_path / "arcs.npz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -73,3 +74,13 @@ def test_the_installed_script_and_the_module_are_the_same_command():
 
     (script,) = entry_points(group="console_scripts", name="pprop")
     assert script.value == "pprop.cli:main"
+
+
+def test_a_pipe_gets_utf_8_whatever_the_locale(tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("source,target\nZoë,Łukasz\n", encoding="utf-8")
+    (tmp_path / "scores.csv").write_text("id,größe\nZoë,1\nŁukasz,0\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pprop", "propagate", "edges.csv", "scores.csv", "--steps", "0"]
+    plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=plain, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.decode("utf-8") == "id,größe\nZoë,1.0\nŁukasz,0.0\n"

@@ -70,8 +70,10 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code. Wrong usage is one line on standard error."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:  # a name outside the terminal's alphabet shall not end the program
-            reconfigure(errors="backslashreplace")
+        if reconfigure is not None and stream.isatty():
+            reconfigure(errors="backslashreplace")  # a name outside a terminal's alphabet shall not end the program
+        elif reconfigure is not None:
+            reconfigure(encoding="utf-8")  # a file or pipe gets what --out would write
     try:
         code: object = get_command(app).main(list(arguments), prog_name="pprop", standalone_mode=False)
     except _UsageError as error:

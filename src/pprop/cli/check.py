@@ -128,6 +128,13 @@ def _features(graph: Graph) -> Iterator[Finding]:
     unused = int(np.count_nonzero(column_sums == 0))
     if unused:
         yield Finding("note", f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
+    if len(column_sums) == 1:
+        yield Finding(
+            "warning",
+            "Only one feature: the models divide each node's features by their sum, which leaves a single one without "
+            "its size.",
+            1,
+        )
     total = float(column_sums.sum())
     if len(column_sums) > 1 and total and float(column_sums.max()) > DOMINANT * total:
         index = int(column_sums.argmax())

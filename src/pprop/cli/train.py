@@ -24,6 +24,7 @@ from pprop.cli.graphs import (
 )
 from pprop.cli.output import DebugOption, JsonOption, Session
 from pprop.cli.targets import ForceOption, check_folder
+from pprop.cli.text import counted
 
 if TYPE_CHECKING:
     from pprop.datasets import Split
@@ -238,10 +239,12 @@ def _report(
         "classes": fitted.classes_.tolist(),
         "fingerprint": graph.fingerprint,
     }
-    tested = "not measured (--test 0)" if accuracy is None else f"{accuracy:.1%} of {len(split.evaluation)} nodes"
+    tested = (
+        "not measured (--test 0)" if accuracy is None else f"{accuracy:.1%} of {counted(len(split.evaluation), 'node')}"
+    )
     lines = [
         f"test accuracy      {tested}",
-        f"stopping accuracy  {training.stopping_accuracy:.1%} of {len(split.stopping)} nodes",
+        f"stopping accuracy  {training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}",
         f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})",
         f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch ({training.backend})",
     ]
