@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import InputError
 
-__all__ = ["check_choice", "check_float", "check_int", "check_positions", "describe", "reject"]
+__all__ = [
+    "check_array",
+    "check_bool",
+    "check_choice",
+    "check_float",
+    "check_int",
+    "check_positions",
+    "check_sequence",
+    "describe",
+    "reject",
+]
 
 
 def describe(value: object) -> str:
@@ -33,6 +44,8 @@ def describe(value: object) -> str:
     if isinstance(value, str) and len(value) > 60:
         return f"a str of {len(value)} characters beginning {value[:20]!r}"
     text = repr(value)
+    if "\n" in text:  # arrays and sparse matrices write several lines; a sentence has one
+        text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -84,6 +97,17 @@ def check_int(value: object, parameter: str, function: str, *, low: int, high: i
     reject(parameter, function, span, describe(value))
 
 
+def check_bool(value: object, parameter: str, function: str) -> bool:
+    """Return `value` if it is True or False, numpy's included. Nothing else counts as true: "no" would.
+
+    >>> check_bool(np.True_, "directed", "Graph.from_scipy")
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        reject(parameter, function, "True or False", describe(value))
+    return bool(cast("bool", value))
+
+
 def check_choice(value: object, parameter: str, function: str, choices: Sequence[str]) -> str:
     """Return `value` if it is one of `choices`.
 
@@ -96,6 +120,36 @@ def check_choice(value: object, parameter: str, function: str, choices: Sequence
     reject(parameter, function, f"one of {', '.join(most)} or {last}" if most else last, describe(value))
 
 
+def check_array(
+    value: object, parameter: str, function: str, expected: str, error: type[InputError] = InputError
+) -> NDArray[Any]:
+    """Return `value` as numpy reads it, or say that it is ragged or otherwise no array.
+
+    >>> check_array([0, 1], "labels", "Graph.from_scipy", "an array")
+    array([0, 1])
+    """
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):  # ragged lists; tensors that are elsewhere or need a gradient
+        reject(parameter, function, expected, describe(value), error=error)
+
+
+def check_sequence(
+    value: object, parameter: str, function: str, expected: str, error: type[InputError] = InputError
+) -> list[object]:
+    """Return what `value` holds, in its order. A text holds letters and a set has no order: neither is meant.
+
+    >>> check_sequence(("x", "y"), "feature_names", "Graph.from_scipy", "a sequence of names")
+    ['x', 'y']
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | AbstractSet):
+        try:
+            return list(cast("Iterable[object]", value))
+        except TypeError:  # an array without a dimension
+            pass
+    reject(parameter, function, expected, describe(cast("object", value)), error=error)
+
+
 def check_positions(value: object, parameter: str, function: str, *, n_nodes: int) -> NDArray[np.int64]:
     """Return `value` as a one-dimensional array of node positions, each from 0 to ``n_nodes - 1``.
 
@@ -103,10 +157,7 @@ def check_positions(value: object, parameter: str, function: str, *, n_nodes: in
     array([0, 4])
     """
     expected = f"a one-dimensional array of node positions from 0 to {n_nodes - 1}"
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError):
-        reject(parameter, function, expected, describe(value))
+    array = check_array(value, parameter, function, expected)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         remedy = "Use graph.positions(ids) to turn ids into positions." if array.dtype.kind in "USO" else ""
         reject(parameter, function, expected, array, remedy=remedy)

@@ -57,6 +57,13 @@ def test_good_files_are_good(tmp_path: Path) -> None:
         ({"feature_columns": "x"}, r"'feature_columns' .* must be a sequence of column names or None\. Got 'x'"),
         ({"feature_columns": ["class"]}, r"a finite number in every row of 'class'\. Got the text 'p' in row 1 of .*nodes"),
         ({"directed": "no"}, r"'directed' .* must be True or False\. Got 'no'"),
+        ({"feature_columns": 3}, r"'feature_columns' .* must be a sequence of column names or None\. Got 3"),
+        ({"feature_columns": {"x"}}, r"'feature_columns' .* must be a sequence of column names or None\. Got {'x'}"),
+        ({"feature_columns": ["x", "x"]}, r"'feature_columns' .* distinct column names\. Got 'x' more than once"),
+        ({"feature_columns": ["id", "id"]}, r"'feature_columns' .* distinct column names\. Got 'id' more than once"),
+        ({"feature_columns": [["x"]]}, r"'feature_columns' .* Got \['x'\] instead"),
+        ({"label_column": ["class"]}, r"'label_column' .* Got \['class'\] instead"),
+        ({"label_column": "id"}, r"'label_column' .* must be another column than id_column\. Got 'id' for both"),
     ],
 )  # fmt: skip
 def test_wrong_arguments(options: dict[str, Any], sentence: str, tmp_path: Path) -> None:

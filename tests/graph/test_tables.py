@@ -161,6 +161,18 @@ def test_csv_dialects_that_mean_the_same(tmp_path: Path) -> None:
         assert read_edges(file) == plain, name
 
 
+def test_blanks_around_cells_do_not_count(tmp_path: Path) -> None:
+    edges = csv(tmp_path, "e.csv", "source , target , weight ", "1 ,2, 0.5 ", "2\t, 3 ,1.5")
+    nodes = csv(tmp_path, "n.csv", "id , x , class ", "1 , 7 , a b ", "2, 8 ,  ", "3 ,9 ,a b")
+    graph = read_edges(edges, nodes, weight="weight", label_column="class")
+    assert_graph(graph, [[0, 0.5, 0], [0.5, 0, 1.5], [0, 1.5, 0]], [1, 2, 3])
+    assert (graph.class_names, graph.feature_names) == (("a b",), ("x",))
+    np.testing.assert_array_equal(graph.labels, [0, -1, 0])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(graph.features, [[7], [8], [9]])  # type: ignore[arg-type]
+    words = read_edges(csv(tmp_path, "w.csv", "source,target", "a , b", "b,a ", "b,c"))
+    assert_graph(words, [[0, 1, 0], [1, 0, 1], [0, 1, 0]], ["a", "b", "c"])
+
+
 def test_line_break_inside_quotes_belongs_to_the_id(tmp_path: Path) -> None:
     edges = csv(tmp_path, "e.csv", "source,target", '"a\nb",é')
     assert_graph(read_edges(edges), [[0, 1], [1, 0]], ["a\nb", "é"])

@@ -28,6 +28,16 @@ def test_the_unit_of_the_weights_does_not_matter(unit: float, directed: bool, no
     assert np.isfinite(transition.row_scale.astype(np.float32)).all()
 
 
+def test_columns_sum_to_one_but_for_nodes_that_send_to_nobody() -> None:
+    arrow = Graph.from_scipy(
+        sparse.csr_array([[0, 0, 0], [2.0, 0, 0], [1.0, 3.0, 0]]), directed=True
+    )  # 2 only receives
+    bare = transition_matrix(arrow, "col", self_loops=False).to_scipy().toarray()
+    np.testing.assert_allclose(bare, [[1 / 4, 0, 0], [2 / 4, 0, 0], [1 / 4, 1, 0]], rtol=1e-15)
+    looped = transition_matrix(arrow, "col").to_scipy().toarray()
+    np.testing.assert_allclose(looped.sum(axis=0), 1.0, rtol=1e-15)
+
+
 def test_unweighted_graphs_store_no_values() -> None:
     ring = sparse.csr_array(np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1))
     assert transition_matrix(Graph.from_scipy(ring)).weights is None

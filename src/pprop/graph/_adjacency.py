@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +11,50 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._validate import describe, reject
 
-__all__ = ["Csr", "canonical_csr", "freeze", "is_symmetric"]
+__all__ = ["Csr", "canonical_csr", "freeze", "is_symmetric", "seal", "share", "sound_csr", "symmetrized"]
 
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
 """``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones."""
 
 
+ROUNDING = 1e-12  # a relative difference of weights that two orders of summation explain
+
+
 def freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """Return `array` read-only; one that somebody else could still write to is copied first.
+    """Return `array` read-only; one that somebody else could still write to, itself or its base, is copied first.
 
     >>> freeze(np.arange(3)).flags.writeable
     False
     """
-    if array.flags.writeable:
-        array = array.copy()
-        array.flags.writeable = False
+    holder: Any = array
+    while isinstance(holder, np.ndarray) and not holder.flags.writeable:
+        holder = cast("Any", holder.base)
+    return array if holder is None or isinstance(holder, bytes) else seal(array.copy())
+
+
+def seal(array: NDArray[Any]) -> NDArray[Any]:
+    """Make an array that nobody else holds read-only, in place and with its bases, and return it.
+
+    >>> seal(np.arange(3)[:2]).base.flags.writeable
+    False
+    """
+    holder: Any = array
+    while isinstance(holder, np.ndarray):
+        holder.flags.writeable = False
+        holder = cast("Any", holder.base)
     return array
+
+
+def share(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Return a new object around the arrays of a canonical matrix, so that setting its attributes changes nothing else.
+
+    >>> matrix = sparse.csr_array([[0, 2.0], [0, 0]])
+    >>> share(matrix) is matrix, np.shares_memory(share(matrix).data, matrix.data)
+    (False, True)
+    """
+    shared = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    shared.has_canonical_format = True  # known, and would be found out again by a pass over the entries
+    return shared
 
 
 def canonical_csr(adjacency: object, function: str) -> Csr:
@@ -48,32 +76,68 @@ def canonical_csr(adjacency: object, function: str) -> Csr:
         )
     if matrix.dtype.kind not in "buif":
         reject("adjacency", function, "a matrix of real numbers", f"dtype {matrix.dtype}", error=GraphError)
-    csr: Any = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    csr = sound_csr(matrix, "adjacency", function).astype(np.float64, copy=False)
+    csr.sum_duplicates()  # first, as scipy does so on the way from some forms, and as a sum may be infinite
+    csr.eliminate_zeros()
     if not np.isfinite(csr.data).all():
         reject("adjacency", function, "a matrix of finite weights", "NaN or infinity", error=GraphError)
-    if (csr.data < 0).any():
-        reject(
-            "adjacency",
-            function,
-            "a matrix of non-negative weights",
-            f"a weight of {csr.data.min():g}",
-            error=GraphError,
-        )
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    weights = None if (csr.data == 1.0).all() else csr.data
-    return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), weights
+    negative = csr.data[csr.data < 0]
+    if negative.size:
+        got = f"a weight of {negative[0]:g}"
+        reject("adjacency", function, "a matrix of non-negative weights", got, error=GraphError)
+    return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), _weights(csr.data)
 
 
-def is_symmetric(adjacency: sparse.csr_array) -> bool:
-    """Return whether a canonical matrix equals its transpose, weights to rounding.
+def sound_csr(matrix: Any, parameter: str, function: str) -> sparse.csr_array:
+    """Return a copy in CSR form whose every index is in range, which scipy does not check by itself."""
+    own = matrix.copy()  # the check tidies up what it looks at
+    try:
+        if hasattr(own, "check_format"):  # before any conversion, which would write where a wrong index points
+            own.check_format(full_check=True)
+        return sparse.csr_array(own)
+    except (TypeError, ValueError) as error:
+        reject(parameter, function, "a sound sparse matrix", f"an inconsistent one ({error})", error=GraphError)
+
+
+def symmetrized(csr: Csr) -> Csr | None:
+    """Return a canonical matrix as its own transpose to the last bit, or None where they differ by more than rounding.
+
+    Of two weights that differ by rounding the larger counts.
+
+    >>> symmetrized(canonical_csr(sparse.csr_array([[0, 1.0], [1 - 1e-14, 0]]), "Graph.from_scipy"))
+    (array([0, 1, 2]), array([1, 0], dtype=int32), None)
+    """
+    indptr, indices, weights = csr
+    n = len(indptr) - 1
+    values = np.ones(len(indices)) if weights is None else weights
+    mirrored = _mirrored(sparse.csr_array((values, indices, indptr), shape=(n, n)))
+    if mirrored is None or weights is None:
+        return None if mirrored is None else csr
+    return indptr, indices, _weights(np.maximum(weights, mirrored))
+
+
+def is_symmetric(matrix: sparse.csr_array) -> bool:
+    """Return whether a matrix, canonical or not, equals its transpose, weights to rounding.
 
     >>> is_symmetric(sparse.csr_array([[0, 1.0], [0, 0]]))
     False
     """
-    transpose = adjacency.T.tocsr()
-    return (
-        np.array_equal(adjacency.indptr, transpose.indptr)
-        and np.array_equal(adjacency.indices, transpose.indices)
-        and np.allclose(adjacency.data, transpose.data, rtol=1e-12, atol=0.0)
+    canonical = matrix.astype(np.float64, copy=True)
+    canonical.sum_duplicates()
+    canonical.eliminate_zeros()
+    return _mirrored(canonical) is not None
+
+
+def _mirrored(canonical: sparse.csr_array) -> NDArray[np.float64] | None:
+    """Return the entries of the transpose, in the same order, or None where it is another matrix."""
+    transpose = canonical.T.tocsr()
+    same = (
+        np.array_equal(canonical.indptr, transpose.indptr)
+        and np.array_equal(canonical.indices, transpose.indices)
+        and np.allclose(canonical.data, transpose.data, rtol=ROUNDING, atol=0.0, equal_nan=True)
     )
+    return transpose.data if same else None
+
+
+def _weights(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    return None if (values == 1.0).all() else values

@@ -171,7 +171,7 @@ def _append(table: Table, rows: list[list[str]]) -> None:
         cells = f"{len(rows[index])} cells"
         table.complain(f"a table with {width} cells in every row", cells, table.n_rows + index)
     for column, cells in zip(table.columns.values(), zip(*rows, strict=True), strict=True):
-        cast("list[str]", column).extend(cells)
+        cast("list[str]", column).extend(map(str.strip, cells))  # blanks around a comma are layout, not content
 
 
 def _read_parquet(file: Path, parameter: str, function: str) -> Table:

@@ -19,7 +19,7 @@ def content_digest(parts: dict[str, NDArray[Any] | None]) -> str:
     >>> content_digest({"a": np.arange(2)}) == content_digest({"a": np.arange(2), "b": None})
     True
     """
-    digest = hashlib.sha256(b"pprop graph 1")
+    digest = hashlib.sha256(b"pprop graph 2")
     for name, value in parts.items():
         if value is not None:
             array = np.ascontiguousarray(value)
@@ -34,6 +34,7 @@ def feature_parts(features: Features | None) -> dict[str, NDArray[Any] | None]:
     if features is None or isinstance(features, np.ndarray):
         return {"features": features}
     return {
+        "features.shape": np.asarray(features.shape, dtype=np.int64),  # columns at the end may be empty
         "features.indptr": features.indptr.astype(np.int64),
         "features.indices": features.indices.astype(np.int32),
         "features.data": features.data,
@@ -41,8 +42,13 @@ def feature_parts(features: Features | None) -> dict[str, NDArray[Any] | None]:
 
 
 def id_part(ids: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return ids as bytes, so that the width of a string array does not count."""
+    """Return ids as bytes, so that the width of their type does not count; 1 and "1" are not the same.
+
+    >>> bytes(id_part(np.array(["a", "bc"])))
+    b'text 1:a2:bc'
+    """
     if ids is None:
         return None
-    text = "\0".join(str(key) for key in ids.tolist())
-    return np.frombuffer(f"{ids.dtype.kind}{text}".encode(), dtype=np.uint8)
+    kind = "text" if ids.dtype.kind == "U" else "integers"
+    keys = "".join(f"{len(key)}:{key}" for key in map(str, ids.tolist()))  # lengths, as an id may hold any character
+    return np.frombuffer(f"{kind} {keys}".encode("utf-8", "surrogatepass"), dtype=np.uint8)

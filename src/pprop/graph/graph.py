@@ -11,10 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError, InputError
-from pprop._validate import check_positions, reject
-from pprop.graph._adjacency import canonical_csr, freeze, is_symmetric
-from pprop.graph._attributes import Features, check_feature_names, check_features, check_ids, check_labels
+from pprop._validate import check_bool, check_positions, reject
+from pprop.graph._adjacency import canonical_csr, seal, share, symmetrized
+from pprop.graph._attributes import (
+    Features,
+    check_feature_names,
+    check_features,
+    check_labels,
+    check_names,
+    check_origin,
+)
 from pprop.graph._fingerprint import content_digest, feature_parts, id_part
+from pprop.graph._ids import check_ids, look_up
 from pprop.graph.recommended import Recommended
 
 __all__ = ["Graph"]
@@ -36,7 +44,7 @@ class Graph:
     directed : bool
         False when the adjacency is symmetric by contract.
     features : CSR array or array of shape (n, f), or None
-        Node features, float32 or float64.
+        Node features, float32 or float64, no stored zeros. Sparse ones come as a new object at every call.
     labels : array of shape (n,) or None
         Class index per node in int64, -1 where unknown.
     ids : array of shape (n,) or None
@@ -60,10 +68,10 @@ class Graph:
 
     __slots__ = (
         "__dict__",  # holds the cached properties only
+        "_features",
         "class_names",
         "directed",
         "feature_names",
-        "features",
         "ids",
         "indices",
         "indptr",
@@ -77,7 +85,7 @@ class Graph:
     indices: NDArray[np.int32]
     weights: NDArray[np.float64] | None
     directed: bool
-    features: Features | None
+    _features: Features | None
     labels: NDArray[np.int64] | None
     ids: NDArray[Any] | None
     class_names: tuple[str, ...] | None
@@ -110,13 +118,13 @@ class Graph:
             Square sparse matrix of non-negative weights, shape (n, n). Entry (i, j) is what i receives from j.
             Duplicate entries are summed, stored zeros dropped.
         directed
-            False demands a symmetric matrix.
+            False demands a symmetric matrix; of two weights that differ by rounding the larger counts for both.
         features
             Sparse or dense, shape (n, ...), finite numbers.
         labels
             Class indices, shape (n,); -1 for unknown.
         ids
-            Names of the nodes, shape (n,), unique.
+            Names of the nodes, shape (n,), unique: all integers or all strings.
         class_names, feature_names, name, recommended
             See the class.
 
@@ -127,25 +135,11 @@ class Graph:
         Graph(2 nodes, 1 edges, directed)
         """
         function = "Graph.from_scipy"
-        indptr, indices, weights = canonical_csr(adjacency, function)
-        n = len(indptr) - 1
-        graph = object.__new__(cls)
-
-        def put(field: str, value: object) -> None:
-            object.__setattr__(graph, field, value)
-
-        put("indptr", freeze(indptr))
-        put("indices", freeze(indices))
-        put("weights", None if weights is None else freeze(weights))
-        put("directed", bool(directed))
-        put("features", None if features is None else check_features(features, n, function))
-        put("class_names", None if class_names is None else tuple(str(c) for c in class_names))
-        put("labels", None if labels is None else check_labels(labels, n, graph.class_names, function))
-        put("ids", None if ids is None else check_ids(ids, n, function))
-        put("feature_names", check_feature_names(feature_names, graph.features, function))
-        put("name", name)
-        put("recommended", recommended)
-        if not directed and not is_symmetric(graph.adjacency):
+        directed = check_bool(directed, "directed", function)
+        name, recommended = check_origin(name, recommended, function)
+        given = canonical_csr(adjacency, function)
+        csr = given if directed else symmetrized(given)
+        if csr is None:
             reject(
                 "adjacency",
                 function,
@@ -154,6 +148,24 @@ class Graph:
                 remedy="Pass directed=True, and call .undirected() on the result to ignore directions.",
                 error=GraphError,
             )
+        indptr, indices, weights = csr
+        n = len(indptr) - 1
+        graph = object.__new__(cls)
+
+        def put(field: str, value: object) -> None:
+            object.__setattr__(graph, field, value)
+
+        put("indptr", seal(indptr))
+        put("indices", seal(indices))
+        put("weights", None if weights is None else seal(weights))
+        put("directed", directed)
+        put("_features", None if features is None else check_features(features, n, function))
+        put("class_names", check_names(class_names, "class_names", function))
+        put("labels", None if labels is None else check_labels(labels, n, graph.class_names, function))
+        put("ids", None if ids is None else check_ids(ids, n, function))
+        put("feature_names", check_feature_names(feature_names, graph.features, function))
+        put("name", name)
+        put("recommended", recommended)
         return graph
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -213,6 +225,12 @@ class Graph:
         return 0 if self.labels is None else int(self.labels.max(initial=-1)) + 1
 
     @property
+    def features(self) -> Features | None:
+        """The node features, shape (n, ...), or None."""
+        kept = self._features
+        return share(kept) if isinstance(kept, sparse.csr_array) else kept
+
+    @property
     def adjacency(self) -> sparse.csr_array:
         """The adjacency matrix in scipy's form, shape (n, n), float64. A new object at every call."""
         weights = np.ones(self.n_entries) if self.weights is None else self.weights
@@ -256,17 +274,7 @@ class Graph:
         """
         if self.ids is None:
             raise InputError("This graph has no ids: its nodes are named by their positions, 0 to n - 1.")
-        wanted = np.asarray(ids)
-        if wanted.ndim != 1:
-            reject("ids", "positions", "a one-dimensional array of node ids", wanted)
-        index = self._id_index
-        found = np.empty(len(wanted), dtype=np.int64)
-        for k, key in enumerate(wanted.tolist()):
-            at = index.get(key)
-            if at is None:
-                reject("ids", "positions", "an array of ids of this graph", f"the unknown id {key!r} at index {k}")
-            found[k] = at
-        return found
+        return look_up(ids, self._id_index, "positions")
 
     def replace(self, **changes: Any) -> Graph:
         """Return a copy with some fields replaced, validated as by `from_scipy`.
@@ -295,6 +303,8 @@ class Graph:
         array(['c', 'b'], dtype='<U1')
         """
         at = check_positions(nodes, "nodes", "subgraph", n_nodes=self.n_nodes)
+        if not len(at):
+            reject("nodes", "subgraph", "an array of at least one position", "an empty array")
         if len(np.unique(at)) != len(at):
             reject("nodes", "subgraph", "an array of distinct positions", "a position twice")
         return self.replace(

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from pprop._errors import FormatError, GraphError
 from pprop._validate import describe, reject
+from pprop.graph._adjacency import is_symmetric
 from pprop.graph._csr_members import PARTS, CsrMembers, open_csr
 from pprop.graph._files import atomic_writer, existing_file
 from pprop.graph._npy import Member, check_memory, damage, open_archive, open_member
@@ -38,8 +39,8 @@ def read_npz(path: str | PathLike[str], *, directed: bool | None = None) -> Grap
     path
         The file.
     directed
-        None makes the graph undirected exactly when its matrix is symmetric, True keeps directions in any case, and
-        False demands a symmetric matrix. (The layout has no place for this fact.)
+        None makes the graph undirected exactly when its matrix is symmetric (weights to rounding), True keeps
+        directions in any case, and False demands a symmetric matrix. (The layout has no place for this fact.)
 
     Returns
     -------
@@ -68,7 +69,7 @@ def read_npz(path: str | PathLike[str], *, directed: bool | None = None) -> Grap
     with open_archive(file) as archive:
         fields = _read_fields(archive, file)
     adjacency: sparse.csr_array = fields["adjacency"]
-    symmetric = _is_symmetric(adjacency)
+    symmetric = is_symmetric(adjacency)
     if directed is False and not symmetric:
         reject(
             "directed",
@@ -176,8 +177,3 @@ def _open_unless_none(archive: zipfile.ZipFile, file: Path, key: str) -> Member 
     if member.pickled:
         raise damage(file, f"pickled objects under {key!r}, which are never loaded,")
     return member
-
-
-def _is_symmetric(matrix: sparse.csr_array) -> bool:
-    exact = matrix.astype(np.float64)  # small integers would wrap round in a difference
-    return (abs(exact - exact.T) > 0).nnz == 0

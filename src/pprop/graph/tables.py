@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from os import PathLike
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._validate import describe, reject
+from pprop._validate import check_bool, check_sequence, describe, reject
 from pprop.graph._columns import Table, read_table
 from pprop.graph.graph import Graph
 
@@ -35,7 +35,7 @@ def read_edges(
 ) -> Graph:
     r"""Read a graph from an edge list and, if given, a table of its nodes.
 
-    Each file is a ``.csv`` (UTF-8, with a header) or a ``.parquet``.
+    Each file is a ``.csv`` (UTF-8, with a header; blanks around a cell do not count) or a ``.parquet``.
 
     An edge from s to t becomes entry (t, s) of the adjacency: t receives from s. Self-loops are kept.
 
@@ -94,13 +94,13 @@ def read_edges(
     (('blue', 'red'), array([ 1,  0, -1,  1,  0]))
     >>> folder.cleanup()
     """
-    if not isinstance(directed, bool | np.bool_):
-        reject("directed", FUNCTION, "True or False", describe(directed))
-    if isinstance(feature_columns, str):
-        reject("feature_columns", FUNCTION, "a sequence of column names or None", repr(feature_columns))
+    directed = check_bool(directed, "directed", FUNCTION)
+    features = None if feature_columns is None else _distinct_names(feature_columns)
     if nodes is None and (label_column is not None or feature_columns is not None):
         given = "label_column" if label_column is not None else "feature_columns"
         reject(given, FUNCTION, "None when there is no node table", "a column name", remedy="Pass nodes=... too.")
+    if label_column is not None and label_column == id_column:
+        reject("label_column", FUNCTION, "another column than id_column", f"{describe(label_column)} for both")
 
     edges = read_table(path, "path", FUNCTION)
     ends = (_ids(edges, source, "source"), _ids(edges, target, "target"))
@@ -114,17 +114,26 @@ def read_edges(
     else:
         table = read_table(nodes, "nodes", FUNCTION)
         position.update((key, row) for row, key in enumerate(_distinct_ids(table, id_column)))
-        attributes = _features(table, feature_columns, {id_column, label_column})
+        attributes = _features(table, features, (id_column, label_column))
         if label_column is not None:
             attributes |= _labels(table, label_column)
     entries = _positions(edges, ends, position)
     return Graph.from_scipy(
         _adjacency(entries, weights, len(position), directed),
-        directed=bool(directed),
+        directed=directed,
         ids=_as_integers(list(position)),
         name=edges.path.stem,
         **attributes,
     )
+
+
+def _distinct_names(columns: object) -> list[object]:
+    names = check_sequence(columns, "feature_columns", FUNCTION, "a sequence of column names or None")
+    for name, count in Counter(name for name in names if isinstance(name, str)).items():
+        if count > 1:
+            got = f"{describe(name)} more than once"
+            reject("feature_columns", FUNCTION, "a sequence of distinct column names", got)
+    return names
 
 
 def _ids(table: Table, column: object, parameter: str) -> list[str]:
@@ -177,11 +186,10 @@ def _adjacency(
     return matrix if directed else matrix.maximum(matrix.T).tocsr()
 
 
-def _features(table: Table, columns: Sequence[str] | None, others: set[str | None]) -> dict[str, Any]:
-    if columns is None:
+def _features(table: Table, columns: list[object] | None, others: tuple[str | None, ...]) -> dict[str, Any]:
+    chosen = columns
+    if chosen is None:
         chosen = [name for name in table.columns if name not in others and table.is_numeric(name)]
-    else:
-        chosen = list(columns)
     if not chosen:
         return {}
     features = np.empty((table.n_rows, len(chosen)), dtype=np.float32)  # shape: (n, f)

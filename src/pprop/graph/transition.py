@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._validate import check_choice
+from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph.graph import Graph
 
 __all__ = ["NORMALIZATIONS", "Normalization", "Transition", "transition_matrix"]
@@ -103,7 +103,8 @@ def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool
     normalization
         ``"sym"``: D_row^-1/2 A_tilde D_col^-1/2, the paper's A_hat on an undirected graph; with row and column sums
         apart, its 2-norm is at most 1 on a directed graph too. ``"row"``: D_row^-1 A_tilde, rows sum to one.
-        ``"col"``: A_tilde D_col^-1, columns sum to one (the paper's A_rw when `self_loops` is False).
+        ``"col"``: A_tilde D_col^-1 (the paper's A_rw when `self_loops` is False). Columns sum to one, but for the empty
+        column of a node that sends to nobody, which only a directed graph without added self-loops has.
     self_loops
         Whether a node without a self-loop gets one of weight 1; an existing one keeps its weight. A node that
         receives from nobody gets one in any case, so that an isolated node keeps its own prediction.
@@ -115,7 +116,11 @@ def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool
     >>> transition_matrix(star, "row").to_scipy().toarray().sum(axis=1)
     array([1., 1., 1.])
     """
-    check_choice(normalization, "normalization", "transition_matrix", NORMALIZATIONS)
+    function = "transition_matrix"
+    if not isinstance(graph, Graph):
+        reject("graph", function, "a pprop.Graph", describe(graph), remedy="Make one with pprop.Graph.from_scipy.")
+    check_choice(normalization, "normalization", function, NORMALIZATIONS)
+    self_loops = check_bool(self_loops, "self_loops", function)
     adjacency = graph.adjacency
     missing = (adjacency.diagonal() == 0) if self_loops else (np.diff(graph.indptr) == 0)
     if missing.any():
