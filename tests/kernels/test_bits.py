@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from pprop.kernels.numba_cpu import bits as numba_bits
 from pprop.kernels import random_bits as reference_bits
+from pprop.kernels.numba_cpu import bits as numba_bits
 from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, WEIGHTS, Bernoulli, stream
 
 ONES = 0xFFFFFFFF
