@@ -53,17 +53,16 @@ def main() -> None:
     rows: list[dict[str, object]] = []
     for kind in ("APPNP", "PPNP"):
         for runs, batch in BATCHES.items():
-            for threads in (1, 2):
+            for threads in (2, 1):
                 begin = time.perf_counter()
                 digest = digest_of_run(kind, batch, threads)
                 seconds = round(time.perf_counter() - begin, 1)
                 rows.append({"model": kind, "runs": runs, "threads": threads, "digest": digest, "seconds": seconds})
-                print(f"{kind:6} R={runs:<4} threads={threads}  {digest}  {seconds} s", flush=True)
-    same = {kind: len({row["digest"] for row in rows if row["model"] == kind}) == 1 for kind in ("APPNP", "PPNP")}
-    report = {"machine": platform.machine(), "same_bits": same, "rows": rows}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(report, indent=1) + "\n")
-    print(same)
+                same = {name: len({r["digest"] for r in rows if r["model"] == name}) == 1 for name in ("APPNP", kind)}
+                report = {"machine": platform.machine(), "same_bits": same, "rows": rows}
+                arguments.out.parent.mkdir(parents=True, exist_ok=True)
+                arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+                print(f"{kind:6} R={runs:<4} threads={threads}  {digest}  {seconds} s  same so far: {same}", flush=True)
 
 
 if __name__ == "__main__":
