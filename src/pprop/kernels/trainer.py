@@ -1,0 +1,109 @@
+"""The whole training of the paper's models as one operation of a backend, so that it may fuse and lay out as it likes.
+
+`Kernels` offers the parts of a network one by one; any model can be built from them, and the program built that way on
+the reference backend is the yardstick of every `Trainer`. A trainer computes the same numbers for the one network that
+the paper trains a hundred times a cell: X W_1, ReLU, dropout, W_2, then a propagation, cross entropy and Adam.
+
+Two things become possible when one object sees the whole epoch. The evaluation after step e and the training pass of
+step e + 1 read the same weights, so that one pass over X and over the edges serves both: entries that are kept feed one
+sum, the others a second one, and the evaluation's value is the two together. And the gradient of W_1 needs no memory:
+the row that the adjoint has just summed goes straight into Adam.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+from scipy import sparse
+from torch import Tensor
+
+from pprop.graph import Transition
+
+__all__ = ["LabelledNodes", "PropagateRows", "PropagateSteps", "Trainer", "TrainerSpec"]
+
+
+@final
+@dataclass(frozen=True)
+class PropagateSteps:
+    """K power steps of T with teleport probability alpha; entries of T are dropped afresh at every step."""
+
+    transition: Transition
+    alpha: float
+    steps: int
+
+
+@final
+@dataclass(frozen=True)
+class PropagateRows:
+    """The block (b, n) of PPR rows of `nodes` (b,); `row_of_node` (n,) is where a node's row is in the block."""
+
+    block: Tensor
+    nodes: Tensor
+    row_of_node: Tensor
+
+
+@final
+@dataclass(frozen=True)
+class LabelledNodes:
+    """Nodes and labels of every run, both (R, m), int64; a label of -1 pads a shorter set and counts for nothing."""
+
+    nodes: Tensor
+    labels: Tensor
+
+
+@final
+@dataclass(frozen=True)
+class TrainerSpec:
+    """R runs of a two-layer network with a propagation.
+
+    Attributes
+    ----------
+    features
+        X, shape (n, f), float32, as the first layer reads it.
+    weights
+        Initial W_1 (R, f, h) and W_2 (R, h, c), float32. The trainer copies them.
+    seeds
+        One 64-bit seed per run, shape (R,), int64.
+    propagation
+        None for a network without propagation.
+    train, stopping
+        What the loss, and the stopping loss and accuracy, are made of.
+    dropout, matrix_dropout
+        On the nonzeros of X and the hidden units; on the entries of the propagation matrix. 0 for none.
+    rate, penalty
+        Adam's learning rate, and lambda of lambda / 2 * |W_1|^2.
+    """
+
+    features: sparse.csr_array
+    weights: tuple[Tensor, Tensor]
+    seeds: Tensor
+    propagation: PropagateSteps | PropagateRows | None
+    train: LabelledNodes
+    stopping: LabelledNodes
+    dropout: float
+    matrix_dropout: float
+    rate: float
+    penalty: float
+
+
+class Trainer(ABC):
+    """R runs in training. A slot is a run's place in the batch; slots disappear as runs end."""
+
+    @abstractmethod
+    def epoch(self) -> Tensor:
+        """Make one training step and evaluate after it; return (3, R), float32, in memory that the next call reuses.
+
+        Row 0 is the training loss, dropout on; rows 1 and 2 are the loss and the accuracy on the stopping nodes after
+        the step, dropout off. Both losses include the penalty. The first call is epoch 0. On a GPU the call neither
+        waits for the device nor depends on values there, so that it can be captured once and replayed.
+        """
+
+    @abstractmethod
+    def weights(self) -> list[Tensor]:
+        """Return the live weights W_1 (R, f, h) and W_2 (R, h, c), or views of them. Whoever keeps them copies them."""
+
+    @abstractmethod
+    def keep(self, slots: Tensor) -> None:
+        """Drop all slots but these, given as int64 positions on the trainer's device."""
