@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+if not Path("/dev/nvidiactl").exists():  # no GPU: triton's kernels are interpreted, which is settled at its import
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "data: needs the paper's four graphs in the folder named by PPROP_DATA")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop import Graph
-from pprop.kernels import BACKENDS, Kernels
+from pprop.kernels import BACKENDS, Draw, Kernels
 
 WORD = 2**32
 
@@ -71,10 +71,82 @@ def oracle() -> SimpleNamespace:
     return SimpleNamespace(philox=_philox, word=_word, law=_law, keep=_keep, scale=_scale)
 
 
+MOST_INTERPRETED = 40
+"""Longest axis of a tensor or matrix that triton's interpreter, which takes a millisecond a line, is given."""
+
+
+class Elsewhere:
+    """An object whose methods take CPU tensors, compute on a device, and answer with CPU tensors.
+
+    What a method changes in place is changed in the caller's tensor too. Interpreted kernels skip what is too large.
+    """
+
+    def __init__(self, inner: Any, device: str) -> None:
+        self._inner, self._device = inner, device
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            if self._device == "cpu":
+                skip_if_large(arguments)
+                return self._home(method(*arguments, **named), {})
+            moved = [self._away(a) for a in arguments]
+            result = method(*moved, **named)
+            for before, after in zip(arguments, moved, strict=True):
+                if isinstance(before, torch.Tensor) and name in ("activate", "activate_adjoint", "adam"):
+                    before.copy_(after)
+            own = {id(after): before for before, after in zip(arguments, moved, strict=True)}
+            return self._home(result, own)
+
+        return call
+
+    def _away(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            moved = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=self._device)
+            return moved.copy_(value)
+        return Draw(value.seeds.to(self._device), value.epoch, value.probability) if isinstance(value, Draw) else value
+
+    def _home(self, value: Any, own: dict[int, Any]) -> Any:
+        if isinstance(value, torch.Tensor):
+            return own.get(id(value), value.cpu())
+        if isinstance(value, tuple):
+            return tuple(self._home(part, own) for part in value)
+        return Elsewhere(value, self._device)
+
+
+def skip_if_large(arguments: tuple[Any, ...]) -> None:
+    sizes = [tuple(getattr(a, "shape", ())) or (getattr(a, "n_nodes", 0),) for a in arguments]
+    longest = max(max(size, default=0) for size in sizes)
+    if longest > MOST_INTERPRETED:
+        pytest.skip(f"triton's interpreter is too slow for an axis of {longest} (more than {MOST_INTERPRETED})")
+
+
+@lru_cache
+def kernels_of(name: str) -> Any:
+    """The operations of a backend, for CPU tensors: on the GPU if there is one and the backend needs it."""
+    backend = next(backend for backend in BACKENDS if backend.name == name)
+    if not backend.available:
+        pytest.skip(f"{backend.requires} is not installed")
+    if "cpu" in backend.devices:
+        return backend.kernels
+    if torch.cuda.is_available():
+        return Elsewhere(backend.kernels, "cuda")
+    if not backend.computes_on("cpu"):
+        pytest.skip(f"no GPU, and {backend.interpreter} was not set when the tests began")
+    return Elsewhere(backend.kernels, "cpu")
+
+
+@pytest.fixture(scope="session")
+def reference() -> Kernels:
+    """The yardstick."""
+    return kernels_of("reference")
+
+
 @pytest.fixture(params=[backend.name for backend in BACKENDS])
 def kernels(request: pytest.FixtureRequest) -> Kernels:
     """The operations of every registered backend in turn."""
-    return next(backend for backend in BACKENDS if backend.name == request.param).kernels
+    return kernels_of(request.param)
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -38,7 +38,7 @@ class TestResult:
 
 def self_test() -> Iterator[TestResult]:
     """Yield the tests one by one; whatever goes wrong in one of them is its result."""
-    for backend in BACKENDS:
+    for backend in (b for b in BACKENDS if "cpu" in b.devices):
         yield _run(f"backend {backend.name}", partial(_compare_with_dense, backend))
     yield _run("training", _train_briefly)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from dataclasses import dataclass
 from functools import cache
 from typing import final
@@ -32,11 +33,13 @@ class Backend:
         The command that installs that package.
     summary
         One line for people.
+    interpreter
+        Environment variable that, set to 1 before the start, has the backend interpreted on CPU tensors, for tests.
 
     Examples
     --------
     >>> [backend.name for backend in BACKENDS]
-    ['numba', 'reference']
+    ['numba', 'triton', 'reference']
     """
 
     name: str
@@ -46,11 +49,17 @@ class Backend:
     summary: str
     module: str
     attribute: str
+    interpreter: str = ""
 
     @property
     def available(self) -> bool:
         """Whether the package it needs is installed."""
         return importlib.util.find_spec(self.requires) is not None
+
+    def computes_on(self, device: str) -> bool:
+        """Whether it computes on a torch device type, interpreted or not."""
+        interpreted = bool(self.interpreter) and os.environ.get(self.interpreter) == "1"
+        return device in self.devices or (device == "cpu" and interpreted)
 
     @property
     def kernels(self) -> Kernels:
@@ -76,6 +85,16 @@ BACKENDS = (
         summary="fixed-order CPU kernels: the same bits for any number of runs and threads",
         module="pprop.kernels.numba_cpu.backend",
         attribute="NumbaKernels",
+    ),
+    Backend(
+        name="triton",
+        devices=("cuda",),
+        requires="triton",
+        install='pip install "pprop[gpu]"',
+        summary="fused GPU kernels: the whole epoch of all runs in some twenty launches",
+        module="pprop.kernels.triton_gpu.backend",
+        attribute="TritonKernels",
+        interpreter="TRITON_INTERPRET",
     ),
     Backend(
         name="reference",
@@ -107,7 +126,7 @@ def choose_backend(name: str, device: str, function: str) -> Backend:
             raise InputError(f"No backend computes on {device!r}. Move the tensors to the CPU.")
         return fitting_backend
     backend = next(b for b in BACKENDS if b.name == name)
-    if device not in backend.devices:
+    if not backend.computes_on(device):
         fitting = ", ".join(repr(b.name) for b in BACKENDS if device in b.devices)
         raise InputError(
             f"The {name!r} backend computes on {' and '.join(backend.devices)}, and the tensors are on {device}. "

@@ -1,0 +1,102 @@
+"""The triton backend: what it offers. Dense products are torch's, which on a GPU are cuBLAS's, in full float32.
+
+torch uses TF32 in them only where a program asks for it (`torch.set_float32_matmul_precision`); pprop does not.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+import triton.language as tl
+from scipy import sparse
+from torch import Tensor
+
+from pprop.graph import Transition
+from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.reference.backend import ReferenceKernels
+from pprop.kernels.streams import HIDDEN, Bernoulli, stream
+from pprop.kernels.trainer import Trainer, TrainerSpec
+from pprop.kernels.triton_gpu._jit import kernel
+from pprop.kernels.triton_gpu.bits import keep_word
+from pprop.kernels.triton_gpu.rows import TritonRows
+from pprop.kernels.triton_gpu.sparse import TritonFeatures, TritonSteps
+from pprop.kernels.triton_gpu.trainer import TritonTrainer
+
+__all__ = ["TritonKernels"]
+
+_ROWS = 64
+
+
+@kernel("n", "width", "run_stride", "row_stride", "column_stride", "number", "threshold", "digits")
+def _activate(
+    values, run_stride, row_stride, column_stride, n, width, seeds, epoch, scale, number, threshold, digits,
+    B: tl.constexpr,
+):  # fmt: skip
+    """values = scale * keep * max(values, 0) in place: 32 columns of B rows of one run."""
+    part, run = tl.program_id(1), tl.program_id(2)
+    row = tl.program_id(0) * B + tl.arange(0, B)
+    column = part * 32 + tl.arange(0, 32)
+    at = values + run.to(tl.int64) * run_stride + row[:, None].to(tl.int64) * row_stride
+    at += column[None, :] * column_stride
+    inside = (row < n)[:, None] & (column < width)[None, :]
+    site = row.to(tl.uint32)
+    second = site * 0 + tl.load(epoch).to(tl.uint32)
+    word = keep_word(tl.load(seeds + run), number, site, second, part.to(tl.int64), threshold, digits)
+    keep = (word[:, None] >> tl.arange(0, 32).to(tl.uint32)[None, :]) & 1
+    value = tl.load(at, mask=inside, other=0.0)
+    tl.store(at, tl.where((keep == 0) | (value <= 0), 0.0, value * tl.load(scale)), mask=inside)
+
+
+@final
+class TritonKernels(Kernels):
+    """Kernels for CUDA tensors of float32 or float64, and for small CPU tensors where triton is interpreted."""
+
+    def __init__(self) -> None:
+        self._plain = ReferenceKernels()
+
+    def trainer(self, spec: TrainerSpec) -> Trainer:
+        """Bind the fused training of R runs; its weights say on which device."""
+        return TritonTrainer(spec)
+
+    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
+        return TritonFeatures(matrix)
+
+    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+        return TritonSteps(transition, alpha, steps)
+
+    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+        return TritonRows(block, nodes)
+
+    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        if draw is None:
+            return values.relu_()
+        runs, n, width = values.shape
+        law = Bernoulli.from_probability(draw.probability)
+        epoch = torch.full((1,), draw.epoch, dtype=torch.int64, device=values.device)
+        scale = values.new_full((1,), law.scale)
+        _activate[(-(-n // _ROWS), -(-width // 32), runs)](
+            values, *values.stride(), n, width, draw.seeds.contiguous(), epoch, scale, stream(HIDDEN, layer),
+            law.threshold, law.digits, B=_ROWS, num_warps=4,
+        )  # fmt: skip
+        return values
+
+    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
+        return self._plain.activate_adjoint(gradient, activated, draw)
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        return self._plain.linear(inputs, weights)
+
+    def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
+        return self._plain.linear_input_adjoint(gradient, weights)
+
+    def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
+        return self._plain.linear_weight_adjoint(inputs, gradient)
+
+    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._plain.cross_entropy(logits, labels)
+
+    def adam(
+        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+    ) -> Tensor:
+        return self._plain.adam(weights, gradient, mean, square, step=step, rate=rate, penalty=penalty)

@@ -1,0 +1,187 @@
+"""The network's part of the fused trainer: weights, moments, hidden layer, and the kernels that work on them."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from pprop.kernels.streams import FEATURES, Bernoulli
+from pprop.kernels.triton_gpu._jit import multiprocessors, power_of_two
+from pprop.kernels.triton_gpu.first_layer import backward_first, forward_pair
+from pprop.kernels.triton_gpu.plan import row_plan
+from pprop.kernels.triton_gpu.planes import HiddenWords, Planes
+from pprop.kernels.triton_gpu.second_layer import adam_second, backward_second, forward_second
+from pprop.kernels.triton_gpu.tuning import Tuning
+
+__all__ = ["Network", "Shape"]
+
+
+@final
+class Shape:
+    """Sizes as the kernels see them: hidden units in slices of C, classes padded to a power of two of at least 8."""
+
+    def __init__(self, n: int, f: int, hidden: int, classes: int, tuning: Tuning) -> None:
+        self.n, self.f, self.hidden, self.classes = n, f, hidden, classes
+        self.width = min(tuning.slice_width, power_of_two(hidden, least=8))
+        self.slices = -(-hidden // self.width)
+        self.units = self.slices * self.width
+        self.padded_classes = power_of_two(classes, least=8)
+
+
+@final
+class Network:
+    """X W_1, ReLU, dropout, W_2 for R runs, twice in one pass; and the way back, which ends in Adam.
+
+    The first axis of every buffer is the run. After `keep` the first R of them are in use.
+    """
+
+    def __init__(
+        self,
+        features: sparse.csr_array,
+        weights: tuple[Tensor, Tensor],
+        dropout: float,
+        rate: float,
+        penalty: float,
+        tuning: Tuning,
+    ) -> None:
+        runs, f, hidden = weights[0].shape
+        self.shape = shape = Shape(features.shape[0], f, hidden, weights[1].shape[2], tuning)
+        self.rate, self.penalty, self.tuning, self.runs = rate, penalty, tuning, runs
+        self._device = device = weights[0].device
+        n, slices, width, classes = shape.n, shape.slices, shape.width, shape.padded_classes
+
+        flipped = features.T.tocsr()
+        flipped.sort_indices()
+        self._slots = 128 * tuning.feature_warps // width
+        self._sides = [
+            row_plan(
+                m.indptr,
+                m.indices,
+                m.shape[1],
+                slots=self._slots,
+                unroll=tuning.feature_unroll,
+                limit=tuning.feature_limit,
+                device=device,
+            )
+            for m in (features, flipped)
+        ]
+        self._entries = [plan.packed(m.data) for plan, m in zip(self._sides, (features, flipped), strict=True)]
+        self._multiprocessors = multiprocessors(weights[0])
+
+        self.first = torch.zeros(runs, slices, f + 1, width, device=device)
+        self.first[:, :, :f] = self._sliced(weights[0])
+        self.second = torch.zeros(runs, shape.units, classes, device=device)
+        self.second[:, :hidden, : shape.classes] = weights[1]
+        self.moments = [torch.zeros_like(w) for w in (self.first, self.first, self.second, self.second)]
+        self.norms = torch.zeros(runs, slices * self._sides[1].count, device=device)
+
+        # row n of what is gathered is zero: entries that only fill a tile point there
+        self.hidden = torch.zeros(runs, slices, n + 1, width, device=device)
+        self.quiet = torch.zeros_like(self.hidden)
+        self._rows = max(1, 8192 // (width * classes))  # nodes of one product of backward_second
+        self._repeat = max(1, 512 // self._rows)
+        self._blocks = -(-n // (self._rows * self._repeat))
+        self._second_part = torch.zeros(runs, self._blocks, shape.units, classes, device=device)
+
+        self._law = None if dropout == 0 else Bernoulli.from_probability(dropout)
+        self._planes = [
+            Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1)
+            for side, plan in enumerate(self._sides)
+            if self._law is not None
+        ]
+        self._hidden_words = HiddenWords(runs, n, shape.units, dropout, device) if self._law is not None else None
+        self._share()
+
+    def _sliced(self, weights: Tensor) -> Tensor:
+        """(R, f, h) to (R, slices, f, C), padded with zeros."""
+        runs, f, _ = weights.shape
+        padded = torch.nn.functional.pad(weights, (0, self.shape.units - self.shape.hidden))
+        return padded.reshape(runs, f, self.shape.slices, self.shape.width).transpose(1, 2)
+
+    def _share(self) -> None:
+        sets = self.runs * self.shape.slices
+        self._shares = [p.shares(sets, min(self._multiprocessors, sets * p.count)) for p in self._sides]
+
+    def weights(self) -> list[Tensor]:
+        """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c)."""
+        shape, runs = self.shape, self.runs
+        first = self.first[:runs, :, : shape.f].transpose(1, 2).reshape(runs, shape.f, shape.units)
+        return [first[..., : shape.hidden], self.second[:runs, : shape.hidden, : shape.classes]]
+
+    def keep(self, slots: Tensor) -> None:
+        """Move the weights and moments of these runs to the front."""
+        for buffer in (self.first, self.second, self.norms, *self.moments):
+            buffer[: len(slots)] = buffer[slots]
+        self.runs = len(slots)
+        self._share()
+
+    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
+        """Draw the masks of epoch clock + ahead."""
+        for planes in self._planes:
+            planes.draw(clock, seeds, ahead=ahead, force=force)
+        if self._hidden_words is not None:
+            self._hidden_words.draw(clock, seeds, ahead=ahead)
+
+    def forward(self, clock: Tensor, *, ahead: int) -> None:
+        """Leave the hidden layer of the training pass in `hidden` and that of the evaluation in `quiet`."""
+        shape, plan, tuning = self.shape, self._sides[0], self.tuning
+        planes = self._planes[0].bits if self._planes else plan.rows
+        words = plan.rows if self._hidden_words is None else self._hidden_words.words
+        scale = 1.0 if self._law is None else self._law.scale
+        shares = len(self._shares[0]) - 1
+        forward_pair[(shares * tuning.feature_blocks,)](
+            clock, ahead, self._shares[0], shares, plan.tiles, plan.count, plan.rows, self._entries[0], planes,
+            plan.words, self.first, words, self.hidden, self.quiet, shape.n, shape.f, scale, scale,
+            T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
+            DROP=self._law is not None, BLOCKS=tuning.feature_blocks, STREAM_POLICY=tuning.stream_policy,
+            GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
+        )  # fmt: skip
+
+    def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
+        """Fill start (R, n + 1, 2 classes) with both passes' H, and states[:, 0] with S_c H if there are any."""
+        shape = self.shape
+        rows = max(1, 4096 // (shape.width * shape.padded_classes))
+        forward_second[(-(-shape.n // rows), self.runs)](
+            self.hidden, self.quiet, self.second, start, start if states is None else states,
+            start if column_scale is None else column_scale, shape.n, SLICES=shape.slices, C=shape.width,
+            CLASSES=shape.padded_classes, B=rows, STEPS=states is not None, num_warps=4,
+        )  # fmt: skip
+
+    def backward(self, above: Tensor, clock: Tensor, corrections: Tensor, rate: float) -> None:
+        """Make one Adam step, given the gradient (R, n + 1, classes) of the training pass's predictions."""
+        self.backward_second(above)
+        self.adam_second(corrections, rate)
+        self.backward_first(clock, corrections, rate)
+
+    def backward_second(self, above: Tensor) -> None:
+        """Turn `hidden` into the gradient before the activation, ready for X^T; collect that of W_2."""
+        shape = self.shape
+        scale = 1.0 if self._law is None else self._law.scale**2  # kept hidden units, and kept features
+        backward_second[(self._blocks, shape.slices, self.runs)](
+            above, self.second, self.hidden, self._second_part, shape.n, self._blocks, scale, SLICES=shape.slices,
+            C=shape.width, CLASSES=shape.padded_classes, B=self._rows, REPEAT=self._repeat, num_warps=4,
+        )  # fmt: skip
+
+    def adam_second(self, corrections: Tensor, rate: float) -> None:
+        """Step W_2."""
+        size = self.shape.units * self.shape.padded_classes
+        adam_second[(-(-size // 256), self.runs)](
+            self._second_part, self.second, self.moments[2], self.moments[3], corrections, size, self._blocks, rate,
+            B=256, num_warps=4,
+        )  # fmt: skip
+
+    def backward_first(self, clock: Tensor, corrections: Tensor, rate: float) -> None:
+        """Step W_1 by X^T times the gradient in `hidden`."""
+        shape, plan, tuning = self.shape, self._sides[1], self.tuning
+        planes = self._planes[1].bits if self._planes else plan.rows
+        shares = len(self._shares[1]) - 1
+        backward_first[(shares * tuning.feature_blocks,)](
+            clock, corrections, self._shares[1], shares, plan.tiles, plan.count, plan.rows, self._entries[1], planes,
+            plan.words, self.hidden, self.first, self.moments[0], self.moments[1], self.norms, shape.n, shape.f, rate,
+            self.penalty if rate > 0 else 0.0, T=self._slots, C=shape.width, U=tuning.feature_unroll,
+            SLICES=shape.slices, DROP=self._law is not None, BLOCKS=tuning.feature_blocks,
+            STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
+        )  # fmt: skip

@@ -1,0 +1,175 @@
+"""How the rows of a sparse matrix are dealt out to a GPU: tiles of equal work, entries laid out as they are read.
+
+Rows differ in length (on Cora-ML an average of 7 neighbours and a hub of 247), and a program waits for its longest row.
+So rows are sorted by length, long ones are spread over 4, 16 or 64 lanes, and T slots (row, lane) of similar length
+make a tile. Entry k of a row is at iteration k div lanes, lane k mod lanes; an iteration of a tile is T neighbouring
+entries in memory, and the sum of a row has an order that depends on the matrix alone. Coordinates are the original
+ones throughout, so that masks do not depend on the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+__all__ = ["LANES", "Plan", "row_plan"]
+
+LANES = (1, 4, 16, 64)
+"""Lanes per row, by class."""
+_TILE_OVERHEAD = 6  # what the begin and the end of a tile cost, in iterations; for sharing out tiles only
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """Tiles of one matrix, on a device.
+
+    Attributes
+    ----------
+    tiles
+        Per tile its class, first entry, number of iterations and first mask word, shape (tiles, 4), int32.
+    rows
+        The row of every slot, -1 for none, shape (tiles * T,), int32.
+    index
+        Column of every entry, shape (entries + padding,), int32; `columns`, one too many, where there is no entry.
+    order
+        Which original entry is at each place, -1 for none; int64, on the CPU.
+    slots
+        T.
+    words
+        Mask words of one plane: for each tile, T for every 32 iterations.
+    """
+
+    tiles: Tensor
+    rows: Tensor
+    index: Tensor
+    order: Tensor
+    slots: int
+    columns: int
+    words: int
+
+    @property
+    def count(self) -> int:
+        """Number of tiles."""
+        return len(self.tiles)
+
+    @cached_property
+    def cost(self) -> NDArray[np.int64]:
+        """Work before each tile, and in all, in iterations."""
+        lengths = self.tiles[:, 2].cpu().numpy().astype(np.int64)
+        return np.concatenate([[0], np.cumsum(lengths + _TILE_OVERHEAD)])
+
+    def packed(self, values: NDArray[Any]) -> Tensor:
+        """Return the entries as int64, the column in the low half and the float32 value in the high half."""
+        placed = self.placed(torch.from_numpy(values.astype(np.float32)))
+        return (placed.view(torch.int32).long() << 32) | self.index.long()
+
+    def placed(self, values: Tensor) -> Tensor:
+        """Return a value per entry, in the order of the tiles and on their device; zero where there is no entry."""
+        padded = torch.cat([values, values.new_zeros(1)])
+        return padded[self.order].to(self.index.device)
+
+    def shares(self, sets: int, programs: int) -> Tensor:
+        """Divide `sets` copies of the tiles into contiguous shares of equal work: the first unit of each program.
+
+        Unit u is tile u mod tiles of copy u div tiles. A program that keeps to its share works on one copy for long,
+        and finds that copy's operand in the cache of its multiprocessor. Shape (programs + 1,), int64.
+        """
+        bound = np.arange(programs + 1) * (sets * int(self.cost[-1])) // programs
+        copy, rest = np.divmod(bound, max(int(self.cost[-1]), 1))
+        unit = copy * self.count + np.searchsorted(self.cost[:-1], rest, side="left")
+        unit[-1] = sets * self.count
+        return torch.from_numpy(unit).to(self.tiles.device)
+
+
+def row_plan(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    columns: int,
+    *,
+    slots: int,
+    unroll: int = 1,
+    limit: int = 32,
+    device: torch.device | str = "cpu",
+) -> Plan:
+    """Deal out the rows of a CSR structure.
+
+    Parameters
+    ----------
+    slots
+        T, a power of two.
+    unroll
+        Iterations come in multiples of this divisor of 32.
+    limit
+        Most iterations of a row before it is spread over more lanes.
+
+    Examples
+    --------
+    >>> plan = row_plan(np.array([0, 1, 4]), np.array([2, 0, 1, 2]), 3, slots=2)
+    >>> plan.rows, plan.index.reshape(-1, 2)
+    (tensor([1, 0], dtype=torch.int32), tensor([[0, 2],
+            [1, 3],
+            [2, 3]], dtype=torch.int32))
+    """
+    indptr = np.asarray(indptr, dtype=np.int64)
+    lengths = np.diff(indptr)
+    n = len(lengths)
+    lanes = np.array([k for k in LANES if k <= slots], dtype=np.int64)
+    klass = np.minimum(np.searchsorted(lanes * limit, lengths), len(lanes) - 1)
+    by_length = np.lexsort((np.arange(n), -lengths, -klass))  # the longest first
+    klass, lengths = klass[by_length], lengths[by_length]
+
+    # place every sorted row in a tile of its class
+    per_tile = slots // lanes
+    first_of_class = np.searchsorted(-klass, -np.arange(len(lanes)), side="left")
+    counts = np.bincount(klass, minlength=len(lanes))
+    tiles_of_class = -(-counts // per_tile)
+    first_tile = np.concatenate([np.cumsum(tiles_of_class[::-1])[::-1][1:], [0]])  # higher classes come first
+    rank = np.arange(n) - first_of_class[klass]
+    tile = first_tile[klass] + rank // per_tile[klass]
+    slot = rank % per_tile[klass] * lanes[klass]
+    count = int(tiles_of_class.sum())
+    tile_class = np.repeat(np.arange(len(lanes))[::-1], tiles_of_class[::-1])
+
+    iterations = np.zeros(count, dtype=np.int64)
+    np.maximum.at(iterations, tile, -(-lengths // lanes[klass]))
+    iterations = -(-iterations // unroll) * unroll
+    base = np.concatenate([[0], np.cumsum(iterations * slots)])
+    words = np.concatenate([[0], np.cumsum(-(-iterations // 32) * slots)])
+    if base[-1] >= 2**31:
+        raise ValueError("The matrix has too many entries for the 32-bit positions of a plan.")
+
+    rows = np.full(count * slots, -1, dtype=np.int32)
+    for class_, width in enumerate(lanes):
+        at = klass == class_
+        where = (tile[at] * slots + slot[at])[:, None] + np.arange(width)
+        rows[where] = by_length[at][:, None]
+
+    # place every entry
+    place = np.empty(n, dtype=np.int64)
+    place[by_length] = np.arange(n)
+    row = np.repeat(np.arange(n), np.diff(indptr))
+    k, sorted_row = np.arange(len(row)) - indptr[row], place[row]
+    width = lanes[klass[sorted_row]]
+    at = base[tile[sorted_row]] + k // width * slots + slot[sorted_row] + k % width
+    order = np.full(max(int(base[-1]), 1), -1, dtype=np.int64)
+    order[at] = np.arange(len(row))
+    index = np.full(len(order), columns, dtype=np.int32)
+    index[at] = indices
+
+    table = np.stack([tile_class, base[:-1], iterations, words[:-1]], axis=1).astype(np.int32)
+    return Plan(
+        tiles=torch.from_numpy(table).to(device),
+        rows=torch.from_numpy(rows).to(device),
+        index=torch.from_numpy(index).to(device),
+        order=torch.from_numpy(order),
+        slots=slots,
+        columns=columns,
+        words=max(int(words[-1]), 1),
+    )

@@ -1,0 +1,243 @@
+"""K power steps of the fused epoch, and their adjoint.
+
+The states of the training pass and of the evaluation lie side by side, (R, 2, n + 1, 2 CLASSES) with two states to
+step between and a row of zeros for padding, so that one pass over the edges moves both: all entries carry the
+evaluation's half, the kept ones the other half too. Steps are made in scaled variables, y = S_c z (see `NumbaSteps`),
+so that an unweighted graph stores no value per edge.
+
+Runs are independent: if one multiprocessor can hold a run (180 KB on Cora-ML), one program makes all its steps with a
+barrier between them and no launch (`*_run`). Otherwise each step is a launch over all runs (`*_tile`).
+"""
+
+from __future__ import annotations
+
+import triton.language as tl
+
+from pprop.kernels.triton_gpu._jit import device, kernel
+from pprop.kernels.triton_gpu.first_layer import load_entries, rows_of
+from pprop.kernels.triton_gpu.planes import plane_of
+
+__all__ = ["adjoint_run", "adjoint_tile", "forward_run", "forward_tile"]
+
+
+@device
+def _gather(
+    source, plane, index, values, base, length, word, first, stride,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, MASKED: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    """Add up columns first to first + C of the kept entries of T slots; columns from MASKED on keep all entries."""
+    slot = tl.arange(0, T)
+    column = first + tl.arange(0, C)
+    acc = tl.zeros((T, C), tl.float32)
+    t = 0
+    while t < length:
+        if DROP:
+            bits = tl.load(plane + word + (t // 32) * T + slot) >> (t % 32)
+        neighbour = load_entries(index, base + t * T, slot, T, U, "")
+        gathered = ()
+        for k in tl.static_range(U):
+            where = source + neighbour[k][:, None] * stride + column[None, :]
+            if DROP:
+                wanted = (((bits >> k) & 1) == 1)[:, None] | (column >= MASKED)[None, :]
+                term = tl.load(where, mask=wanted, other=0.0, cache_modifier=CACHE)
+            else:
+                term = tl.load(where, cache_modifier=CACHE)
+            gathered = gathered + (term,)
+        for k in tl.static_range(U):
+            if WEIGHTED:
+                acc += gathered[k] * tl.load(values + (base + (t + k) * T) + slot)[:, None]
+            else:
+                acc += gathered[k]
+        t += U
+    return acc
+
+
+@device
+def _finish_forward(
+    acc, row_at, start, target, row_scale, column_scale, first, last, alpha, keep_scale,
+    E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, CLASSES: tl.constexpr,
+):  # fmt: skip
+    """y' = S_c ((1 - alpha) S_r sum + alpha h); the last step leaves out S_c."""
+    rows = tl.load(row_at + tl.arange(0, T // E) * E)
+    column = first + tl.arange(0, C)
+    there = rows >= 0
+    arrived = (1.0 - alpha) * tl.load(row_scale + rows, mask=there, other=0.0)
+    factor = tl.load(column_scale + rows, mask=there, other=0.0)
+    factor = tl.where(last, 1.0, factor)
+    share = tl.where(column < CLASSES, keep_scale, 1.0)
+    at = rows[:, None] * (2 * CLASSES) + column[None, :]
+    own = tl.load(start + at, mask=there[:, None], other=0.0)
+    value = (arrived * factor)[:, None] * share[None, :] * rows_of(acc, E, T, C) + (alpha * factor)[:, None] * own
+    tl.store(target + at, value, mask=there[:, None])
+
+
+@device
+def _forward_tile(
+    tile, first, step, steps, plane, tiles, rows, index, values, start, source, target, row_scale, column_scale, alpha,
+    keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
+    length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
+    acc = _gather(source, plane, index, values, base, length, word, first, 2 * CLASSES,
+                  T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+    row_at = rows + tile * T
+    last = step == steps - 1
+    if klass == 0:
+        _finish_forward(acc, row_at, start, target, row_scale, column_scale, first, last, alpha, keep_scale,
+                        1, T, C, CLASSES)  # fmt: skip
+    if T >= 4:
+        if klass == 1:
+            _finish_forward(acc, row_at, start, target, row_scale, column_scale, first, last, alpha, keep_scale,
+                            4, T, C, CLASSES)  # fmt: skip
+    if T >= 16:
+        if klass == 2:
+            _finish_forward(acc, row_at, start, target, row_scale, column_scale, first, last, alpha, keep_scale,
+                            16, T, C, CLASSES)  # fmt: skip
+    if T >= 64:
+        if klass == 3:
+            _finish_forward(acc, row_at, start, target, row_scale, column_scale, first, last, alpha, keep_scale,
+                            64, T, C, CLASSES)  # fmt: skip
+
+
+@kernel("ahead", "words", "steps")
+def forward_run(
+    clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, steps,
+    alpha, keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    """All steps of one run."""
+    run = tl.program_id(0)
+    position = (tl.load(clock) + ahead) * steps
+    size = (n + 1).to(tl.int64) * (2 * CLASSES)
+    own, state = start + run * size, states + run * 2 * size
+    step = 0
+    while step < steps:
+        plane = plane_of(planes, run, position + step, words, RING)
+        source, target = state + (step % 2) * size, state + ((step + 1) % 2) * size
+        tile = 0
+        while tile < count:
+            for first in tl.static_range(0, 2 * CLASSES, C):
+                _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, own, source, target,
+                              row_scale, column_scale, alpha, keep_scale,
+                              T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+            tile += 1
+        tl.debug_barrier()  # orders this block's writes before its reads of the next step; its L1 holds no older line
+        step += 1
+
+
+@kernel("ahead", "words", "step", "steps")
+def forward_tile(
+    clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, step,
+    steps, alpha, keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    """One tile of one step of one run."""
+    tile, run = tl.program_id(0), tl.program_id(1)
+    plane = plane_of(planes, run, (tl.load(clock) + ahead) * steps + step, words, RING)
+    size = (n + 1).to(tl.int64) * (2 * CLASSES)
+    state = states + run * 2 * size
+    source, target = state + (step % 2) * size, state + ((step + 1) % 2) * size
+    for first in tl.static_range(0, 2 * CLASSES, C):
+        _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, start + run * size, source, target,
+                      row_scale, column_scale, alpha, keep_scale,
+                      T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+
+
+@device
+def _finish_adjoint(
+    acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
+    E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, CLASSES: tl.constexpr,
+):  # fmt: skip
+    """g = (1 - alpha) S_r sum; y' = S_c g, and alpha g (g itself after the first step of all) goes to the total."""
+    rows = tl.load(row_at + tl.arange(0, T // E) * E)
+    column = first + tl.arange(0, C)
+    there = rows >= 0
+    arrived = (1.0 - alpha) * keep_scale * tl.load(row_scale + rows, mask=there, other=0.0)
+    factor = tl.load(column_scale + rows, mask=there, other=0.0)
+    value = arrived[:, None] * rows_of(acc, E, T, C)
+    at = rows[:, None] * CLASSES + column[None, :]
+    old = tl.load(total + at, mask=there[:, None], other=0.0)
+    tl.store(total + at, old + tl.where(step > 0, alpha, 1.0) * value, mask=there[:, None])
+    tl.store(target + at, factor[:, None] * value, mask=there[:, None])
+
+
+@device
+def _adjoint_tile(
+    tile, first, step, plane, tiles, rows, index, values, total, source, target, row_scale, column_scale, alpha,
+    keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
+    length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
+    acc = _gather(source, plane, index, values, base, length, word, first, CLASSES,
+                  T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+    row_at = rows + tile * T
+    if klass == 0:
+        _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
+                        1, T, C, CLASSES)  # fmt: skip
+    if T >= 4:
+        if klass == 1:
+            _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
+                            4, T, C, CLASSES)  # fmt: skip
+    if T >= 16:
+        if klass == 2:
+            _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
+                            16, T, C, CLASSES)  # fmt: skip
+    if T >= 64:
+        if klass == 3:
+            _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
+                            64, T, C, CLASSES)  # fmt: skip
+
+
+@kernel("words", "steps")
+def adjoint_run(
+    clock, tiles, count, rows, index, values, planes, words, total, states, row_scale, column_scale, n, steps, alpha,
+    keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    """All steps of one run, from the last to the first; the scales are those of the transpose."""
+    run = tl.program_id(0)
+    position = tl.load(clock) * steps
+    size = (n + 1).to(tl.int64) * CLASSES
+    sums, state = total + run * size, states + run * 2 * size
+    done = 0
+    while done < steps:
+        step = steps - 1 - done
+        plane = plane_of(planes, run, position + step, words, RING)
+        source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
+        tile = 0
+        while tile < count:
+            for first in tl.static_range(0, CLASSES, C):
+                _adjoint_tile(tile, first, step, plane, tiles, rows, index, values, sums, source, target,
+                              row_scale, column_scale, alpha, keep_scale,
+                              T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+            tile += 1
+        tl.debug_barrier()
+        done += 1
+
+
+@kernel("words", "done", "steps")
+def adjoint_tile(
+    clock, tiles, count, rows, index, values, planes, words, total, states, row_scale, column_scale, n, done, steps,
+    alpha, keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    """One tile of one step of one run."""
+    tile, run = tl.program_id(0), tl.program_id(1)
+    step = steps - 1 - done
+    plane = plane_of(planes, run, tl.load(clock) * steps + step, words, RING)
+    size = (n + 1).to(tl.int64) * CLASSES
+    state = states + run * 2 * size
+    source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
+    for first in tl.static_range(0, CLASSES, C):
+        _adjoint_tile(tile, first, step, plane, tiles, rows, index, values, total + run * size, source, target,
+                      row_scale, column_scale, alpha, keep_scale,
+                      T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip

@@ -1,0 +1,188 @@
+"""The fused trainer of the GPU backend against a dense twin in float64 with torch's own gradients and optimiser.
+
+Without a GPU the kernels are interpreted on the CPU, so graphs are small; small launch shapes make them cross tiles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from pprop.graph import transition_matrix
+from pprop.kernels.random_bits import keep_bits
+from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSpec
+
+pytest.importorskip("triton", reason="the GPU backend needs triton")
+
+from pprop.kernels.triton_gpu.trainer import TritonTrainer
+from pprop.kernels.triton_gpu.tuning import Tuning
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+SMALL = Tuning(slice_width=8, feature_warps=4, feature_unroll=2, feature_limit=4, step_warps=2, persistent=True)
+ALPHA, RATE, PENALTY = 0.15, 0.01, 0.005
+
+
+class Twin:
+    """One run: dense matrices, float64, autograd, torch's Adam."""
+
+    def __init__(self, spec, run, T, dropout, matrix_dropout):
+        self.spec, self.T, self.seed = spec, T, spec.seeds[run].cpu()
+        self.X = torch.from_numpy(spec.features.toarray()).double()
+        self.W = [torch.nn.Parameter(w[run].detach().cpu().double()) for w in spec.weights]
+        self.sets = [(s.nodes[run].cpu(), s.labels[run].cpu()) for s in (spec.train, spec.stopping)]
+        self.optimiser = torch.optim.Adam(self.W, lr=RATE)
+        self.law, self.matrix_law = (p and Bernoulli.from_probability(p) for p in (dropout, matrix_dropout))
+        self.epochs = 0
+
+    def drop(self, matrix, law, number, position=None, *, by_row=False):
+        """Drop entries: site (i, j) at a position, or site (i, epoch) at position j."""
+        if not law:
+            return matrix
+        i, j = torch.meshgrid(*(torch.arange(k) for k in matrix.shape), indexing="ij")
+        if by_row:
+            keep = keep_bits(self.seed, number, i, torch.full_like(i, self.epochs), j, law)
+        else:
+            keep = keep_bits(self.seed, number, i, j, torch.tensor(position), law)
+        return matrix * keep * law.scale
+
+    def logits(self, which, *, training):
+        law, matrix_law = (self.law, self.matrix_law) if training else (None, None)
+        hidden = (self.drop(self.X, law, FEATURES, self.epochs) @ self.W[0]).relu()
+        H = self.drop(hidden, law, stream(HIDDEN, 1), by_row=True) @ self.W[1]
+        nodes, propagation = self.sets[which][0], self.spec.propagation
+        if isinstance(propagation, PropagateSteps):
+            state = H
+            for k in range(propagation.steps):
+                M = self.drop(self.T, matrix_law, EDGES, self.epochs * propagation.steps + k)
+                state = (1 - ALPHA) * M @ state + ALPHA * H
+            return state[nodes]
+        if isinstance(propagation, PropagateRows):
+            return self.drop(self.T, matrix_law, PPR, by_row=True)[nodes] @ H
+        return H[nodes]
+
+    def loss(self, which, *, training):
+        logits, labels = self.logits(which, training=training), self.sets[which][1]
+        entropy = torch.nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        accuracy = (logits.argmax(dim=1) == labels)[labels >= 0].double().mean()
+        return entropy + 0.5 * PENALTY * (self.W[0] ** 2).sum(), accuracy
+
+    def epoch(self):
+        loss, _ = self.loss(0, training=True)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        with torch.no_grad():
+            result = [float(loss), *(float(x) for x in self.loss(1, training=False))]
+        self.epochs += 1
+        return result
+
+
+def make(
+    make_graph, dense_transition, kind, *, n=23, f=11, hidden=9, c=3, runs=3, dropout=0.5, steps=3, weighted=False
+):
+    """A trainer's specification for some runs, and its twins."""
+    rng = np.random.default_rng(3)
+    graph, A = make_graph(n, directed=True, weighted=weighted)
+    matrix = torch.from_numpy(dense_transition(A, "sym"))
+    X = rng.standard_normal((n, f)) * (rng.random((n, f)) < 0.4)
+    X[:, 2] = rng.standard_normal(n)  # a column, and a row, that needs several lanes
+    X[4] = rng.standard_normal(f)
+    X[7] = 0.0
+    sizes = [(6, 5, 6)[run % 3] for run in range(runs)]
+    nodes = np.stack([rng.permutation(n) for _ in range(runs)])
+    labels = rng.integers(0, c, n)
+    train, stopping = nodes[:, :6].copy(), nodes[:, 6:15].copy()
+    known = [np.where(np.arange(6) < np.array(sizes)[:, None], labels[train], -1), labels[stopping]]
+    train[known[0] < 0] = 0
+    if kind == "steps":
+        propagation = PropagateSteps(transition_matrix(graph), ALPHA, steps)
+    elif kind == "rows":
+        inverse = torch.linalg.inv(torch.eye(n, dtype=torch.float64) - (1 - ALPHA) * matrix) * ALPHA
+        matrix, order = inverse, torch.from_numpy(rng.permutation(n))
+        block = matrix[order].float()
+        propagation = PropagateRows(block.to(DEVICE), order.to(DEVICE), torch.argsort(order).to(DEVICE))
+    else:
+        propagation = None
+    spec = TrainerSpec(
+        features=sparse.csr_array(X.astype(np.float32)),
+        weights=(
+            torch.from_numpy(rng.standard_normal((runs, f, hidden)) * 0.5).float().to(DEVICE),
+            torch.from_numpy(rng.standard_normal((runs, hidden, c)) * 0.5).float().to(DEVICE),
+        ),
+        seeds=torch.tensor([5, -77, 2**40 + 1][:runs]).to(DEVICE),
+        propagation=propagation,
+        train=LabelledNodes(torch.from_numpy(train).to(DEVICE), torch.from_numpy(known[0]).to(DEVICE)),
+        stopping=LabelledNodes(torch.from_numpy(stopping).to(DEVICE), torch.from_numpy(known[1]).to(DEVICE)),
+        dropout=dropout,
+        matrix_dropout=0.0 if kind == "none" else dropout,
+        rate=RATE,
+        penalty=PENALTY,
+    )
+    return spec, [Twin(spec, run, matrix, dropout, spec.matrix_dropout) for run in range(runs)]
+
+
+def compare(trainer, twins, epochs):
+    for _ in range(epochs):
+        found = trainer.epoch().cpu().double().numpy()
+        expected = np.array([twin.epoch() for twin in twins]).T
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+    for found, layer in zip(trainer.weights(), zip(*(twin.W for twin in twins), strict=True), strict=True):
+        expected = torch.stack([w.detach() for w in layer])
+        # Adam divides by the root of the square: where a gradient is near nothing its rounding shows
+        torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dropout"), [("steps", 0.5), ("steps", 0.3), ("steps", 0.0), ("rows", 0.5), ("rows", 0.3), ("none", 0.5)]
+)
+def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph, dense_transition, kind, dropout):
+    spec, twins = make(make_graph, dense_transition, kind, dropout=dropout)
+    trainer = TritonTrainer(spec, SMALL)
+    compare(trainer, twins, 2)
+    trainer.keep(torch.tensor([2, 0], device=DEVICE))
+    compare(trainer, [twins[2], twins[0]], 1)
+
+
+def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition):
+    spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=9, runs=1, weighted=True)
+    tuning = Tuning(slice_width=16, feature_warps=2, persistent=False, tile_warps=2, step_cache=".cg", feature_blocks=2)
+    compare(TritonTrainer(spec, tuning), twins, 2)
+
+
+def test_a_slice_of_two_words_of_hidden_units(make_graph, dense_transition):
+    spec, twins = make(make_graph, dense_transition, "none", hidden=70, runs=1)
+    compare(TritonTrainer(spec, Tuning(slice_width=64, feature_warps=4)), twins, 2)
+
+
+@pytest.mark.parametrize(("steps", "first"), [(40, 0), (3, 30)])
+def test_masks_across_words(make_graph, dense_transition, steps, first):
+    """40 steps lie in two or three words of an entry's sequence; at epoch 32 features take their second word."""
+    spec, twins = make(make_graph, dense_transition, "steps", n=8, f=5, hidden=3, runs=1, steps=steps)
+    trainer = TritonTrainer(spec, SMALL)
+    trainer._clock.fill_(first)
+    twins[0].epochs = first
+    trainer.keep(torch.tensor([0], device=DEVICE))  # makes the pass at the counter again
+    compare(trainer, twins, 3)
+
+
+def test_a_run_has_the_same_bits_alone_and_in_a_batch(make_graph, dense_transition):
+    spec, _ = make(make_graph, dense_transition, "steps", runs=2)
+    whole, kept = TritonTrainer(spec, SMALL), TritonTrainer(spec, SMALL)
+    kept.keep(torch.tensor([1], device=DEVICE))
+    assert torch.equal(whole.epoch()[:, 1:2], kept.epoch())
+    for a, b in zip(whole.weights(), kept.weights(), strict=True):
+        assert torch.equal(a[1:2], b)
+
+
+def test_no_step_and_no_entry(make_graph, dense_transition):
+    """K = 0 propagates nothing; features may be empty."""
+    spec, twins = make(make_graph, dense_transition, "steps", runs=1, steps=0)
+    compare(TritonTrainer(spec, SMALL), twins, 1)
+    spec, twins = make(make_graph, dense_transition, "none", runs=1)
+    spec.features.data[:] = 0.0
+    spec.features.eliminate_zeros()
+    twins[0].X[:] = 0.0
+    compare(TritonTrainer(spec, SMALL), twins, 1)
