@@ -1,0 +1,355 @@
+"""Power steps on a graph whose states do not fit into the GPU's cache, without dropout.
+
+A step is bound by the gathers of rows of the state, one per entry. At binding, nodes are numbered anew by falling
+number of entries. The rows that are gathered most then share cache lines; rows of like length are neighbours, so that
+one launch each serves the short rows (many rows a program, entries one after the other), the middle ones (a program a
+row, many entries at once) and the pieces of the long ones, whose sums a last launch adds in order. Nothing is added
+atomically: the same input gives the same bits every time.
+
+On the device lie 4 bytes an entry and 12 bytes a node (offset, scale and old number; 16 where there are 2^31 entries or
+more, 4 more where rows and columns are scaled apart, 4 more an entry with weights). H is read and Z written in the
+caller's order, so that there are three states: H and the two that steps go between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from pprop.graph import Transition
+from pprop.kernels.contract import Draw, StepPropagation
+from pprop.kernels.triton_gpu._jit import device, kernel, power_of_two
+
+__all__ = ["LargeSteps", "LargeTuning"]
+
+_COLUMNS = 64  # of a state that a program sums at once
+
+
+@final
+@dataclass(frozen=True)
+class LargeTuning:
+    """Launch shapes. They change speed and the order of sums.
+
+    Attributes
+    ----------
+    short, short_rows, short_warps, short_unroll
+        Most entries of a short row; rows and warps of a program; entries of a row in flight.
+    middle_entries, middle_warps
+        Entries of a row in flight, and warps of the program of a middle row.
+    piece, piece_entries, piece_warps
+        Most entries of a middle row, also those of one piece of a longer row; the same for the program of a piece.
+    stream_policy, gather_policy
+        Eviction policies of what is read once and of what is gathered: "", "evict_first" or "evict_last".
+    """
+
+    short: int = 32
+    short_rows: int = 64
+    short_warps: int = 4
+    short_unroll: int = 4
+    middle_entries: int = 64
+    middle_warps: int = 1
+    piece: int = 2048
+    piece_entries: int = 256
+    piece_warps: int = 4
+    stream_policy: str = "evict_first"
+    gather_policy: str = ""
+
+
+@device
+def _rows(source, j, column, there, C: tl.constexpr, WHOLE: tl.constexpr, POLICY: tl.constexpr):
+    """Return the rows j of a state, zero where `there` is not."""
+    wanted = there[:, None] if WHOLE else there[:, None] & (column < C)[None, :]
+    at = source + j.to(tl.int64)[:, None] * C + column[None, :]
+    return tl.load(at, mask=wanted, other=0.0, eviction_policy=POLICY)
+
+
+@device
+def _sum(
+    begin, end, indices, weights, source, column,
+    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WEIGHTED: tl.constexpr, WHOLE: tl.constexpr,
+    STREAM: tl.constexpr, GATHER: tl.constexpr,
+):  # fmt: skip
+    """Return the sum over the entries begin to end of one row, shape (1, B); E of them in flight."""
+    acc = tl.zeros((E, B), source.dtype.element_ty)
+    at = begin + tl.arange(0, E)
+    j = tl.load(indices + at, mask=at < end, other=0, eviction_policy=STREAM)
+    while begin < end:
+        term = _rows(source, j, column, at < end, C, WHOLE, GATHER)
+        if WEIGHTED:
+            term *= tl.load(weights + at, mask=at < end, other=0.0, eviction_policy=STREAM)[:, None]
+        begin += E
+        at += E
+        j = tl.load(indices + at, mask=at < end, other=0, eviction_policy=STREAM)  # before the gathers are waited for
+        acc += term
+    return tl.sum(acc, axis=0)[None, :]
+
+
+@device
+def _write(
+    acc, i, live, column, alpha, row_scale, column_scale, order, own, out,
+    C: tl.constexpr, WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr,
+):  # fmt: skip
+    """Make rows i of the new state, given their sums over the old one: y' = S_c ((1 - alpha) S_r sum + alpha h).
+
+    The last step leaves out S_c and writes in the caller's order.
+    """
+    node = tl.load(order + i, mask=live, other=0)
+    mine = _rows(own, node, column, live, C, WHOLE, STREAM)
+    teleport, stay = tl.load(alpha), tl.load(alpha + 1)
+    arrived = stay * tl.load(row_scale + i, mask=live, other=0.0)
+    wanted = live[:, None] if WHOLE else live[:, None] & (column < C)[None, :]
+    if LAST:
+        tl.store(out + node.to(tl.int64)[:, None] * C + column, arrived[:, None] * acc + teleport * mine, mask=wanted)
+    else:
+        factor = tl.load(column_scale + i, mask=live, other=0.0)
+        value = (arrived * factor)[:, None] * acc + (teleport * factor)[:, None] * mine
+        tl.store(out + i.to(tl.int64)[:, None] * C + column, value, mask=wanted)
+
+
+@kernel("first", "past")
+def _short_rows(
+    first, past, indptr, indices, weights, alpha, row_scale, column_scale, order, source, own, out,
+    C: tl.constexpr, B: tl.constexpr, ROWS: tl.constexpr, U: tl.constexpr, WEIGHTED: tl.constexpr,
+    WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
+):  # fmt: skip
+    """Make ROWS neighbouring rows of like length, U entries of each at once."""
+    i = first + tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * B + tl.arange(0, B)
+    live = i < past
+    begin = tl.load(indptr + i, mask=live, other=0)
+    length = tl.load(indptr + i + 1, mask=live, other=0) - begin
+    most = tl.max(length, axis=0)
+    acc = tl.zeros((ROWS, B), source.dtype.element_ty)
+    t = 0
+    while t < most:
+        columns, terms = (), ()
+        for k in tl.static_range(U):
+            columns = columns + (tl.load(indices + begin + (t + k), mask=t + k < length, other=0),)
+        for k in tl.static_range(U):
+            term = _rows(source, columns[k], column, t + k < length, C, WHOLE, GATHER)
+            if WEIGHTED:
+                term *= tl.load(weights + begin + (t + k), mask=t + k < length, other=0.0)[:, None]
+            terms = terms + (term,)
+        for k in tl.static_range(U):
+            acc += terms[k]
+        t += U
+    _write(acc, i, live, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST, STREAM)
+
+
+@kernel("first")
+def _middle_row(
+    first, indptr, indices, weights, alpha, row_scale, column_scale, order, source, own, out,
+    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WEIGHTED: tl.constexpr, WHOLE: tl.constexpr,
+    LAST: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
+):  # fmt: skip
+    """Make one row."""
+    row = first + tl.program_id(0)
+    column = tl.program_id(1) * B + tl.arange(0, B)
+    begin, end = tl.load(indptr + row), tl.load(indptr + row + 1)
+    acc = _sum(begin, end, indices, weights, source, column, C, B, E, WEIGHTED, WHOLE, STREAM, GATHER)
+    i = row + tl.arange(0, 1)
+    _write(acc, i, i >= 0, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST, STREAM)
+
+
+@kernel()
+def _piece(
+    rows, starts, indptr, indices, weights, source, partial,
+    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, PIECE: tl.constexpr, WEIGHTED: tl.constexpr,
+    WHOLE: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
+):  # fmt: skip
+    """Sum one piece of a long row; `rows` names the row of each piece, `starts` the first piece of each row."""
+    p, part = tl.program_id(0), tl.program_id(1)
+    column = part * B + tl.arange(0, B)
+    row = tl.load(rows + p)
+    begin = tl.load(indptr + row) + (p - tl.load(starts + row)) * PIECE
+    end = tl.minimum(begin + PIECE, tl.load(indptr + row + 1))
+    acc = _sum(begin, end, indices, weights, source, column, C, B, E, WEIGHTED, WHOLE, STREAM, GATHER)
+    at = partial + (part * tl.num_programs(0) + p).to(tl.int64) * B + tl.arange(0, B)
+    tl.store(at[None, :], acc)
+
+
+@kernel("pieces")
+def _combine(
+    starts, pieces, partial, alpha, row_scale, column_scale, order, own, out,
+    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr,
+):  # fmt: skip
+    """Add the pieces of one long row, and make the row."""
+    row, part = tl.program_id(0), tl.program_id(1)
+    p, past = tl.load(starts + row), tl.load(starts + row + 1)
+    acc = tl.zeros((E, B), partial.dtype.element_ty)
+    while p < past:
+        one = p + tl.arange(0, E)
+        at = partial + (part * pieces + one).to(tl.int64)[:, None] * B + tl.arange(0, B)[None, :]
+        acc += tl.load(at, mask=(one < past)[:, None], other=0.0)
+        p += E
+    i = row + tl.arange(0, 1)
+    column = part * B + tl.arange(0, B)
+    total = tl.sum(acc, axis=0)[None, :]
+    _write(total, i, i >= 0, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST, STREAM)
+
+
+@kernel("n", "entries")
+def _renumber(
+    n, entries, old_indptr, old_indices, old_weights, indptr, order, rank, indices, weights,
+    E: tl.constexpr, DEPTH: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Write E entries in the new order of rows, with the new numbers of their columns."""
+    e = tl.program_id(0).to(tl.int64) * E + tl.arange(0, E)
+    there = e < entries
+    low = tl.zeros((E,), tl.int32)  # the last row that begins at or before e
+    high = low + n
+    for _ in tl.static_range(DEPTH):
+        middle = (low + high) // 2
+        before = tl.load(indptr + middle, mask=there, other=0) <= e
+        low, high = tl.where(before, middle, low), tl.where(before, high, middle)
+    origin = tl.load(order + low, mask=there, other=0)
+    at = tl.load(old_indptr + origin, mask=there, other=0) + (e - tl.load(indptr + low, mask=there, other=0))
+    j = tl.load(old_indices + at, mask=there, other=0)
+    tl.store(indices + e, tl.load(rank + j, mask=there, other=0), mask=there)
+    if WEIGHTED:
+        tl.store(weights + e, tl.load(old_weights + at, mask=there, other=0.0), mask=there)
+
+
+@kernel("n")
+def _scaled(n, order, scale, start, out, C: tl.constexpr, B: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr):
+    """out = scale * start, from the caller's order to the new one."""
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * B + tl.arange(0, B)
+    live = i < n
+    value = _rows(start, tl.load(order + i, mask=live, other=0), column, live, C, WHOLE, "")
+    wanted = live[:, None] if WHOLE else live[:, None] & (column < C)[None, :]
+    value *= tl.load(scale + i, mask=live, other=0.0)[:, None]
+    tl.store(out + i.to(tl.int64)[:, None] * C + column[None, :], value, mask=wanted)
+
+
+@final
+class _Side:
+    """T or its transpose on one device in one float type, its nodes numbered by falling number of entries."""
+
+    def __init__(self, transition: Transition, like: Tensor, tuning: LargeTuning) -> None:
+        where, dtype, self.n = like.device, like.dtype, transition.n_nodes
+        old_indptr = torch.from_numpy(transition.indptr).to(where)
+        lengths = old_indptr.diff()
+        order = lengths.argsort(descending=True, stable=True)
+        self.order = order.to(torch.int32)
+        rank = torch.empty_like(self.order)
+        rank[order] = torch.arange(self.n, dtype=torch.int32, device=where)
+        lengths = lengths[order]
+        entries = len(transition.indices)
+        offsets = torch.int32 if entries < 2**31 else torch.int64
+        self.indptr = torch.zeros(self.n + 1, dtype=offsets, device=where)
+        torch.cumsum(lengths, 0, dtype=offsets, out=self.indptr[1:])
+        row_scale, column_scale = transition.row_scale, transition.column_scale
+        self.row_scale = torch.from_numpy(row_scale).to(where, dtype)[order]
+        equal = row_scale is column_scale or np.array_equal(row_scale, column_scale)
+        self.column_scale = self.row_scale if equal else torch.from_numpy(column_scale).to(where, dtype)[order]
+        self._classes(lengths, tuning)
+        del order, lengths
+        old = torch.from_numpy(transition.indices).to(where)
+        self.indices = torch.empty_like(old)
+        self.weighted = transition.weights is not None
+        values = torch.empty(1, dtype=dtype, device=where)
+        if transition.weights is not None:
+            values = torch.from_numpy(transition.weights).to(where, dtype)
+        self.weights = torch.empty_like(values)
+        block = 1024
+        if entries:
+            _renumber[(-(-entries // block),)](
+                self.n, entries, old_indptr, old, values, self.indptr, self.order, rank, self.indices, self.weights,
+                E=block, DEPTH=self.n.bit_length(), WEIGHTED=self.weighted, num_warps=4,
+            )  # fmt: skip
+
+    def _classes(self, lengths: Tensor, tuning: LargeTuning) -> None:
+        """Find where the middle and the short rows begin, and cut the long ones."""
+        borders = torch.tensor([-tuning.piece, -tuning.short], device=lengths.device)
+        self.middle, self.short = torch.searchsorted(-lengths, borders).tolist()
+        pieces = -(-lengths[: self.middle] // tuning.piece)
+        self.piece_rows = torch.arange(self.middle, device=lengths.device).repeat_interleave(pieces).to(torch.int32)
+        self.starts = torch.zeros(self.middle + 1, dtype=torch.int32, device=lengths.device)
+        torch.cumsum(pieces, 0, dtype=torch.int32, out=self.starts[1:])
+
+
+@final
+class LargeSteps(StepPropagation):
+    """K power steps without dropout, one run after the other.
+
+    In scaled variables, as on the CPU: y' = (1 - alpha) S_c S_r A y + alpha S_c h. Without dropout Z = p(T) H with a
+    polynomial p, so that the adjoint is the same loop over T^T.
+    """
+
+    def __init__(self, transition: Transition, alpha: float, steps: int, tuning: LargeTuning = LargeTuning()) -> None:  # noqa: B008
+        self._transition, self._alpha, self._steps, self._tuning = transition, alpha, steps, tuning
+        self._sides: dict[tuple[Any, ...], _Side] = {}
+
+    def bind(self, like: Tensor, *, transposed: bool = False) -> _Side:
+        """Return the matrix as the kernels read it, moved to the tensor's device the first time."""
+        shared = (
+            transposed and self._transition.symmetric and self._transition.row_scale is self._transition.column_scale
+        )
+        key = (transposed and not shared, like.device, like.dtype)
+        if key not in self._sides:
+            transition = self._transition.transpose if key[0] else self._transition
+            self._sides[key] = _Side(transition, like, self._tuning)
+        return self._sides[key]
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        return self._propagate(predictions, draw, transposed=False)
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        return self._propagate(gradient, draw, transposed=True)
+
+    def _propagate(self, start: Tensor, draw: Draw | None, *, transposed: bool) -> Tensor:
+        assert draw is None, "dropout has kernels of its own"
+        if self._steps == 0 or start.numel() == 0:
+            return start.clone()
+        side = self.bind(start, transposed=transposed)
+        each = [self._run(side, one) for one in start.contiguous()]
+        return each[0][None] if len(each) == 1 else torch.stack(each)
+
+    def _run(self, side: _Side, start: Tensor) -> Tensor:
+        c = start.shape[1]
+        width = min(power_of_two(c), _COLUMNS)
+        blocks, tuning = -(-c // width), self._tuning
+        shape: dict[str, Any] = {"C": c, "B": width, "WHOLE": c % width == 0}
+        alpha = torch.tensor([self._alpha, 1.0], dtype=start.dtype)
+        alpha[1] -= alpha[0]
+        alpha = alpha.to(start.device)
+        state, spare = torch.empty_like(start), torch.empty_like(start)
+        rows = max(1, 4096 // width)
+        _scaled[(-(-side.n // rows), blocks)](
+            side.n, side.order, side.column_scale, start, state, ROWS=rows, num_warps=4, **shape
+        )
+        partial = torch.empty(len(side.piece_rows) * blocks * width, dtype=start.dtype, device=start.device)
+        scales = (alpha, side.row_scale, side.column_scale, side.order)
+        entries = (side.indptr, side.indices, side.weights)
+        gather = {"STREAM": tuning.stream_policy, "GATHER": tuning.gather_policy, "WEIGHTED": side.weighted, **shape}
+        write = {"STREAM": tuning.stream_policy, **shape}
+        for step in range(self._steps):
+            last = step == self._steps - 1
+            if side.middle:
+                _piece[(len(side.piece_rows), blocks)](
+                    side.piece_rows, side.starts, *entries, state, partial, E=tuning.piece_entries, PIECE=tuning.piece,
+                    num_warps=tuning.piece_warps, **gather,
+                )  # fmt: skip
+            if side.short > side.middle:
+                _middle_row[(side.short - side.middle, blocks)](
+                    side.middle, *entries, *scales, state, start, spare, E=tuning.middle_entries, LAST=last,
+                    num_warps=tuning.middle_warps, **gather,
+                )  # fmt: skip
+            if side.n > side.short:
+                _short_rows[(-(-(side.n - side.short) // tuning.short_rows), blocks)](
+                    side.short, side.n, *entries, *scales, state, start, spare, ROWS=tuning.short_rows,
+                    U=tuning.short_unroll, LAST=last, num_warps=tuning.short_warps, **gather,
+                )  # fmt: skip
+            if side.middle:
+                _combine[(side.middle, blocks)](
+                    side.starts, len(side.piece_rows), partial, *scales, start, spare, E=32, LAST=last, num_warps=1,
+                    **write,
+                )  # fmt: skip
+            state, spare = spare, state
+        return state

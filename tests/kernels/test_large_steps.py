@@ -1,0 +1,135 @@
+"""Power steps on large graphs against a dense twin in float64: the CPU's kernels and, interpreted or not, the GPU's.
+
+Graphs are small here; the length from which a row is cut is crossed by a hub on the CPU and by small launch shapes on
+the GPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import lru_cache
+
+import numba
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from pprop import Graph
+from pprop.graph import transition_matrix
+from pprop.kernels.numba_cpu.large_steps import PIECE
+from pprop.kernels.numba_cpu.large_steps import LargeSteps as NumbaLargeSteps
+
+ALPHA, STEPS = 0.15, 4
+WITHOUT_TRITON = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the GPU backend needs triton")
+
+
+@lru_cache
+def graph_of(n, directed, weighted):
+    """A hub that everybody sends to, sparse random edges, and an isolated last node."""
+    rng = np.random.default_rng(n)
+    edges = np.where(rng.random((n, n)) < 3 / n, rng.uniform(0.5, 2.0, (n, n)) if weighted else 1.0, 0.0)
+    edges[1] = 1.0
+    if not directed:
+        edges = np.maximum(edges, edges.T)
+    edges[-1] = edges[:, -1] = 0.0
+    return Graph.from_scipy(sparse.csr_array(edges), directed=directed)
+
+
+def dense_twin(transition, H, *, transposed):
+    T = transition.to_scipy().T if transposed else transition.to_scipy()
+    state = H
+    for _ in range(STEPS):
+        state = (1 - ALPHA) * (T @ state) + ALPHA * H
+    return state
+
+
+def triton_steps(transition, alpha, steps):
+    from pprop.kernels.triton_gpu.large_steps import LargeSteps, LargeTuning
+
+    small = LargeTuning(short=4, short_rows=8, short_unroll=2, middle_entries=4, piece=8, piece_entries=4)
+    return LargeSteps(transition, alpha, steps, small)
+
+
+def check(make, device, graph, normalization, columns, dtype):
+    transition = transition_matrix(graph, normalization)
+    steps = make(transition, ALPHA, STEPS)
+    H = np.random.default_rng(columns).standard_normal((graph.n_nodes, columns))
+    given = torch.from_numpy(H).to(device, dtype)[None]
+    tolerance = 100 * torch.finfo(dtype).eps
+    for apply, transposed in ((steps.forward, False), (steps.adjoint, True)):
+        value = apply(given, None)
+        assert value.shape == given.shape
+        assert value.dtype == dtype
+        twin = dense_twin(transition, given[0].cpu().double().numpy(), transposed=transposed)
+        np.testing.assert_allclose(value[0].cpu().numpy(), twin, rtol=0, atol=tolerance * np.abs(twin).max())
+    assert torch.equal(given.cpu(), torch.from_numpy(H).to(dtype)[None])
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype"), [*((c, torch.float32) for c in (1, 7, 16, 33, 80)), (3, torch.float64)], ids=str
+)
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_steps_on_the_cpu_are_the_dense_ones(directed, weighted, columns, dtype):
+    for normalization in ("sym", "row", "col"):
+        check(NumbaLargeSteps, "cpu", graph_of(200, directed, weighted), normalization, columns, dtype)
+
+
+@WITHOUT_TRITON
+@pytest.mark.parametrize(
+    ("directed", "weighted", "normalization", "columns", "dtype"),
+    [
+        (False, False, "sym", 16, torch.float32),
+        (False, False, "sym", 1, torch.float64),
+        (True, False, "row", 3, torch.float32),
+        (True, True, "sym", 7, torch.float64),
+        (False, True, "col", 33, torch.float32),
+        (True, True, "col", 70, torch.float32),
+    ],
+)
+def test_steps_on_the_gpu_are_the_dense_ones(directed, weighted, normalization, columns, dtype):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    check(triton_steps, device, graph_of(26, directed, weighted), normalization, columns, dtype)
+
+
+def star(leaves):
+    hub, leaf = np.zeros(leaves, int), np.arange(1, leaves + 1)
+    ones = np.ones(2 * leaves)
+    where = np.concatenate([hub, leaf]), np.concatenate([leaf, hub])
+    return Graph.from_scipy(sparse.csr_array((ones, where), shape=(leaves + 1, leaves + 1)))
+
+
+@pytest.mark.parametrize("leaves", [PIECE - 2, PIECE - 1, PIECE, 2 * PIECE - 1, 5 * PIECE + 17])
+def test_a_hub_longer_than_a_piece_is_summed_whole(leaves):
+    check(NumbaLargeSteps, "cpu", star(leaves), "sym", 3, torch.float64)
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads_nor_of_runs():
+    graph = star(5 * PIECE + 17)
+    steps = NumbaLargeSteps(transition_matrix(graph), ALPHA, STEPS)
+    H = torch.randn(3, graph.n_nodes, 7, generator=torch.Generator().manual_seed(0))
+    together = steps.forward(H, None)
+    threads = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        for run in range(3):
+            assert torch.equal(steps.forward(H[run : run + 1], None)[0], together[run])
+    finally:
+        numba.set_num_threads(threads)
+
+
+def test_no_steps_return_a_copy_and_no_columns_return_none():
+    transition = transition_matrix(star(4))
+    H = torch.randn(2, 5, 3)
+    same = NumbaLargeSteps(transition, ALPHA, 0).forward(H, None)
+    assert torch.equal(same, H)
+    assert same.data_ptr() != H.data_ptr()
+    assert NumbaLargeSteps(transition, ALPHA, 2).forward(H[:, :, :0], None).shape == (2, 5, 0)
+
+
+def test_predictions_that_are_not_contiguous_are_read_as_they_are():
+    transition = transition_matrix(star(9))
+    steps = NumbaLargeSteps(transition, ALPHA, STEPS)
+    H = torch.randn(1, 7, 10).mT
+    assert torch.equal(steps.forward(H, None), steps.forward(H.contiguous(), None))
