@@ -83,7 +83,7 @@ def test_nodes_that_the_graph_does_not_have_are_refused(
         ({"labels": [[0], [0, 1]]}, "The 'labels' parameter of train must be an integer array"),
         ({"labels": np.full(90, 10**13)}, "class indices from 0 to 89, or -1. Got the label 10000000000000 instead."),
         ({"labels": np.full(90, 2**64 - 1, dtype=np.uint64)}, "Got the label 18446744073709551615 instead."),
-        ({"backend": "fortran"}, "must be one of 'auto', 'numba' or 'reference'. Got 'fortran' instead."),
+        ({"backend": "fortran"}, "must be one of 'auto', 'numba', 'triton' or 'reference'. Got 'fortran' instead."),
     ],
 )
 def test_train_refuses_arguments_that_make_no_sense(

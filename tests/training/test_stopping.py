@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from pprop import InputError, Stopping
 from pprop.training.stopping import StoppingState
@@ -27,19 +28,19 @@ def stop_alone(losses: list[float], accuracies: list[float], patience: int) -> t
     return len(losses), best_epoch
 
 
+@pytest.mark.parametrize("device", [None, torch.device("cpu")], ids=["numpy", "torch"])
 @pytest.mark.parametrize("patience", [1, 3, 10])
-def test_many_runs_at_once_stop_like_each_run_alone(patience: int) -> None:
+def test_many_runs_at_once_stop_like_each_run_alone(patience: int, device: torch.device | None) -> None:
     rng = np.random.default_rng(patience)
     runs, cap = 200, 60
     losses = np.round(np.linspace(2, 1, cap) + rng.normal(0, 0.3, (runs, cap)), 1)  # rounded, so that ties occur
     accuracies = np.round(rng.random((runs, cap)), 1)
-    state = StoppingState(Stopping(patience=patience, max_epochs=cap), runs)
-    epochs, best = np.zeros(runs, dtype=int), np.zeros(runs, dtype=int)
-    for epoch in range(cap):
-        before = state.ended
-        state.update(losses[:, epoch], accuracies[:, epoch])
-        fresh = state.ended & ~before
-        epochs[fresh], best[fresh] = epoch + 1, state.best_epoch[fresh]
+    state = StoppingState(Stopping(patience=patience, max_epochs=cap), runs, device)
+    given = (losses, accuracies) if device is None else (torch.from_numpy(losses), torch.from_numpy(accuracies))
+    for epoch in range(cap + 5):  # an ended run may be told more, and nothing changes
+        state.update(*(curve[:, min(epoch, cap - 1)] for curve in given))
+    assert bool(state.ended.all())
+    epochs, best = (list(map(int, values)) for values in (state.epochs, state.best_epoch))
     alone = [stop_alone(list(losses[r]), list(accuracies[r]), patience) for r in range(runs)]
     assert [tuple(pair) for pair in zip(epochs, best, strict=True)] == alone
     assert len({e for e, _ in alone}) > 5  # the case is not degenerate: runs end at different epochs

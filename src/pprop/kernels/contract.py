@@ -19,6 +19,8 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
+from pprop.kernels.random_bits import uniform
+from pprop.kernels.trainer import Trainer, TrainerSpec
 
 __all__ = ["Draw", "FeatureProduct", "Kernels", "RowPropagation", "StepPropagation"]
 
@@ -129,3 +131,11 @@ class Kernels(ABC):
 
         All four tensors have shape (R, a, b); `step` counts from 1. Adam's constants are 0.9, 0.999 and 1e-8.
         """
+
+    def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
+        """Return float32 numbers uniform in [-limit, limit), shape (R, rows, columns); see `random_bits.uniform`."""
+        return uniform(seeds, stream, rows, columns, limit)
+
+    def trainer(self, spec: TrainerSpec) -> Trainer | None:
+        """Return the fused training of the paper's models, or None where a backend has none."""
+        return None

@@ -79,19 +79,19 @@ def keep_bits(
     return keep.bool()
 
 
-def uniform(seeds: Tensor, stream: int, rows: int, columns: int, limit: float, dtype: torch.dtype) -> Tensor:
-    """Return numbers uniform in [-limit, limit), shape (R, rows, columns): 24 bits of the first word of site (i, j).
+def uniform(seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
+    """Return float32 numbers uniform in [-limit, limit), (R, rows, columns): 24 bits of the first word of site (i, j).
 
     Examples
     --------
-    >>> bool((uniform(torch.tensor([7]), 4, 2, 3, 0.5, torch.float32).abs() <= 0.5).all())
+    >>> bool((uniform(torch.tensor([7]), 4, 2, 3, 0.5).abs() <= 0.5).all())
     True
     """
-    first = torch.arange(rows)[:, None].expand(rows, columns)
-    second = torch.arange(columns).expand(rows, columns)
-    words = sequence_word(seeds[:, None, None], stream, first, second, torch.tensor(0))
+    first = torch.arange(rows, device=seeds.device)[:, None].expand(rows, columns)
+    second = torch.arange(columns, device=seeds.device).expand(rows, columns)
+    words = sequence_word(seeds[:, None, None], stream, first, second, torch.zeros_like(first))
     unit = (words >> 8).to(torch.float64) * 2.0**-24
-    return ((2.0 * unit - 1.0) * limit).to(dtype)
+    return ((2.0 * unit - 1.0) * limit).to(torch.float32)
 
 
 def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:

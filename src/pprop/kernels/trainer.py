@@ -107,3 +107,13 @@ class Trainer(ABC):
     @abstractmethod
     def keep(self, slots: Tensor) -> None:
         """Drop all slots but these, given as int64 positions on the trainer's device."""
+
+    def parts(self) -> tuple[int, list[Trainer]]:
+        """Return trainers of some of the runs each, with the same numbers, and how many threads may drive one each.
+
+        A backend whose runs gain nothing from each other's company gives one trainer per run; this default, itself.
+        """
+        return 1, [self]
+
+    def close(self) -> None:
+        """Let go of memory and threads. A trainer that was closed trains no more."""

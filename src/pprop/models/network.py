@@ -93,16 +93,19 @@ def normalized_features(graph: Graph) -> sparse.csr_array:
     return matrix.astype(np.float32)
 
 
-def glorot_uniform(widths: Sequence[int], seeds: Tensor, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+def glorot_uniform(widths: Sequence[int], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:
     """Return one weight tensor (R, a, b) per layer, uniform in +- sqrt(6 / (a + b)), a function of the run's seed.
+
+    They are drawn where the seeds are, by a backend or, slowly, by plain torch: the numbers are the same.
 
     Examples
     --------
     >>> [tuple(w.shape) for w in glorot_uniform([10, 4, 2], torch.tensor([1, 2, 3]))]
     [(3, 10, 4), (3, 4, 2)]
     """
+    draw = uniform if kernels is None else kernels.uniform
     return [
-        uniform(seeds, stream(WEIGHTS, layer), a, b, math.sqrt(6.0 / (a + b)), dtype)
+        draw(seeds, stream(WEIGHTS, layer), a, b, math.sqrt(6.0 / (a + b)))
         for layer, (a, b) in enumerate(itertools.pairwise(widths))
     ]
 

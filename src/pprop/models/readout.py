@@ -65,28 +65,36 @@ class RowReadout(Readout):
     """The PPR rows of the needed nodes and no others."""
 
     def __init__(
-        self, operator: PPROperator, needed: NDArray[np.int64], kernels: Kernels, dtype: torch.dtype = torch.float32
+        self,
+        operator: PPROperator,
+        needed: NDArray[np.int64],
+        kernels: Kernels,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | None = None,
     ) -> None:
         nodes = np.unique(needed)
-        self._row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64)
-        self._row_of_node[nodes] = torch.arange(len(nodes))
-        self._rows = kernels.rows(operator.rows(nodes, dtype), torch.from_numpy(nodes))
+        self.nodes = torch.from_numpy(nodes).to(device)
+        self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=device)
+        self.row_of_node[self.nodes] = torch.arange(len(nodes), device=device)
+        self.block = operator.rows(nodes, dtype).to(device)
+        self._rows = kernels.rows(self.block, self.nodes)
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return self._rows.forward(predictions, self._row_of_node[nodes], draw)
+        return self._rows.forward(predictions, self.row_of_node[nodes], draw)
 
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return self._rows.adjoint(gradient, self._row_of_node[nodes], draw)
+        return self._rows.adjoint(gradient, self.row_of_node[nodes], draw)
 
 
 def _gather(values: Tensor, nodes: Tensor) -> Tensor:
-    return values[torch.arange(len(nodes))[:, None], nodes]
+    return values[torch.arange(len(nodes), device=nodes.device)[:, None], nodes]
 
 
 def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
     # accumulate: a node that pads a shorter set may also be a real one; its padded gradient is zero
     out = gradient.new_zeros(len(gradient), n_nodes, gradient.shape[2])
-    return out.index_put_((torch.arange(len(nodes))[:, None], nodes), gradient, accumulate=True)
+    run = torch.arange(len(nodes), device=nodes.device)[:, None]
+    return out.index_put_((run, nodes), gradient, accumulate=True)
 
 
 def apply_readout(readout: Readout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import final
 
@@ -10,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop.training.program import Program
+from pprop.kernels.trainer import Trainer
 from pprop.training.progress import Progress
 from pprop.training.stopping import Stopping, StoppingState
 
-__all__ = ["History", "LoopResult", "run_loop"]
+__all__ = ["COMPACT_SHARE", "History", "Ledger", "LoopResult", "run_loop"]
 
-_COMPACT_SHARE = 0.1  # the batch is packed anew when this share of it has ended; until then ended runs idle along
+COMPACT_SHARE = 0.1
+"""The batch is packed anew when this share of it has ended; until then ended runs idle along."""
 
 
 @final
@@ -60,47 +62,75 @@ class LoopResult:
     history: tuple[History, ...]
 
 
-def run_loop(program: Program, runs: int, stopping: Stopping, progress: Progress) -> LoopResult:
+@final
+class Ledger:
+    """What the runs leave behind, collected as they end."""
+
+    def __init__(self, runs: int, weights: list[Tensor]) -> None:
+        self.run_of_slot = np.arange(runs)
+        self._weights = [torch.empty((runs, *w.shape[1:]), dtype=w.dtype) for w in weights]
+        self._epochs, self._best_epoch = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
+        self._loss, self._accuracy = np.zeros(runs), np.zeros(runs)
+        self._curves: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+
+    def record(self, values: NDArray[np.float64]) -> None:
+        """Note the values (3, epochs, slots) of some epochs of all slots."""
+        self._curves.append((self.run_of_slot, values))
+
+    def keep_weights(self, slots: NDArray[np.int64], weights: list[Tensor]) -> None:
+        """Copy the weights of some slots, the best so far."""
+        runs = self.run_of_slot[slots]
+        for kept, live in zip(self._weights, weights, strict=True):
+            kept[runs] = live[torch.from_numpy(slots).to(live.device)].to(kept.device)
+
+    def end(self, slots: NDArray[np.int64], state: StoppingState) -> None:
+        """Note where the runs of these slots stand, which have ended."""
+        runs = self.run_of_slot[slots]
+        for mine, theirs in (
+            (self._epochs, state.epochs),
+            (self._best_epoch, state.best_epoch),
+            (self._loss, state.kept_loss),
+            (self._accuracy, state.kept_accuracy),
+        ):
+            mine[runs] = (theirs if isinstance(theirs, np.ndarray) else theirs.cpu().numpy())[slots]
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Go on with some of the slots."""
+        self.run_of_slot = self.run_of_slot[slots]
+
+    def result(self) -> LoopResult:
+        """Return everything, in the order of the runs."""
+        table = np.zeros((3, len(self._epochs), int(self._epochs.max())))
+        made = 0
+        for runs, values in self._curves:
+            stop = min(made + values.shape[1], table.shape[2])
+            table[:, runs, made:stop] = values[:, : stop - made].transpose(0, 2, 1)
+            made += values.shape[1]
+        history = tuple(History(*table[:, run, :end].copy()) for run, end in enumerate(self._epochs))
+        return LoopResult(self._weights, self._epochs, self._best_epoch, self._loss, self._accuracy, history)
+
+
+def run_loop(trainer: Trainer, runs: int, stopping: Stopping, progress: Progress) -> LoopResult:
     """Train until every run has ended; return each run's best weights, as copies.
 
     One epoch is one training step, then the stopping loss and accuracy with dropout off.
     """
-    state = StoppingState(stopping, runs)
-    run_of_slot = np.arange(runs)
-    best = [torch.empty_like(w) for w in program.weights()]
-    epochs, best_epoch = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
-    kept_loss, kept_accuracy = np.zeros(runs), np.zeros(runs)
-    curves: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-
-    while len(run_of_slot):
-        epoch = state.epochs
-        train_loss = program.train_epoch(epoch).double().numpy()
-        loss, accuracy = (tensor.double().numpy() for tensor in program.evaluate())
-        curves.append((run_of_slot, np.stack([train_loss, loss, accuracy])))
-        before = state.ended
-        improved = np.flatnonzero(state.update(loss, accuracy))
-        for kept, live in zip(best, program.weights(), strict=True):
-            kept[run_of_slot[improved]] = live[improved]
-        for slot in np.flatnonzero(state.ended & ~before):
-            run = run_of_slot[slot]
-            epochs[run], best_epoch[run] = state.epochs, state.best_epoch[slot]
-            kept_loss[run], kept_accuracy[run] = state.kept_loss[slot], state.kept_accuracy[slot]
+    state, ledger = StoppingState(stopping, runs), Ledger(runs, trainer.weights())
+    for epoch in itertools.count(1):
+        values = trainer.epoch().double().numpy().copy()
+        ledger.record(values[:, None])
+        before = state.ended.copy()
+        improved = np.flatnonzero(state.update(values[1], values[2]))
+        if len(improved):
+            ledger.keep_weights(improved, trainer.weights())
+        ledger.end(np.flatnonzero(state.ended & ~before), state)
         ended = int(state.ended.sum())
-        progress.epoch(state.epochs, runs - len(run_of_slot) + ended)
-        if ended == len(run_of_slot):
+        progress.epoch(epoch, runs - len(ledger.run_of_slot) + ended)
+        if ended == len(ledger.run_of_slot):
             break
-        if ended >= max(1, _COMPACT_SHARE * len(run_of_slot)):
+        if ended >= max(1, COMPACT_SHARE * len(ledger.run_of_slot)):
             slots = np.flatnonzero(~state.ended)
-            run_of_slot = run_of_slot[slots]
-            program.keep(slots)
+            ledger.keep(slots)
+            trainer.keep(torch.from_numpy(slots))
             state.keep(slots)
-    return LoopResult(best, epochs, best_epoch, kept_loss, kept_accuracy, _histories(curves, epochs))
-
-
-def _histories(
-    curves: list[tuple[NDArray[np.int64], NDArray[np.float64]]], epochs: NDArray[np.int64]
-) -> tuple[History, ...]:
-    table = np.zeros((3, len(epochs), len(curves)))
-    for epoch, (run_of_slot, values) in enumerate(curves):
-        table[:, run_of_slot, epoch] = values
-    return tuple(History(*(table[:, run, : epochs[run]].copy())) for run in range(len(epochs)))
+    return ledger.result()

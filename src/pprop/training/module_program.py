@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, final
+from typing import final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pprop._errors import InputError
@@ -17,8 +15,10 @@ from pprop.kernels.random_bits import derive_seed
 from pprop.kernels.streams import MODULE
 from pprop.models.inference import make_module, module_inputs, module_state
 from pprop.models.readout import apply_readout
-from pprop.training.loop import History, LoopResult, run_loop
-from pprop.training.program import NodeSet, Program, Task
+from pprop.kernels.trainer import Trainer
+from pprop.training.chunks import ShareOfProgress, join_results
+from pprop.training.loop import LoopResult, run_loop
+from pprop.training.program import NodeSet, Task
 from pprop.training.progress import Progress
 
 __all__ = ["ModuleProgram", "train_modules"]
@@ -36,14 +36,14 @@ def _seeded(seed: int, moment: int) -> Generator[None]:
 
 
 @final
-class ModuleProgram(Program):
+class ModuleProgram(Trainer):
     """The same loss and optimiser as the paper's network, through torch's autograd.
 
     The penalty applies to the first parameter of the module that is a matrix.
     """
 
     def __init__(self, task: Task, run: int, module: nn.Module, inputs: Tensor) -> None:
-        slot = np.array([run])
+        slot = slice(run, run + 1)
         self._module, self._inputs, self._readout = module, inputs, task.readout
         self._seed, self._train, self._stopping = task.seeds[run], task.train.keep(slot), task.stopping.keep(slot)
         self._penalty, self._matrix_dropout = task.model.penalty, task.matrix_dropout
@@ -54,8 +54,10 @@ class ModuleProgram(Program):
         self._first = next((p for p in trainable if p.ndim >= 2), None)
         self._optimizer = torch.optim.Adam(trainable, lr=task.rate)
 
-    def train_epoch(self, epoch: int) -> Tensor:
-        draw = None
+        self._epoch = 0
+
+    def epoch(self) -> Tensor:
+        epoch, draw = self._epoch, None
         if self._matrix_dropout > 0:
             draw = Draw(torch.tensor([self._seed]), epoch, self._matrix_dropout)
         self._module.train()
@@ -65,18 +67,16 @@ class ModuleProgram(Program):
         self._optimizer.zero_grad()
         loss.backward()
         self._optimizer.step()
-        return loss.detach()[None]
-
-    @torch.no_grad()
-    def evaluate(self) -> tuple[Tensor, Tensor]:
-        self._module.eval()
-        loss, accuracy = self._loss(self._predict(), self._stopping, None)
-        return loss[None], accuracy[None]
+        self._epoch += 1
+        with torch.no_grad():
+            self._module.eval()
+            after, accuracy = self._loss(self._predict(), self._stopping, None)
+        return torch.stack([loss.detach(), after, accuracy.to(after.dtype)])[:, None]
 
     def weights(self) -> list[Tensor]:
         return [tensor.detach()[None] for tensor in module_state(self._module).values()]
 
-    def keep(self, slots: NDArray[np.int64]) -> None:
+    def keep(self, slots: Tensor) -> None:
         pass  # one run: it is here, or the loop has ended
 
     def _predict(self) -> Tensor:
@@ -108,27 +108,5 @@ def train_modules(task: Task, predictor: nn.Module | Callable[[], nn.Module], pr
         with _seeded(seed, 0):
             module = make_module(predictor)
         program = ModuleProgram(task, run, module, inputs)
-        results.append(run_loop(program, 1, task.rule, _Share(progress, run)))
-    return _join(results)
-
-
-def _join(results: list[LoopResult]) -> LoopResult:
-    def together(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(result, name) for result in results])
-
-    weights = [torch.cat(run_weights) for run_weights in zip(*(result.weights for result in results), strict=True)]
-    history: tuple[History, ...] = sum((result.history for result in results), ())
-    numbers = {name: together(name) for name in ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")}
-    return LoopResult(weights=weights, history=history, **numbers)
-
-
-@final
-class _Share:
-    """The progress of one run, as part of that of all."""
-
-    def __init__(self, whole: Progress, ended_before: int) -> None:
-        self._whole, self._ended_before = whole, ended_before
-
-    def epoch(self, epoch: int, runs_ended: int) -> None:
-        """Report one finished epoch."""
-        self._whole.epoch(epoch, self._ended_before + runs_ended)
+        results.append(run_loop(program, 1, task.rule, ShareOfProgress(progress, run)))
+    return join_results(results)

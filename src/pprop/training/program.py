@@ -1,9 +1,8 @@
-"""What the training loop needs of a model in training."""
+"""What is to be trained: labelled nodes, seeds, rates, bound to a graph and a backend."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -17,27 +16,7 @@ from pprop.models.model import Model
 from pprop.models.readout import Readout
 from pprop.training.stopping import Stopping
 
-__all__ = ["NodeSet", "Program", "Task", "node_sets"]
-
-
-class Program(ABC):
-    """R runs in training. A slot is a run's place in the batch; slots disappear as runs end."""
-
-    @abstractmethod
-    def train_epoch(self, epoch: int) -> Tensor:
-        """Make one training step; return the training loss of every slot, penalty included, shape (R,)."""
-
-    @abstractmethod
-    def evaluate(self) -> tuple[Tensor, Tensor]:
-        """Return the stopping loss, penalty included, and the stopping accuracy of every slot, dropout off."""
-
-    @abstractmethod
-    def weights(self) -> list[Tensor]:
-        """Return the live weights, runs axis first. Whoever keeps them must copy them."""
-
-    @abstractmethod
-    def keep(self, slots: NDArray[np.int64]) -> None:
-        """Drop all slots but these."""
+__all__ = ["NodeSet", "Task", "node_sets"]
 
 
 @final
@@ -48,9 +27,13 @@ class NodeSet:
     nodes: Tensor
     labels: Tensor
 
-    def keep(self, slots: NDArray[np.int64]) -> NodeSet:
+    def keep(self, slots: Tensor | slice) -> NodeSet:
         """Return the sets of some of the runs."""
         return NodeSet(self.nodes[slots], self.labels[slots])
+
+    def to(self, device: torch.device) -> NodeSet:
+        """Return the sets on a device."""
+        return NodeSet(self.nodes.to(device), self.labels.to(device))
 
     @property
     def sizes(self) -> Tensor:
@@ -95,6 +78,8 @@ class Task:
         When a run ends.
     rate
         Adam's learning rate.
+    device
+        Where it is computed; the labelled nodes are there.
     """
 
     model: Model
@@ -107,8 +92,18 @@ class Task:
     stopping: NodeSet
     rule: Stopping
     rate: float
+    device: torch.device
 
     @property
     def matrix_dropout(self) -> float:
         """Probability of dropping an entry of the propagation matrix."""
         return 0.0 if self.model.propagation is None else self.model.propagation.dropout
+
+    @property
+    def seed_tensor(self) -> Tensor:
+        """The seeds on the device, shape (R,), int64."""
+        return torch.tensor(self.seeds, dtype=torch.int64).to(self.device)
+
+    def part(self, runs: slice) -> Task:
+        """Return the same training for some of the runs."""
+        return replace(self, seeds=self.seeds[runs], train=self.train.keep(runs), stopping=self.stopping.keep(runs))

@@ -37,8 +37,8 @@ class Trained:
         The kept weights: one array (R, a, b) per layer, or the state of a module in the order of its state dict.
     logits
         Propagated predictions of all nodes with the kept weights, before the softmax, shape (R, n, c).
-    backend
-        Name of the backend that ran.
+    backend, device
+        Name of the backend that ran, and where.
     seconds
         Wall-clock time of the training, set-up included.
     run_epochs_per_second
@@ -67,6 +67,7 @@ class Trained:
     weights: tuple[NDArray[Any], ...]
     logits: NDArray[np.float32]
     backend: str
+    device: str
     seconds: float
     run_epochs_per_second: float
 

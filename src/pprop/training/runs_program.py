@@ -1,28 +1,26 @@
-"""Training of the paper's network: R runs as one program on a backend's kernels.
+"""Training of the paper's network from a backend's single operations: any depth, any propagation, written to be read.
 
-The number of Python calls in an epoch does not depend on R.
+The number of Python calls in an epoch does not depend on R. A backend's fused trainer computes the same numbers for the
+two-layer network, and is compared with this program.
 """
 
 from __future__ import annotations
 
 from typing import final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels import Draw
-from pprop.models.network import FeatureNetwork, RunsNetwork, glorot_uniform, normalized_features
-from pprop.training.loop import LoopResult, run_loop
-from pprop.training.program import Program, Task
-from pprop.training.progress import Progress
+from pprop.kernels.trainer import Trainer
+from pprop.models.network import RunsNetwork
+from pprop.training.program import Task
 
-__all__ = ["RunsProgram", "train_runs"]
+__all__ = ["RunsProgram"]
 
 
 @final
-class RunsProgram(Program):
+class RunsProgram(Trainer):
     """Loss = mean cross entropy of the training nodes + penalty / 2 * |W_first|^2, minimised by Adam.
 
     Parameters
@@ -35,7 +33,7 @@ class RunsProgram(Program):
 
     def __init__(self, task: Task, network: RunsNetwork, dropout: float) -> None:
         self._kernels, self._readout, self._network = task.kernels, task.readout, network
-        self._seeds, self._train, self._stopping = torch.tensor(task.seeds), task.train, task.stopping
+        self._seeds, self._train, self._stopping = task.seed_tensor, task.train, task.stopping
         self._rate, self._penalty = task.rate, task.model.penalty
         self._dropout, self._matrix_dropout = dropout, task.matrix_dropout
         self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in network.weights]
@@ -44,7 +42,14 @@ class RunsProgram(Program):
         zeros = [torch.zeros_like(first) for _ in range(3)]
         self._squares = task.kernels.adam(first, *zeros, step=1, rate=0.0, penalty=0.0)
 
-    def train_epoch(self, epoch: int) -> Tensor:
+        self._epoch = 0
+
+    def epoch(self) -> Tensor:
+        loss = self._step(self._epoch)
+        self._epoch += 1
+        return torch.stack([loss, *self._evaluate()])
+
+    def _step(self, epoch: int) -> Tensor:
         on_network, on_matrix = self._draw(self._dropout, epoch), self._draw(self._matrix_dropout, epoch)
         predictions = self._network.forward(on_network)
         logits = self._readout.forward(predictions, self._train.nodes, on_matrix)
@@ -66,7 +71,7 @@ class RunsProgram(Program):
                 self._squares = squares
         return loss
 
-    def evaluate(self) -> tuple[Tensor, Tensor]:
+    def _evaluate(self) -> tuple[Tensor, Tensor]:
         predictions = self._network.forward(None)
         logits = self._readout.forward(predictions, self._stopping.nodes, None)
         loss, right, _ = self._kernels.cross_entropy(logits, self._stopping.labels)
@@ -75,7 +80,7 @@ class RunsProgram(Program):
     def weights(self) -> list[Tensor]:
         return self._network.weights
 
-    def keep(self, slots: NDArray[np.int64]) -> None:
+    def keep(self, slots: Tensor) -> None:
         self._network.weights = [w[slots] for w in self._network.weights]
         self._moments = [(mean[slots], square[slots]) for mean, square in self._moments]
         self._seeds, self._squares = self._seeds[slots], self._squares[slots]
@@ -83,11 +88,3 @@ class RunsProgram(Program):
 
     def _draw(self, probability: float, epoch: int) -> Draw | None:
         return Draw(self._seeds, epoch, probability) if probability > 0 else None
-
-
-def train_runs(task: Task, predictor: FeatureNetwork, progress: Progress) -> LoopResult:
-    """Train the paper's network in every run."""
-    features = normalized_features(task.graph)
-    weights = glorot_uniform(predictor.widths(features.shape[1], task.n_classes), torch.tensor(task.seeds))
-    program = RunsProgram(task, RunsNetwork(task.kernels, features, weights), predictor.dropout)
-    return run_loop(program, len(task.seeds), task.rule, progress)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
 from pprop._validate import check_int
 
@@ -47,6 +47,20 @@ class Stopping:
 class StoppingState:
     """Where R runs stand; every array has shape (R,).
 
+    One definition serves both loops: numpy arrays on the CPU, where a run decides for itself after every epoch, and
+    torch tensors on a GPU, where `update` is captured with the epoch and nothing of it leaves the device.
+
+    Attributes
+    ----------
+    epochs
+        Epochs each run has made until its end.
+    best_epoch
+        The one whose weights are kept, from 0; -1 before the first.
+    kept_loss, kept_accuracy
+        At that epoch.
+    ended
+        Which runs have ended. What an ended run is told afterwards changes nothing.
+
     Examples
     --------
     >>> state = StoppingState(Stopping(patience=2), runs=1)
@@ -56,31 +70,41 @@ class StoppingState:
     (array([ True]), array([0]))
     """
 
-    def __init__(self, rule: Stopping, runs: int) -> None:
+    def __init__(self, rule: Stopping, runs: int, device: torch.device | None = None) -> None:
         self._rule = rule
-        self._patience = np.full(runs, rule.patience)
-        self._best_loss, self._best_accuracy = np.full(runs, np.inf), np.full(runs, -np.inf)
-        self.epochs = 0
-        self.best_epoch = np.full(runs, -1)
-        self.kept_loss, self.kept_accuracy = np.full(runs, np.inf), np.full(runs, -np.inf)
-        self.ended = np.zeros(runs, dtype=np.bool_)
+        self._xp: Any = np if device is None else torch  # both name the few functions needed alike
+        place = {} if device is None else {"device": device}
+        full, wide, whole = self._xp.full, self._xp.float64, self._xp.int64
+        self._patience = full((runs,), rule.patience, dtype=whole, **place)
+        self._best_loss = full((runs,), np.inf, dtype=wide, **place)
+        self._best_accuracy = full((runs,), -np.inf, dtype=wide, **place)
+        self.epochs = full((runs,), 0, dtype=whole, **place)
+        self.best_epoch = full((runs,), -1, dtype=whole, **place)
+        self.kept_loss = full((runs,), np.inf, dtype=wide, **place)
+        self.kept_accuracy = full((runs,), -np.inf, dtype=wide, **place)
+        self.ended = full((runs,), False, dtype=self._xp.bool if device is not None else np.bool_, **place)
 
-    def update(self, loss: NDArray[np.float64], accuracy: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Take the stopping loss and accuracy of one epoch; return which runs shall keep their present weights."""
+    def update(self, loss: Any, accuracy: Any) -> Any:
+        """Take the stopping loss and accuracy of one epoch; return which runs shall keep their present weights.
+
+        Everything is written in place, so that a captured update finds its state again.
+        """
+        where, going = self._xp.where, ~self.ended
         refilled = (accuracy >= self._best_accuracy) | (loss <= self._best_loss)
-        self._best_accuracy = np.maximum(self._best_accuracy, accuracy)
-        self._best_loss = np.fmin(self._best_loss, loss)
-        self._patience = np.where(refilled, self._rule.patience, self._patience - 1)
+        self._best_accuracy[...] = self._xp.maximum(self._best_accuracy, accuracy)
+        self._best_loss[...] = self._xp.fmin(self._best_loss, loss)
+        self._patience[...] = where(refilled, self._rule.patience, self._patience - 1)
         same = accuracy == self.kept_accuracy
-        better = ((accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))) & ~self.ended
-        self.kept_accuracy = np.where(better, accuracy, self.kept_accuracy)
-        self.kept_loss = np.where(better, loss, self.kept_loss)
-        self.best_epoch = np.where(better, self.epochs, self.best_epoch)
-        self.epochs += 1
-        self.ended = self.ended | (self._patience <= 0) | (self.epochs >= self._rule.max_epochs)
+        better = ((accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))) & going
+        self.kept_accuracy[...] = where(better, accuracy, self.kept_accuracy)
+        self.kept_loss[...] = where(better, loss, self.kept_loss)
+        self.best_epoch[...] = where(better, self.epochs, self.best_epoch)
+        self.epochs[...] = self.epochs + going
+        self.ended[...] = self.ended | (self._patience <= 0) | (self.epochs >= self._rule.max_epochs)
         return better
 
-    def keep(self, slots: NDArray[np.int64]) -> None:
+    def keep(self, slots: Any) -> None:
         """Go on with some of the runs only."""
-        for name in ("_patience", "_best_loss", "_best_accuracy", "best_epoch", "kept_loss", "kept_accuracy", "ended"):
-            setattr(self, name, getattr(self, name)[slots])
+        for name, value in vars(self).items():
+            if not name.endswith(("_rule", "_xp")):
+                setattr(self, name, value[slots])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import cast
@@ -21,14 +22,19 @@ from pprop.kernels.random_bits import derive_seed, signed
 from pprop.kernels.streams import RUNS
 from pprop.models import FeatureNetwork, Model
 from pprop.models.inference import predict_alone, propagate_predictions
+from pprop.models.network import normalized_features
 from pprop.models.readout import MapReadout, PlainReadout, Readout, RowReadout
 from pprop.propagation import Exact, PPROperator
+from pprop.training.chunks import train_chunks
+from pprop.training.loop import LoopResult
 from pprop.training.module_program import train_modules
+from pprop.training.plan import plan_runs
 from pprop.training.program import NodeSet, Task, node_sets
-from pprop.training.progress import show_progress
+from pprop.training.progress import Progress, show_progress
 from pprop.training.result import Trained
-from pprop.training.runs_program import train_runs
+from pprop.training.sizes import Sizes
 from pprop.training.stopping import Stopping
+from pprop.training.train_runs import train_runs
 
 __all__ = ["run_seed", "train"]
 
@@ -58,7 +64,9 @@ def train(
     stopping: Stopping = Stopping(),
     learning_rate: float = 0.01,
     backend: str = "auto",
+    device: str = "cpu",
     progress: bool | None = None,
+    verbose: bool = False,
 ) -> Trained:
     """Train a model once for every split and seed.
 
@@ -85,9 +93,13 @@ def train(
     learning_rate
         Adam's.
     backend
-        ``"auto"``, ``"numba"`` or ``"reference"``.
+        ``"auto"``, or ``"numba"`` (CPU), ``"triton"`` (GPU), ``"reference"`` (anywhere).
+    device
+        ``"cpu"``, or ``"cuda"`` for a GPU. A run has the same masks on both and the same first epochs within rounding.
     progress
         Whether to draw a progress bar on standard error; None: if that is a terminal.
+    verbose
+        Whether to say on standard error how much memory the training takes and how many runs go together.
 
     Returns
     -------
@@ -111,31 +123,34 @@ def train(
     for split in set(run_splits):
         _check_nodes(split, graph.n_nodes)
     known, n_classes = _check_labels(graph, labels, run_splits)
-    chosen = choose_backend(backend, "cpu", "train")
-    train_set = node_sets([split.train for split in run_splits], known)
-    stopping_set = node_sets([split.stopping for split in run_splits], known)
+    place = _device(device)
+    chosen = choose_backend(backend, place.type, "train")
+    train_set = node_sets([split.train for split in run_splits], known).to(place)
+    stopping_set = node_sets([split.stopping for split in run_splits], known).to(place)
     operator = None if model.propagation is None else model.propagation.operator(graph)
     task = Task(
         model=model,
         graph=graph,
         kernels=chosen.kernels,
-        readout=_readout(model, operator, graph, chosen.kernels, train_set, stopping_set),
+        readout=_readout(model, operator, graph, chosen.kernels, train_set, stopping_set, place),
         seeds=tuple(signed(seed) for seed in run_seeds),
         n_classes=n_classes,
         train=train_set,
         stopping=stopping_set,
         rule=stopping,
         rate=check_float(learning_rate, "learning_rate", "train", "(0, inf)"),
+        device=place,
     )
     loop_begin = time.perf_counter()
-    with show_progress(progress, "Training", len(run_seeds)) as bar:
-        if isinstance(model.predictor, FeatureNetwork):
-            result = train_runs(task, model.predictor, bar)
-        else:
+    if isinstance(model.predictor, FeatureNetwork):
+        result, logits = _train_network(task, model.predictor, operator, progress, verbose=verbose)
+    else:
+        if place.type != "cpu":
+            raise InputError(f"A predictor of one's own is trained on the CPU. Got device={device!r}.")
+        with show_progress(progress, "Training", len(run_seeds), batch=1, max_epochs=stopping.max_epochs) as bar:
             result = train_modules(task, model.predictor, bar)
+        logits = _logits(task, operator, result)
     loop_seconds = time.perf_counter() - loop_begin
-    predictions = predict_alone(model, graph, result.weights, chosen.kernels)
-    logits = propagate_predictions(model, operator, predictions, chosen.kernels)
     return Trained(
         model=model,
         graph=graph,
@@ -149,8 +164,69 @@ def train(
         weights=tuple(tensor.numpy() for tensor in result.weights),
         logits=logits.numpy(),
         backend=chosen.name,
+        device=str(place),
         seconds=time.perf_counter() - begin,
         run_epochs_per_second=float(result.epochs.sum()) / loop_seconds,
+    )
+
+
+def _device(device: object) -> torch.device:
+    try:
+        place = torch.device(device)  # pyright: ignore[reportArgumentType]  what is no device is refused below
+    except (RuntimeError, TypeError):
+        reject("device", "train", "a torch device such as 'cpu' or 'cuda'", describe(device))
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device={str(place)!r} needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+    if place.type not in ("cpu", "cuda"):
+        reject("device", "train", "'cpu' or 'cuda'", describe(device))
+    return torch.device("cuda", torch.cuda.current_device()) if place == torch.device("cuda") else place
+
+
+def _train_network(
+    task: Task, predictor: FeatureNetwork, operator: PPROperator | None, progress: bool | None, *, verbose: bool
+) -> tuple[LoopResult, torch.Tensor]:
+    """Train the paper's network in as many runs at once as fit into memory; return the logits of all nodes, too."""
+    plan = plan_runs(_sizes(task, predictor, operator), len(task.seeds), device=str(task.device))
+    if verbose:
+        sys.stderr.write(plan.describe() + "\n")
+    logits: list[torch.Tensor] = []
+
+    def train_chunk(runs: slice, bar: Progress) -> LoopResult:
+        part = task.part(runs)
+        result = train_runs(part, predictor, operator, bar)
+        logits.append(_logits(part, operator, result))
+        return result
+
+    cap = task.rule.max_epochs
+    with show_progress(progress, "Training", plan.runs, batch=plan.chunk, max_epochs=cap) as bar:
+        return train_chunks(plan, train_chunk, bar), torch.cat(logits)
+
+
+def _logits(task: Task, operator: PPROperator | None, result: LoopResult) -> torch.Tensor:
+    """Return the logits of all nodes with the best weights, on the CPU."""
+    weights = [tensor.to(task.device) for tensor in result.weights]
+    predictions = predict_alone(task.model, task.graph, weights, task.kernels)
+    return propagate_predictions(task.model, operator, predictions, task.kernels).cpu()
+
+
+def _sizes(task: Task, predictor: FeatureNetwork, operator: PPROperator | None) -> Sizes:
+    features = normalized_features(task.graph)
+    steps = operator is not None and not isinstance(task.readout, RowReadout)
+    solver = None if task.model.propagation is None else task.model.propagation.solver
+    return Sizes(
+        nodes=task.graph.n_nodes,
+        features=features.shape[1],
+        hidden=sum(predictor.hidden),
+        classes=task.n_classes,
+        feature_entries=features.nnz,
+        entries=len(operator.transition.indices) if operator is not None and steps else 0,
+        steps=solver.matrix_products if solver is not None else 0,
+        ppr_rows=len(task.readout.nodes) if isinstance(task.readout, RowReadout) else 0,
+        weighted=operator is not None and operator.transition.weights is not None,
+        dropout=predictor.dropout > 0 or task.matrix_dropout > 0,
+        train_nodes=task.train.nodes.shape[1],
+        stopping_nodes=task.stopping.nodes.shape[1],
+        max_epochs=task.rule.max_epochs,
     )
 
 
@@ -161,12 +237,13 @@ def _readout(
     kernels: Kernels,
     train_set: NodeSet,
     stopping_set: NodeSet,
+    place: torch.device,
 ) -> Readout:
     if operator is None or model.propagation is None:
         return PlainReadout(graph.n_nodes)
     if isinstance(model.propagation.solver, Exact):
         needed = torch.cat([train_set.nodes.flatten(), stopping_set.nodes.flatten()])
-        return RowReadout(operator, needed.numpy(), kernels)
+        return RowReadout(operator, needed.cpu().numpy(), kernels, device=place)
     return MapReadout(model.propagation.solver.bind(operator, kernels), graph.n_nodes)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["ROW_BLOCK", "inline", "kernel"]
+__all__ = ["ROW_BLOCK", "inline", "kernel", "serial"]
 
 ROW_BLOCK = 256
 """Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine."""
@@ -30,7 +30,15 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     numba's own stamp covers the file of the function alone, and so misses a change in what it calls.
     """
-    dispatcher: Any = numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")(function)
+    return _stamped(numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")(function))
+
+
+def serial(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that one thread runs from start to end; cached as a kernel is."""
+    return _stamped(numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def _stamped(dispatcher: Any) -> Any:
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _STAMP

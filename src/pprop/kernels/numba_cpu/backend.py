@@ -16,7 +16,9 @@ from pprop.kernels.numba_cpu import bits, dense, training
 from pprop.kernels.numba_cpu import rows as rows_kernels
 from pprop.kernels.numba_cpu import sparse as sparse_kernels
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK
+from pprop.kernels.numba_cpu.trainer import NumbaTrainer
 from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.trainer import Trainer, TrainerSpec
 
 __all__ = ["NumbaKernels"]
 
@@ -267,3 +269,11 @@ class NumbaKernels(Kernels):
         arrays = [tensor.numpy() for tensor in (weights, gradient, mean, square)]
         training.adam(*arrays, *constants, partial.numpy(), squares.numpy())
         return squares
+
+    def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
+        out = torch.empty(len(seeds), rows, columns)
+        bits.uniform(seeds.numpy().view(np.uint64), stream, limit, out.numpy())
+        return out
+
+    def trainer(self, spec: TrainerSpec) -> Trainer:
+        return NumbaTrainer(spec)

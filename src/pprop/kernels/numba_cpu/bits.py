@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, serial
 
-__all__ = ["keep_word", "site_words"]
+__all__ = ["RAW_WORDS", "keep_word", "keep_words", "plane_words", "reorder_planes", "site_words", "uniform"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -42,6 +42,66 @@ def keep_word(seed, stream, first, second, block, threshold, digits):
         word = low if lane < np.uint64(2) else high
         keep = word & keep if (threshold >> back) & 1 else word | keep
     return keep
+
+
+RAW_WORDS = 4 * 16 + 8
+"""Room that `keep_words` needs: the raw words of four blocks of at most 16 digits, and what a call gives beyond."""
+
+
+@serial
+def keep_words(seed, stream, first, second, block, count, threshold, digits, raw, out):
+    """Fill out[0], ..., out[count - 1], at most four, with the keep decisions of blocks `block` and following of a site.
+
+    One call of Philox gives four words, and all of them are used.
+    """
+    start = block * digits
+    call = start // 4
+    at = 0
+    while 4 * call < start + count * digits:
+        raw[at], raw[at + 1], raw[at + 2], raw[at + 3] = _philox(
+            seed, np.uint64(first), np.uint64(second), np.uint64(stream), np.uint64(call)
+        )
+        call, at = call + 1, at + 4
+    skip = start % 4
+    for word in range(count):
+        keep = _LOW
+        for back in range(digits):
+            drawn = raw[skip + word * digits + digits - 1 - back]
+            keep = drawn & keep if (threshold >> back) & 1 else drawn | keep
+        out[word] = np.uint32(keep)
+
+
+@serial
+def plane_words(seed, stream, rows, columns, begin, end, block, threshold, digits, raw, four, planes):
+    """Fill four planes with the decisions of entries `begin` to `end`: planes[(block + p) % len(planes), e] for p < 4.
+
+    Entry e is the site (rows[e], columns[e]); a plane holds 32 decisions of every entry. `block` is a multiple of 4.
+    """
+    ring = len(planes)
+    for e in range(begin, end):
+        keep_words(seed, stream, rows[e], columns[e], block, 4, threshold, digits, raw, four)
+        for plane in range(4):
+            planes[(block + plane) % ring, e] = four[plane]
+
+
+@serial
+def reorder_planes(order, begin, end, block, planes, out):
+    """Copy the four planes from `block` on in another order of the entries, places `begin` to `end` of it."""
+    for plane in range(4):
+        at = (block + plane) % len(planes)
+        for e in range(begin, end):
+            out[at, e] = planes[at, order[e]]
+
+
+@kernel
+def uniform(seeds, stream, limit, out):
+    """out[r, i, j] = uniform in [-limit, limit) from 24 bits of the first word of site (i, j), in double precision."""
+    runs, rows, columns = out.shape
+    for task in prange(runs * rows):
+        run, i = task // rows, task % rows
+        for j in range(columns):
+            word, _, _, _ = _philox(seeds[run], np.uint64(i), np.uint64(j), np.uint64(stream), np.uint64(0))
+            out[run, i, j] = (2.0 * ((word >> np.uint64(8)) * 2.0**-24) - 1.0) * limit
 
 
 @kernel

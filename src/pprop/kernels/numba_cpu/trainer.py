@@ -1,0 +1,216 @@
+"""The fused training of the paper's models on the CPU.
+
+Runs are independent: a hundred of them are trained by as many threads as there are, one run each at a time, so that a
+run's weights and moments stay in the cache; a single run is shared by all threads, rows by rows.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import final
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop.kernels.numba_cpu import fused_loss, fused_network
+from pprop.kernels.numba_cpu.fused_readout import Readout, make_readout
+from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, padded, shares
+from pprop.kernels.numba_cpu.team import Team, meet
+from pprop.kernels.numba_cpu.vectors import lanes
+from pprop.kernels.streams import FEATURES, HIDDEN, stream
+from pprop.kernels.trainer import Trainer, TrainerSpec
+
+__all__ = ["NumbaTrainer"]
+
+_HIDDEN = stream(HIDDEN, 1)
+_WORK_PER_THREAD = 100_000  # entries times lanes: with less, waking a second thread costs more than it brings
+
+
+@final
+class _Shared:
+    """What all runs of a trainer read."""
+
+    def __init__(self, spec: TrainerSpec) -> None:
+        X = spec.features
+        self.n, self.f = X.shape
+        self.h, self.c = spec.weights[0].shape[2], spec.weights[1].shape[2]
+        self.h_lanes, self.h_blocks = padded(self.h, (16, 64))
+        self.c_lanes, self.c_blocks = padded(self.c, (4, 8, 16))
+        self.features = Entries.of(X.indptr, X.indices, X.data.astype(np.float32), self.f)
+        self.law = Law.of(spec.dropout)
+        self.readout: Readout = make_readout(spec, self.c_lanes, self.c_blocks)
+        self.workers = numba.get_num_threads()  # asked here: numba's number belongs to the calling thread
+
+    @property
+    def threads(self) -> int:
+        """How many threads one run is worth."""
+        work = self.h_blocks * self.h_lanes * (len(self.features.order) + self.f)
+        return max(1, min(self.workers, work // _WORK_PER_THREAD))
+
+
+@final
+class _Run:
+    """One run in training: all its memory, and the epoch that every thread of its team works through.
+
+    Hidden units and classes are padded to whole blocks of lanes with zeros, which stay zeros.
+    """
+
+    def __init__(self, shared: _Shared, spec: TrainerSpec, run: int, threads: int) -> None:
+        self._shared, self._rate, self._penalty = shared, spec.rate, np.float32(spec.penalty)
+        self._epoch, self._seed = 0, np.uint64(spec.seeds[run].item() % 2**64)
+        self._crew = crew = Crew(Team(threads))
+        self._by_row = shares(shared.features.matrix[0], threads)
+        self._by_feature = shares(shared.features.flipped[0], threads, fused_network.SUM_ROWS)
+        self._masks = Masks(shared.features, shared.law, FEATURES, self._seed, crew)
+        self._readout = shared.readout.of_run(run, self._seed, crew)
+        self._tokens = lanes(shared.h_lanes), lanes(shared.c_lanes)
+        self._allocate(spec.weights[0][run].numpy(), spec.weights[1][run].numpy())
+        self.values = np.zeros(3, np.float32)
+        crew.team.run(self._forward)
+
+    def _allocate(self, W_1: NDArray[np.float32], W_2: NDArray[np.float32]) -> None:
+        """Take all memory; nothing is allocated afterwards."""
+        s = self._shared
+        units, classes = s.h_blocks * s.h_lanes, s.c_blocks * s.c_lanes
+        full_1, full_2 = np.zeros((s.f, units), np.float32), np.zeros((units, classes), np.float32)
+        full_1[:, : s.h], full_2[: s.h, : s.c] = W_1, W_2
+        self._W_1 = np.ascontiguousarray(full_1.reshape(s.f, s.h_blocks, s.h_lanes).transpose(1, 0, 2))
+        self._W_2 = np.ascontiguousarray(full_2.reshape(units, s.c_blocks, s.c_lanes).transpose(1, 0, 2))
+        self._W_2_flipped = np.ascontiguousarray(full_2.reshape(s.h_blocks, s.h_lanes, classes).transpose(0, 2, 1))
+        self._moments = [np.zeros((2, *w.shape), np.float32) for w in (self._W_1, self._W_2)]
+        self._hidden, self._below = (np.empty((s.h_blocks, s.n, s.h_lanes), np.float32) for _ in range(2))
+        blocks = -(-s.n // fused_network.SUM_ROWS), -(-s.f // fused_network.SUM_ROWS)
+        self._partial = np.empty((blocks[0], s.h_blocks, classes, s.h_lanes), np.float32)
+        self._partial_squares = np.empty((blocks[1], s.h_lanes), np.float32)
+        self._gradient_2, self._squares_2 = np.empty((classes, s.h_lanes), np.float32), np.zeros(s.c_lanes, np.float32)
+        longest = max(int(np.diff(side[0]).max(initial=1)) for side in (s.features.matrix, s.features.flipped))
+        room, threads = longest + fused_network.SPARE_PLACES, self._crew.team.threads
+        self._scratch = [
+            (np.zeros(room, np.int64), np.zeros(room, np.float32), crew_raw, crew_four, np.empty(s.h_lanes, np.float32))
+            for crew_raw, crew_four in zip(self._crew.raw, self._crew.four, strict=True)
+        ]
+        assert len(self._scratch) == threads
+        self._squares = float(np.square(full_1).sum())
+
+    def epoch(self) -> NDArray[np.float32]:
+        """Make one step and evaluate; return training loss, stopping loss and stopping accuracy."""
+        self._crew.team.run(self._work)
+        return self.values
+
+    def _work(self, thread: int) -> None:
+        self._backward(thread)
+        if thread == 0:
+            self._epoch += 1
+        self._meet()
+        self._forward(thread)
+
+    def _meet(self) -> None:
+        if self._crew.team.threads > 1:
+            meet(self._crew.team.desk, self._crew.team.threads)
+
+    def _forward(self, thread: int) -> None:
+        """Predict with the present weights, for the evaluation and for the next step; evaluate."""
+        s, epoch, readout = self._shared, self._epoch, self._readout
+        self._masks.renew(thread, epoch, 1)
+        readout.renew(thread, epoch)
+        fused_network.forward(
+            self._by_row[thread], self._by_row[thread + 1], s.features.matrix, *self._masks.at(0, epoch), self._seed,
+            _HIDDEN, epoch, s.law, self._scratch[thread], self._W_1, self._W_2, self._hidden, readout.predictions,
+            *self._tokens,
+        )  # fmt: skip
+        self._meet()
+        readout.forward(thread, epoch)
+        self._meet()
+        if thread == 0:
+            loss, right = fused_loss.loss_and_right(readout.stopping_logits, readout.stopping.labels, s.c)
+            self.values[1] = loss + 0.5 * self._penalty * self._squares
+            self.values[2] = right
+
+    def _backward(self, thread: int) -> None:
+        """Turn the logits of the training nodes into new weights."""
+        s, epoch, readout = self._shared, self._epoch, self._readout
+        if thread == 0:
+            loss = fused_loss.loss_and_gradient(readout.train_logits, readout.train.labels, s.c, readout.gradient)
+            self.values[0] = loss + 0.5 * self._penalty * self._squares
+            readout.scatter()
+        self._meet()
+        readout.adjoint(thread, epoch)
+        self._meet()
+        blocks, threads = len(self._partial), self._crew.team.threads
+        fused_network.backward(
+            blocks * thread // threads, blocks * (thread + 1) // threads, readout.above, self._hidden, self._W_2_flipped,
+            s.law.scale * s.law.scale, self._partial, self._below, *self._tokens,
+        )  # fmt: skip
+        self._meet()
+        step = epoch + 1
+        rates = np.float32(self._rate / (1 - 0.9**step)), np.float32((1 - 0.999**step) ** -0.5)
+        fused_network.weight_step(
+            self._by_feature[thread], self._by_feature[thread + 1], s.features.flipped, *self._masks.at(1, epoch), s.law,
+            self._scratch[thread], self._below, self._W_1, self._moments[0], self._penalty, *rates,
+            self._partial_squares, self._tokens[0], lanes(16),
+        )  # fmt: skip
+        if thread == 0:
+            fused_network.weights_two(
+                self._partial, self._W_2, self._moments[1], self._W_2_flipped, self._gradient_2, *rates, self._squares_2,
+                self._tokens[1],
+            )  # fmt: skip
+        self._meet()
+        if thread == 0:
+            self._squares = float(self._partial_squares.sum(dtype=np.float64))
+
+    def close(self) -> None:
+        """End the team's threads."""
+        self._crew.team.close()
+
+    def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return W_1 (f, h) and W_2 (h, c), views where there is one block."""
+        s = self._shared
+        W_1, W_2 = (w[0] if len(w) == 1 else np.concatenate(list(w), axis=1) for w in (self._W_1, self._W_2))
+        return W_1[:, : s.h], W_2[: s.h, : s.c]
+
+
+@final
+class NumbaTrainer(Trainer):
+    """R runs, each with its own memory, which it takes at its first epoch."""
+
+    def __init__(self, spec: TrainerSpec, shared: _Shared | None = None, run: int | None = None) -> None:
+        self._spec, self._shared = spec, _Shared(spec) if shared is None else shared
+        self._places = list(range(len(spec.seeds))) if run is None else [run]
+        self._values = torch.empty(3, len(self._places))
+
+    @cached_property
+    def _runs(self) -> list[_Run]:
+        threads = self._shared.threads if len(self._spec.seeds) < self._shared.workers else 1
+        return [_Run(self._shared, self._spec, run, threads) for run in self._places]
+
+    def epoch(self) -> Tensor:
+        for slot, run in enumerate(self._runs):
+            self._values[:, slot] = torch.from_numpy(run.epoch())
+        return self._values
+
+    def weights(self) -> list[Tensor]:
+        pairs = [run.weights() for run in self._runs]
+        if len(pairs) == 1:
+            return [torch.from_numpy(w)[None] for w in pairs[0]]
+        return [torch.from_numpy(np.stack(layer)) for layer in zip(*pairs, strict=True)]
+
+    def keep(self, slots: Tensor) -> None:
+        kept = set(slots.tolist())
+        for slot, run in enumerate(self._runs):
+            if slot not in kept:
+                run.close()
+        self._runs[:] = [self._runs[slot] for slot in slots.tolist()]
+        self._values = torch.empty(3, len(self._runs))
+
+    def parts(self) -> tuple[int, list[Trainer]]:
+        workers = self._shared.workers if len(self._places) >= self._shared.workers else 1
+        return workers, [NumbaTrainer(self._spec, self._shared, run) for run in self._places]
+
+    def close(self) -> None:
+        if "_runs" in self.__dict__:
+            for run in self._runs:
+                run.close()
+            self._runs.clear()

@@ -1,0 +1,288 @@
+"""Rows of numbers in registers: LLVM's vector values as a numba type.
+
+A loop over an array that holds a row of sums is stored and loaded again for every term, because LLVM does not see that
+nothing else points there. A `Vector` is a value, not memory: sixteen NEON or eight AVX registers hold the 64 sums of
+one row of the first layer while its entries stream past. Every function is one or a few instructions per register.
+
+The number of lanes is part of a type, so it comes with the type of an argument, a `lanes` token.
+Offsets are counted in elements from the start of a C-contiguous array of any number of axes. Nothing is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.extending import intrinsic, register_model
+from numpy.typing import NDArray
+
+__all__ = [
+    "Vector",
+    "add",
+    "count",
+    "divide",
+    "filled",
+    "fma",
+    "fma_halves",
+    "lane",
+    "lanes",
+    "load",
+    "multiply",
+    "prefetch",
+    "relu_keep",
+    "root",
+    "store",
+    "times",
+    "where_positive",
+    "zeros",
+]
+
+
+def lanes(width: int) -> NDArray[np.bytes_]:
+    """Return the token that tells a kernel, at compile time, how many lanes its vectors have.
+
+    It is the smallest thing whose numba type holds a number: an empty array of texts of that length.
+
+    >>> lanes(4).dtype.itemsize
+    4
+    """
+    return np.empty(0, dtype=f"S{width}")
+
+
+class Vector(types.Type):
+    """A row of `width` numbers of one type; a value that is never written to memory unless `store` does so."""
+
+    def __init__(self, dtype: Any, width: int) -> None:
+        self.dtype, self.width = dtype, width
+        super().__init__(name=f"Vector({dtype}, {width})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        element = ir.FloatType() if fe_type.dtype == types.float32 else ir.DoubleType()
+        super().__init__(dmm, fe_type, ir.VectorType(element, fe_type.width))
+
+
+def _pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    base = context.make_array(sig.args[0])(context, builder, args[0]).data
+    return builder.gep(base, [context.cast(builder, args[1], sig.args[1], types.intp)])
+
+
+def _splat(builder: Any, vector: Any, scalar: Any, *others: Any) -> Any:
+    """Fill a vector with one scalar, or its equal parts with one each."""
+    index = ir.IntType(32)
+    start = ir.Constant(vector, ir.Undefined)
+    for lane, value in enumerate((scalar, *others)):
+        start = builder.insert_element(start, value, index(lane))
+    part = vector.count // (1 + len(others))
+    order = ir.Constant(ir.VectorType(index, vector.count), [lane // part for lane in range(vector.count)])
+    return builder.shuffle_vector(start, ir.Constant(vector, ir.Undefined), order)
+
+
+def _llvm(builder: Any, name: str, vector: Any, arguments: list[Any]) -> Any:
+    kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
+    signature = ir.FunctionType(vector, [vector] * len(arguments))
+    function = cgutils.get_or_insert_function(builder.module, signature, f"llvm.{name}.v{vector.count}{kind}")
+    return builder.call(function, arguments)
+
+
+@intrinsic
+def count(typing, token):
+    """Return the number of lanes of a token."""
+    width = token.dtype.count
+
+    def codegen(context, builder, sig, args):
+        return context.get_constant(types.intp, width)
+
+    return types.intp(token), codegen
+
+
+@intrinsic
+def zeros(typing, array, token):
+    """Return a vector of zeros of the array's type."""
+    vector = Vector(array.dtype, token.dtype.count)
+
+    def codegen(context, builder, sig, args):
+        return ir.Constant(context.get_value_type(vector), None)
+
+    return vector(array, token), codegen
+
+
+@intrinsic
+def filled(typing, array, scalar, token):
+    """Return a vector of the array's type with one number in every lane."""
+    vector = Vector(array.dtype, token.dtype.count)
+
+    def codegen(context, builder, sig, args):
+        value = context.cast(builder, args[1], sig.args[1], vector.dtype)
+        return _splat(builder, context.get_value_type(vector), value)
+
+    return vector(array, scalar, token), codegen
+
+
+@intrinsic
+def load(typing, array, offset, token):
+    """Return the lanes that begin at an offset of an array."""
+    vector = Vector(array.dtype, token.dtype.count)
+
+    def codegen(context, builder, sig, args):
+        place = builder.bitcast(_pointer(context, builder, sig, args), context.get_value_type(vector).as_pointer())
+        return builder.load(place, align=array.dtype.bitwidth // 8)
+
+    return vector(array, offset, token), codegen
+
+
+@intrinsic
+def store(typing, array, offset, vector):
+    """Write a vector to an array, from an offset on."""
+
+    def codegen(context, builder, sig, args):
+        place = builder.bitcast(_pointer(context, builder, sig, args), args[2].type.as_pointer())
+        builder.store(args[2], place, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, offset, vector), codegen
+
+
+@intrinsic
+def fma(typing, scalar, vector, total):
+    """Return scalar * vector + total, with one rounding where the processor can."""
+
+    def codegen(context, builder, sig, args):
+        factor = context.cast(builder, args[0], sig.args[0], vector.dtype)
+        return _llvm(builder, "fmuladd", args[1].type, [_splat(builder, args[1].type, factor), args[1], args[2]])
+
+    return vector(scalar, vector, total), codegen
+
+
+@intrinsic
+def fma_halves(typing, left, right, vector, total):
+    """Return factor * vector + total, where the factor is `left` in the first half of the lanes, `right` in the other."""
+
+    def codegen(context, builder, sig, args):
+        factors = [context.cast(builder, args[side], sig.args[side], vector.dtype) for side in (0, 1)]
+        return _llvm(builder, "fmuladd", args[2].type, [_splat(builder, args[2].type, *factors), args[2], args[3]])
+
+    return vector(left, right, vector, total), codegen
+
+
+@intrinsic(prefer_literal=True)
+def lane(typing, vector, place):
+    """Return the number in one lane, given as a literal."""
+    place_value = place.literal_value
+
+    def codegen(context, builder, sig, args):
+        return builder.extract_element(args[0], ir.IntType(32)(place_value))
+
+    return vector.dtype(vector, place), codegen
+
+
+@intrinsic
+def times(typing, scalar, vector):
+    """Return scalar * vector."""
+
+    def codegen(context, builder, sig, args):
+        factor = context.cast(builder, args[0], sig.args[0], vector.dtype)
+        return builder.fmul(_splat(builder, args[1].type, factor), args[1])
+
+    return vector(scalar, vector), codegen
+
+
+@intrinsic
+def add(typing, left, right):
+    """Return left + right."""
+
+    def codegen(context, builder, sig, args):
+        return builder.fadd(args[0], args[1])
+
+    return left(left, right), codegen
+
+
+@intrinsic
+def multiply(typing, left, right):
+    """Return left * right, lane by lane."""
+
+    def codegen(context, builder, sig, args):
+        return builder.fmul(args[0], args[1])
+
+    return left(left, right), codegen
+
+
+@intrinsic
+def divide(typing, left, right):
+    """Return left / right, lane by lane."""
+
+    def codegen(context, builder, sig, args):
+        return builder.fdiv(args[0], args[1])
+
+    return left(left, right), codegen
+
+
+@intrinsic
+def root(typing, vector):
+    """Return the square root of every lane."""
+
+    def codegen(context, builder, sig, args):
+        return _llvm(builder, "sqrt", args[0].type, [args[0]])
+
+    return vector(vector), codegen
+
+
+@intrinsic
+def relu_keep(typing, vector, low, high, scale):
+    """Return scale * vector where it is positive (or NaN) and its lane's bit is set, else zero; up to 64 lanes.
+
+    `low` has the bits of the first 32 lanes, `high` those of the others.
+    """
+    width = vector.width
+
+    def codegen(context, builder, sig, args):
+        kind = args[0].type
+        numbers = ir.VectorType(ir.IntType(32), width)
+        words = [context.cast(builder, args[side], sig.args[side], types.uint32) for side in (1, 2)]
+        start = ir.Constant(numbers, ir.Undefined)
+        for lane, word in enumerate(words[: min(2, width)]):
+            start = builder.insert_element(start, word, ir.IntType(32)(lane))
+        order = ir.Constant(numbers, [lane // 32 for lane in range(width)])
+        spread = builder.shuffle_vector(start, ir.Constant(numbers, ir.Undefined), order)
+        bit = ir.Constant(numbers, [1 << (lane % 32) for lane in range(width)])
+        kept = builder.icmp_unsigned("!=", builder.and_(spread, bit), ir.Constant(numbers, None))
+        zero = ir.Constant(kind, None)
+        positive = builder.fcmp_unordered(">", args[0], zero)
+        factor = _splat(builder, kind, context.cast(builder, args[3], sig.args[3], vector.dtype))
+        return builder.select(builder.and_(kept, positive), builder.fmul(args[0], factor), zero)
+
+    return vector(vector, low, high, scale), codegen
+
+
+@intrinsic
+def where_positive(typing, vector, test, scale):
+    """Return scale * vector where `test` is positive, else zero."""
+
+    def codegen(context, builder, sig, args):
+        kind = args[0].type
+        zero = ir.Constant(kind, None)
+        factor = _splat(builder, kind, context.cast(builder, args[2], sig.args[2], vector.dtype))
+        return builder.select(builder.fcmp_ordered(">", args[1], zero), builder.fmul(args[0], factor), zero)
+
+    return vector(vector, test, scale), codegen
+
+
+@intrinsic
+def prefetch(typing, array, offset):
+    """Ask for the cache line at an offset of an array, to be read soon."""
+
+    def codegen(context, builder, sig, args):
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+        place = builder.bitcast(_pointer(context, builder, sig, args), byte)
+        builder.call(function, [place, number(0), number(3), number(1)])  # a read, of lasting use, of data
+        return context.get_dummy_value()
+
+    return types.void(array, offset), codegen

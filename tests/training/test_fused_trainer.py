@@ -1,0 +1,138 @@
+"""The fused trainer of a backend computes what the program of single operations computes on the reference backend."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import numba
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+import pprop
+from pprop import Graph
+from pprop.kernels.trainer import Trainer
+from pprop.models.readout import MapReadout, PlainReadout, RowReadout
+from pprop.training.program import Task, node_sets
+from pprop.training.runs_program import RunsProgram
+from pprop.training.train_runs import make_trainer
+
+MODELS = {"APPNP": pprop.APPNP, "PPNP": pprop.PPNP, "MLP": pprop.MLP}
+
+
+def make_graph(n: int = 300, features: int = 37, *, directed: bool = False, weighted: bool = False) -> Graph:
+    rng = np.random.default_rng(7)
+    A = (rng.random((n, n)) < 4 / n) * (rng.uniform(0.5, 2.0, (n, n)) if weighted else 1.0)
+    A[:, 3] = A[3, :] = 1.0  # a hub
+    A[5, :] = A[:, 5] = 0.0  # isolated
+    if not directed:
+        A = np.triu(A) + np.triu(A, 1).T
+    X = rng.random((n, features)) * (rng.random((n, features)) < 0.2)
+    X[11] = 0.0
+    X[:, 2] = 0.0
+    return Graph.from_scipy(sparse.csr_array(A), features=sparse.csr_array(X), directed=directed)
+
+
+def trainer_of(
+    backend: str, graph: Graph, model: pprop.Model, classes: int, runs: int, *, fused: bool
+) -> tuple[Trainer, Task]:
+    """A trainer of several runs whose node sets have different sizes."""
+    n, rng = graph.n_nodes, np.random.default_rng(3)
+    labels = rng.integers(0, classes, n)
+    orders = [rng.permutation(n) for _ in range(runs)]
+    train = node_sets([order[: 20 - run] for run, order in enumerate(orders)], labels)
+    stopping = node_sets([order[20 : 60 + run] for run, order in enumerate(orders)], labels)
+    operator = None if model.propagation is None else model.propagation.operator(graph)
+    kernels = next(b for b in pprop.kernels.BACKENDS if b.name == backend).kernels
+    if operator is None:
+        readout = PlainReadout(n)
+    elif model.propagation is not None and isinstance(model.propagation.solver, pprop.Exact):
+        readout = RowReadout(operator, torch.cat([train.nodes.flatten(), stopping.nodes.flatten()]).numpy(), kernels)
+    else:
+        readout = MapReadout(model.propagation.solver.bind(operator, kernels), n)
+    task = Task(
+        model, graph, kernels, readout, tuple(range(11, 11 + runs)), classes, train, stopping, pprop.Stopping(), 0.01,
+        torch.device("cpu"),
+    )  # fmt: skip
+    return make_trainer(task, model.predictor, operator, fused=fused), task
+
+
+@pytest.mark.parametrize(
+    ("kind", "hidden", "classes", "directed", "weighted", "options"),
+    [
+        ("APPNP", 64, 7, False, False, {"steps": 10}),
+        ("APPNP", 5, 3, True, True, {"steps": 3, "dropout": 0.3, "normalization": "row"}),
+        ("APPNP", 100, 20, False, True, {"steps": 45, "propagation_dropout": 0.1}),
+        ("APPNP", 16, 4, True, False, {"steps": 1, "dropout": 0.0, "propagation_dropout": 0.5}),
+        ("APPNP", 16, 4, False, False, {"steps": 0}),
+        ("PPNP", 64, 7, False, False, {}),
+        ("PPNP", 5, 18, True, True, {"dropout": 0.3, "propagation_dropout": 0.0}),
+        ("MLP", 100, 20, False, False, {"dropout": 0.6}),
+        ("MLP", 16, 3, False, False, {"dropout": 0.0, "penalty": 0.0}),
+    ],
+)
+def test_fused_training_equals_the_program_of_single_operations(kind, hidden, classes, directed, weighted, options):
+    graph = make_graph(directed=directed, weighted=weighted)
+    model = MODELS[kind](hidden=hidden, **options)
+    fused, _ = trainer_of("numba", graph, model, classes, 3, fused=True)
+    plain, _ = trainer_of("reference", graph, model, classes, 3, fused=False)
+    assert not isinstance(fused, RunsProgram)
+    assert isinstance(plain, RunsProgram)
+    for epoch in range(14):
+        mine, theirs = fused.epoch(), plain.epoch()
+        torch.testing.assert_close(mine[:2], theirs[:2].float(), rtol=2e-5, atol=2e-5)
+        torch.testing.assert_close(mine[2], theirs[2].float(), rtol=0, atol=1.1 / 40)  # a tie may fall either way
+        if epoch == 7:
+            fused.keep(torch.tensor([0, 2]))
+            plain.keep(torch.tensor([0, 2]))
+    for mine, theirs in zip(fused.weights(), plain.weights(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+    fused.close()
+
+
+def test_masks_go_on_where_a_group_of_planes_ends():
+    """Feature decisions come in groups of 128 epochs, edge decisions in groups of 128 steps; K = 3 crosses many."""
+    graph, model = make_graph(60), pprop.APPNP(steps=3, hidden=8)
+    fused, _ = trainer_of("numba", graph, model, 3, 1, fused=True)
+    plain, _ = trainer_of("reference", graph, model, 3, 1, fused=False)
+    for _ in range(140):
+        mine, theirs = fused.epoch(), plain.epoch()
+    torch.testing.assert_close(mine[:2], theirs[:2], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["APPNP", "PPNP", "MLP"])
+def test_a_team_of_threads_gives_the_bits_of_one(kind, monkeypatch):
+    graph, model = make_graph(700, 120), MODELS[kind]()
+    monkeypatch.setattr("pprop.kernels.numba_cpu.trainer._WORK_PER_THREAD", 1)
+    values = []
+    before = numba.get_num_threads()
+    try:
+        for threads in (1, 2):
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            trainer, _ = trainer_of("numba", graph, model, 7, 1, fused=True)
+            curve = [trainer.epoch().clone() for _ in range(10)]
+            values.append((torch.stack(curve), [w.clone() for w in trainer.weights()]))
+            trainer.close()
+    finally:
+        numba.set_num_threads(before)
+    assert torch.equal(values[0][0], values[1][0])
+    assert all(torch.equal(a, b) for a, b in zip(values[0][1], values[1][1], strict=True))
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="resident memory is read from Linux's /proc")
+def test_a_thousand_epochs_take_no_more_memory_than_ten():
+    trainer, _ = trainer_of("numba", make_graph(), pprop.APPNP(), 7, 2, fused=True)
+    for _ in range(10):
+        trainer.epoch()
+    gc.collect()
+    before = resident()
+    for _ in range(1000):
+        trainer.epoch()
+    assert resident() - before < 2**20
