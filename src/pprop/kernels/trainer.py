@@ -115,5 +115,5 @@ class Trainer(ABC):
         """
         return 1, [self]
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most have nothing to let go of
         """Let go of memory and threads. A trainer that was closed trains no more."""

@@ -13,9 +13,9 @@ from pprop._errors import InputError
 from pprop.kernels import Draw
 from pprop.kernels.random_bits import derive_seed
 from pprop.kernels.streams import MODULE
+from pprop.kernels.trainer import Trainer
 from pprop.models.inference import make_module, module_inputs, module_state
 from pprop.models.readout import apply_readout
-from pprop.kernels.trainer import Trainer
 from pprop.training.chunks import ShareOfProgress, join_results
 from pprop.training.loop import LoopResult, run_loop
 from pprop.training.program import NodeSet, Task

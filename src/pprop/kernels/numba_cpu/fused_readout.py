@@ -40,7 +40,7 @@ class RunReadout(ABC):
         threads = self._crew.team.threads
         return count * thread // threads, count * (thread + 1) // threads
 
-    def renew(self, thread: int, epoch: int) -> None:
+    def renew(self, thread: int, epoch: int) -> None:  # noqa: B027  most have none
         """Draw the masks that an epoch is the first to need."""
 
     def scatter(self) -> None:
