@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import torch
 from scipy import sparse
 from torch import Tensor
 
