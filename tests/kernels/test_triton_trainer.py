@@ -81,7 +81,7 @@ class Twin:
 
 
 def make(
-    make_graph, dense_transition, kind, *, n=23, f=11, hidden=9, c=3, runs=3, dropout=0.5, steps=3, weighted=False
+    make_graph, dense_transition, kind, *, n=23, f=11, hidden=9, c=3, runs=2, dropout=0.5, steps=3, weighted=False
 ):
     """A trainer's specification for some runs, and its twins."""
     rng = np.random.default_rng(3)
@@ -90,11 +90,11 @@ def make(
     X = rng.standard_normal((n, f)) * (rng.random((n, f)) < 0.4)
     X[:, 2] = rng.standard_normal(n)  # a column, and a row, that needs several lanes
     X[4] = rng.standard_normal(f)
-    X[7] = 0.0
-    sizes = [(6, 5, 6)[run % 3] for run in range(runs)]
+    X[5] = 0.0
+    sizes = [(6, 5)[run % 2] for run in range(runs)]
     nodes = np.stack([rng.permutation(n) for _ in range(runs)])
     labels = rng.integers(0, c, n)
-    train, stopping = nodes[:, :6].copy(), nodes[:, 6:15].copy()
+    train, stopping = nodes[:, :6].copy(), nodes[:, -9:].copy()
     known = [np.where(np.arange(6) < np.array(sizes)[:, None], labels[train], -1), labels[stopping]]
     train[known[0] < 0] = 0
     if kind == "steps":
@@ -142,8 +142,8 @@ def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph
     spec, twins = make(make_graph, dense_transition, kind, dropout=dropout)
     trainer = TritonTrainer(spec, SMALL)
     compare(trainer, twins, 2)
-    trainer.keep(torch.tensor([2, 0], device=DEVICE))
-    compare(trainer, [twins[2], twins[0]], 1)
+    trainer.keep(torch.tensor([1], device=DEVICE))
+    compare(trainer, twins[1:], 1)
 
 
 def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition):
@@ -157,15 +157,15 @@ def test_a_slice_of_two_words_of_hidden_units(make_graph, dense_transition):
     compare(TritonTrainer(spec, Tuning(slice_width=64, feature_warps=4)), twins, 2)
 
 
-@pytest.mark.parametrize(("steps", "first"), [(40, 0), (3, 30)])
+@pytest.mark.parametrize(("steps", "first"), [(40, 0), (3, 31)])
 def test_masks_across_words(make_graph, dense_transition, steps, first):
     """40 steps lie in two or three words of an entry's sequence; at epoch 32 features take their second word."""
-    spec, twins = make(make_graph, dense_transition, "steps", n=8, f=5, hidden=3, runs=1, steps=steps)
+    spec, twins = make(make_graph, dense_transition, "steps", n=6, f=4, hidden=3, runs=1, steps=steps)
     trainer = TritonTrainer(spec, SMALL)
-    trainer._clock.fill_(first)
+    trainer.clock.fill_(first)
     twins[0].epochs = first
     trainer.keep(torch.tensor([0], device=DEVICE))  # makes the pass at the counter again
-    compare(trainer, twins, 3)
+    compare(trainer, twins, 2)
 
 
 def test_a_run_has_the_same_bits_alone_and_in_a_batch(make_graph, dense_transition):

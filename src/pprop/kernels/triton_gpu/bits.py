@@ -6,11 +6,13 @@ therefore draws 32 decisions of an entry at once and keeps them (see `planes`); 
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton.language as tl
 
-from pprop.kernels.triton_gpu._jit import device, kernel
+from pprop.kernels.triton_gpu._jit import INTERPRETED, device, kernel
 
-__all__ = ["keep_word", "philox", "words_kernel"]
+__all__ = ["drawn_word", "keep_word", "philox", "words_kernel"]
 
 
 @device
@@ -29,7 +31,7 @@ def philox(k0, k1, c0, c1, c2, c3):
 
 
 @device
-def keep_word(seed, stream, first, second, block, threshold, digits):
+def drawn_word(seed, stream, first, second, block, threshold, digits):
     """Return decisions 32 * block to 32 * block + 31 of each site, as uint32: bit t is one where entry t is kept.
 
     `first` and `second` are uint32 tensors that broadcast together; everything else is a scalar. The digits are read
@@ -54,6 +56,12 @@ def keep_word(seed, stream, first, second, block, threshold, digits):
     return keep
 
 
+keep_word: Any = drawn_word
+"""What kernels call: `drawn_word`, or, interpreted, its equal in numpy. Triton's interpreter takes 25 ms for a word."""
+if INTERPRETED:
+    from pprop.kernels.triton_gpu.interpreted import keep_word
+
+
 @kernel("stream", "threshold", "digits", "count")
 def words_kernel(seeds, stream, first, second, block, threshold, digits, out, count, B: tl.constexpr):
     """out[k] = the keep word of a site of its own for every k; for tests."""
@@ -62,5 +70,5 @@ def words_kernel(seeds, stream, first, second, block, threshold, digits, out, co
     seed = tl.load(seeds + k)
     one = tl.load(first + k + lane * 0).to(tl.uint32)
     two = tl.load(second + k + lane * 0).to(tl.uint32)
-    word = keep_word(seed, stream.to(tl.int32), one, two, tl.load(block + k), threshold, digits)
+    word = drawn_word(seed, stream.to(tl.int32), one, two, tl.load(block + k), threshold, digits)
     tl.store(out + k * B + lane, word.to(tl.int64), mask=lane < count)

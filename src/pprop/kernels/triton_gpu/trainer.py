@@ -46,16 +46,16 @@ class TritonTrainer(Trainer):
             spec.propagation, sets, self.network.shape, spec.matrix_dropout, tuning, device
         )
         self._sets = [_Labels(nodes, self.propagation, self.network.shape.n, device) for nodes in sets]
-        self._seeds = spec.seeds.to(device).clone()
-        self._clock = torch.zeros(1, dtype=torch.int64, device=device)
+        self.seeds = spec.seeds.to(device).clone()
+        self.clock = torch.zeros(1, dtype=torch.int64, device=device)
         self._betas = torch.tensor([0.9, 0.999], dtype=torch.float64).to(device)
         self._powers = self._betas.clone()
-        self._corrections = (1.0 - self._powers).float()
+        self.corrections = (1.0 - self._powers).float()
         self._pending = torch.zeros(runs, device=device)
         self._out = torch.zeros(3 * runs, device=device)
         # A step of rate 0 leaves the weights as they are, sums their squares, and compiles the kernels of the way back.
-        self.propagation.backward(self._clock, self._seeds)
-        self.network.backward(self.propagation.above, self._clock, self._corrections, 0.0)
+        self.propagation.backward(self.clock, self.seeds)
+        self.network.backward(self.propagation.above, self.clock, self.corrections, 0.0)
         self._look(ahead=0, force=True)
 
     @property
@@ -63,8 +63,8 @@ class TritonTrainer(Trainer):
         return self.network.runs
 
     def epoch(self) -> Tensor:
-        self.propagation.backward(self._clock, self._seeds)
-        self.network.backward(self.propagation.above, self._clock, self._corrections, self.network.rate)
+        self.propagation.backward(self.clock, self.seeds)
+        self.network.backward(self.propagation.above, self.clock, self.corrections, self.network.rate)
         self._look(ahead=1, force=False)
         return self._out[: 3 * self._runs].view(3, self._runs)
 
@@ -74,22 +74,22 @@ class TritonTrainer(Trainer):
     def keep(self, slots: Tensor) -> None:
         self.network.keep(slots)
         self.propagation.keep(slots)
-        self._seeds = self._seeds[slots]
+        self.seeds = self.seeds[slots]
         self._sets = [labels.keep(slots) for labels in self._sets]
         self._look(ahead=0, force=True)
 
     def _look(self, *, ahead: int, force: bool) -> None:
         """Make the evaluation and the training pass of epoch clock + ahead, up to its gradient, and end the epoch."""
         self.draw(ahead=ahead, force=force)
-        self.network.forward(self._clock, ahead=ahead)
-        logits = self.propagation.forward(self.network, self._clock, self._seeds, ahead=ahead)
+        self.network.forward(self.clock, ahead=ahead)
+        logits = self.propagation.forward(self.network, self.clock, self.seeds, ahead=ahead)
         self.losses(logits)
         self.finish(advance=ahead)
 
     def draw(self, *, ahead: int, force: bool) -> None:
         """Draw the masks of epoch clock + ahead."""
-        self.network.draw(self._clock, self._seeds, ahead=ahead, force=force)
-        self.propagation.draw(self._clock, self._seeds, ahead=ahead, force=force)
+        self.network.draw(self.clock, self.seeds, ahead=ahead, force=force)
+        self.propagation.draw(self.clock, self.seeds, ahead=ahead, force=force)
 
     def losses(self, logits: tuple[Tensor, Tensor]) -> None:
         """Sum up losses and right answers by blocks, and begin the way back."""
@@ -107,7 +107,7 @@ class TritonTrainer(Trainer):
         train, stopping = self._sets
         finish_epoch[(self._runs,)](
             train.sums, stopping.sums, train.sizes, stopping.sizes, self.network.norms, self._pending, self._out,
-            self._clock, self._powers, self._betas, self._corrections, train.blocks, stopping.blocks,
+            self.clock, self._powers, self._betas, self.corrections, train.blocks, stopping.blocks,
             self.network.norms.shape[1], self._runs, self.network.penalty, advance, B=256, num_warps=4,
         )  # fmt: skip
 
