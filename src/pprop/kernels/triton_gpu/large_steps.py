@@ -25,15 +25,16 @@ from pprop.graph import Transition
 from pprop.kernels.contract import Draw, StepPropagation
 from pprop.kernels.triton_gpu._jit import device, kernel, power_of_two
 
-__all__ = ["LargeSteps", "LargeTuning"]
+__all__ = ["LargeSteps", "LargeTuning", "Renumbered"]
 
 _COLUMNS = 64  # of a state that a program sums at once
+_ROW = 64  # bytes of a row of the state that launch shapes are made for
 
 
 @final
 @dataclass(frozen=True)
 class LargeTuning:
-    """Launch shapes. They change speed and the order of sums.
+    """Launch shapes for rows of 64 bytes; wider rows get fewer at a time. They change speed and the order of sums.
 
     Attributes
     ----------
@@ -62,8 +63,8 @@ class LargeTuning:
 
 @device
 def _rows(source, j, column, there, C: tl.constexpr, WHOLE: tl.constexpr, POLICY: tl.constexpr):
-    """Return the rows j of a state, zero where `there` is not."""
-    wanted = there[:, None] if WHOLE else there[:, None] & (column < C)[None, :]
+    """Return the rows j of a state, zero where `there`, of shape (rows, 1), is not."""
+    wanted = there if WHOLE else there & (column < C)[None, :]
     at = source + j.to(tl.int64)[:, None] * C + column[None, :]
     return tl.load(at, mask=wanted, other=0.0, eviction_policy=POLICY)
 
@@ -79,7 +80,7 @@ def _sum(
     at = begin + tl.arange(0, E)
     j = tl.load(indices + at, mask=at < end, other=0, eviction_policy=STREAM)
     while begin < end:
-        term = _rows(source, j, column, at < end, C, WHOLE, GATHER)
+        term = _rows(source, j, column, (at < end)[:, None], C, WHOLE, GATHER)
         if WEIGHTED:
             term *= tl.load(weights + at, mask=at < end, other=0.0, eviction_policy=STREAM)[:, None]
         begin += E
@@ -99,7 +100,7 @@ def _write(
     The last step leaves out S_c and writes in the caller's order.
     """
     node = tl.load(order + i, mask=live, other=0)
-    mine = _rows(own, node, column, live, C, WHOLE, STREAM)
+    mine = _rows(own, node, column, live[:, None], C, WHOLE, STREAM)
     teleport, stay = tl.load(alpha), tl.load(alpha + 1)
     arrived = stay * tl.load(row_scale + i, mask=live, other=0.0)
     wanted = live[:, None] if WHOLE else live[:, None] & (column < C)[None, :]
@@ -118,12 +119,13 @@ def _short_rows(
     WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
 ):  # fmt: skip
     """Make ROWS neighbouring rows of like length, U entries of each at once."""
-    i = first + tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    longest = first + tl.program_id(0) * ROWS
+    most = tl.load(indptr + longest + 1) - tl.load(indptr + longest)
+    i = longest + tl.arange(0, ROWS)
     column = tl.program_id(1) * B + tl.arange(0, B)
     live = i < past
     begin = tl.load(indptr + i, mask=live, other=0)
     length = tl.load(indptr + i + 1, mask=live, other=0) - begin
-    most = tl.max(length, axis=0)
     acc = tl.zeros((ROWS, B), source.dtype.element_ty)
     t = 0
     while t < most:
@@ -131,9 +133,10 @@ def _short_rows(
         for k in tl.static_range(U):
             columns = columns + (tl.load(indices + begin + (t + k), mask=t + k < length, other=0),)
         for k in tl.static_range(U):
-            term = _rows(source, columns[k], column, t + k < length, C, WHOLE, GATHER)
+            there = t + k < length[:, None]
+            term = _rows(source, columns[k], column, there, C, WHOLE, GATHER)
             if WEIGHTED:
-                term *= tl.load(weights + begin + (t + k), mask=t + k < length, other=0.0)[:, None]
+                term *= tl.load(weights + begin[:, None] + (t + k), mask=there, other=0.0)
             terms = terms + (term,)
         for k in tl.static_range(U):
             acc += terms[k]
@@ -221,46 +224,50 @@ def _scaled(n, order, scale, start, out, C: tl.constexpr, B: tl.constexpr, ROWS:
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * B + tl.arange(0, B)
     live = i < n
-    value = _rows(start, tl.load(order + i, mask=live, other=0), column, live, C, WHOLE, "")
+    value = _rows(start, tl.load(order + i, mask=live, other=0), column, live[:, None], C, WHOLE, "")
     wanted = live[:, None] if WHOLE else live[:, None] & (column < C)[None, :]
     value *= tl.load(scale + i, mask=live, other=0.0)[:, None]
     tl.store(out + i.to(tl.int64)[:, None] * C + column[None, :], value, mask=wanted)
 
 
 @final
-class _Side:
-    """T or its transpose on one device in one float type, its nodes numbered by falling number of entries."""
+class Renumbered:
+    """T or its transpose on one device in one float type, its nodes numbered by falling number of entries.
 
-    def __init__(self, transition: Transition, like: Tensor, tuning: LargeTuning) -> None:
-        where, dtype, self.n = like.device, like.dtype, transition.n_nodes
-        old_indptr = torch.from_numpy(transition.indptr).to(where)
-        lengths = old_indptr.diff()
+    Made of tensors on the device: offsets and columns of the rows, values of the entries or None, and the two scales,
+    which may be one tensor.
+    """
+
+    def __init__(
+        self,
+        indptr: Tensor,
+        indices: Tensor,
+        weights: Tensor | None,
+        scales: tuple[Tensor, Tensor],
+        tuning: LargeTuning,
+    ) -> None:
+        where, self.n, entries = indices.device, len(indptr) - 1, len(indices)
+        lengths = indptr.diff()
         order = lengths.argsort(descending=True, stable=True)
-        self.order = order.to(torch.int32)
-        rank = torch.empty_like(self.order)
-        rank[order] = torch.arange(self.n, dtype=torch.int32, device=where)
         lengths = lengths[order]
-        entries = len(transition.indices)
-        offsets = torch.int32 if entries < 2**31 else torch.int64
-        self.indptr = torch.zeros(self.n + 1, dtype=offsets, device=where)
-        torch.cumsum(lengths, 0, dtype=offsets, out=self.indptr[1:])
-        row_scale, column_scale = transition.row_scale, transition.column_scale
-        self.row_scale = torch.from_numpy(row_scale).to(where, dtype)[order]
-        equal = row_scale is column_scale or np.array_equal(row_scale, column_scale)
-        self.column_scale = self.row_scale if equal else torch.from_numpy(column_scale).to(where, dtype)[order]
         self._classes(lengths, tuning)
-        del order, lengths
-        old = torch.from_numpy(transition.indices).to(where)
-        self.indices = torch.empty_like(old)
-        self.weighted = transition.weights is not None
-        values = torch.empty(1, dtype=dtype, device=where)
-        if transition.weights is not None:
-            values = torch.from_numpy(transition.weights).to(where, dtype)
-        self.weights = torch.empty_like(values)
+        self.indptr = torch.zeros(self.n + 1, dtype=torch.int32 if entries < 2**31 else torch.int64, device=where)
+        torch.cumsum(lengths, 0, dtype=self.indptr.dtype, out=self.indptr[1:])
+        del lengths
+        rank = torch.empty(self.n, dtype=torch.int32, device=where)
+        rank[order] = torch.arange(self.n, dtype=torch.int32, device=where)
+        self.order = order.to(torch.int32)
+        self.row_scale = scales[0][order]
+        self.column_scale = self.row_scale if scales[0] is scales[1] else scales[1][order]
+        del order
+        self.weighted = weights is not None
+        values = scales[0] if weights is None else weights
+        self.indices = torch.empty_like(indices)
+        self.weights = self.row_scale if weights is None else torch.empty_like(weights)
         block = 1024
         if entries:
             _renumber[(-(-entries // block),)](
-                self.n, entries, old_indptr, old, values, self.indptr, self.order, rank, self.indices, self.weights,
+                self.n, entries, indptr, indices, values, self.indptr, self.order, rank, self.indices, self.weights,
                 E=block, DEPTH=self.n.bit_length(), WEIGHTED=self.weighted, num_warps=4,
             )  # fmt: skip
 
@@ -284,17 +291,21 @@ class LargeSteps(StepPropagation):
 
     def __init__(self, transition: Transition, alpha: float, steps: int, tuning: LargeTuning = LargeTuning()) -> None:  # noqa: B008
         self._transition, self._alpha, self._steps, self._tuning = transition, alpha, steps, tuning
-        self._sides: dict[tuple[Any, ...], _Side] = {}
+        rows, columns = transition.row_scale, transition.column_scale
+        self._one_scale = rows is columns or np.array_equal(rows, columns)
+        self._sides: dict[tuple[Any, ...], Renumbered] = {}
 
-    def bind(self, like: Tensor, *, transposed: bool = False) -> _Side:
-        """Return the matrix as the kernels read it, moved to the tensor's device the first time."""
-        shared = (
-            transposed and self._transition.symmetric and self._transition.row_scale is self._transition.column_scale
-        )
-        key = (transposed and not shared, like.device, like.dtype)
+    def bind(self, like: Tensor, *, transposed: bool = False) -> Renumbered:
+        """Return the matrix as the kernels read it, moved to the tensor's device and numbered anew the first time."""
+        key = (transposed and not (self._one_scale and self._transition.symmetric), like.device, like.dtype)
         if key not in self._sides:
-            transition = self._transition.transpose if key[0] else self._transition
-            self._sides[key] = _Side(transition, like, self._tuning)
+            given = self._transition.transpose if key[0] else self._transition
+            row_scale = torch.from_numpy(given.row_scale).to(like)
+            column_scale = row_scale if self._one_scale else torch.from_numpy(given.column_scale).to(like)
+            weights = None if given.weights is None else torch.from_numpy(given.weights).to(like)
+            indptr = torch.from_numpy(given.indptr).to(like.device)
+            indices = torch.from_numpy(given.indices).to(like.device)
+            self._sides[key] = Renumbered(indptr, indices, weights, (row_scale, column_scale), self._tuning)
         return self._sides[key]
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
@@ -311,7 +322,7 @@ class LargeSteps(StepPropagation):
         each = [self._run(side, one) for one in start.contiguous()]
         return each[0][None] if len(each) == 1 else torch.stack(each)
 
-    def _run(self, side: _Side, start: Tensor) -> Tensor:
+    def _run(self, side: Renumbered, start: Tensor) -> Tensor:
         c = start.shape[1]
         width = min(power_of_two(c), _COLUMNS)
         blocks, tuning = -(-c // width), self._tuning
@@ -320,7 +331,8 @@ class LargeSteps(StepPropagation):
         alpha[1] -= alpha[0]
         alpha = alpha.to(start.device)
         state, spare = torch.empty_like(start), torch.empty_like(start)
-        rows = max(1, 4096 // width)
+        wide = max(1, width * start.element_size() // _ROW)  # wider rows than the launch shapes are made for
+        short_rows, rows = max(1, tuning.short_rows // wide), max(1, 4096 // max(width, wide * 16))
         _scaled[(-(-side.n // rows), blocks)](
             side.n, side.order, side.column_scale, start, state, ROWS=rows, num_warps=4, **shape
         )
@@ -333,17 +345,17 @@ class LargeSteps(StepPropagation):
             last = step == self._steps - 1
             if side.middle:
                 _piece[(len(side.piece_rows), blocks)](
-                    side.piece_rows, side.starts, *entries, state, partial, E=tuning.piece_entries, PIECE=tuning.piece,
-                    num_warps=tuning.piece_warps, **gather,
+                    side.piece_rows, side.starts, *entries, state, partial, E=max(1, tuning.piece_entries // wide),
+                    PIECE=tuning.piece, num_warps=tuning.piece_warps, **gather,
                 )  # fmt: skip
             if side.short > side.middle:
                 _middle_row[(side.short - side.middle, blocks)](
-                    side.middle, *entries, *scales, state, start, spare, E=tuning.middle_entries, LAST=last,
-                    num_warps=tuning.middle_warps, **gather,
+                    side.middle, *entries, *scales, state, start, spare, E=max(1, tuning.middle_entries // wide),
+                    LAST=last, num_warps=tuning.middle_warps, **gather,
                 )  # fmt: skip
             if side.n > side.short:
-                _short_rows[(-(-(side.n - side.short) // tuning.short_rows), blocks)](
-                    side.short, side.n, *entries, *scales, state, start, spare, ROWS=tuning.short_rows,
+                _short_rows[(-(-(side.n - side.short) // short_rows), blocks)](
+                    side.short, side.n, *entries, *scales, state, start, spare, ROWS=short_rows,
                     U=tuning.short_unroll, LAST=last, num_warps=tuning.short_warps, **gather,
                 )  # fmt: skip
             if side.middle:
