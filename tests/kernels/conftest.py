@@ -71,8 +71,8 @@ def oracle() -> SimpleNamespace:
     return SimpleNamespace(philox=_philox, word=_word, law=_law, keep=_keep, scale=_scale)
 
 
-MOST_INTERPRETED = 40
-"""Longest axis of a tensor or matrix that triton's interpreter, which takes a millisecond a line, is given."""
+MOST_INTERPRETED, MOST_STEPPED = 40, 600
+"""Longest axis, and most nodes times steps, that triton's interpreter, which takes a millisecond a line, is given."""
 
 
 class Elsewhere:
@@ -89,7 +89,7 @@ class Elsewhere:
 
         def call(*arguments: Any, **named: Any) -> Any:
             if self._device == "cpu":
-                skip_if_large(arguments)
+                skip_if_large(name, arguments)
                 return self._home(method(*arguments, **named), {})
             moved = [self._away(a) for a in arguments]
             result = method(*moved, **named)
@@ -115,11 +115,13 @@ class Elsewhere:
         return Elsewhere(value, self._device)
 
 
-def skip_if_large(arguments: tuple[Any, ...]) -> None:
+def skip_if_large(name: str, arguments: tuple[Any, ...]) -> None:
     sizes = [tuple(getattr(a, "shape", ())) or (getattr(a, "n_nodes", 0),) for a in arguments]
     longest = max(max(size, default=0) for size in sizes)
     if longest > MOST_INTERPRETED:
         pytest.skip(f"triton's interpreter is too slow for an axis of {longest} (more than {MOST_INTERPRETED})")
+    if name == "steps" and longest * arguments[2] > MOST_STEPPED:
+        pytest.skip(f"triton's interpreter is too slow for {arguments[2]} steps of {longest} nodes")
 
 
 @lru_cache

@@ -13,7 +13,7 @@ from pprop.kernels.triton_gpu._jit import multiprocessors, power_of_two
 from pprop.kernels.triton_gpu.first_layer import backward_first, forward_pair
 from pprop.kernels.triton_gpu.plan import row_plan
 from pprop.kernels.triton_gpu.planes import HiddenWords, Planes
-from pprop.kernels.triton_gpu.second_layer import adam_second, backward_second, forward_second
+from pprop.kernels.triton_gpu.second_layer import adam_second, backward_second, copy_where, forward_second
 from pprop.kernels.triton_gpu.tuning import Tuning
 
 __all__ = ["Network", "Shape"]
@@ -75,6 +75,7 @@ class Network:
         self.first[:, :, :f] = self._sliced(weights[0])
         self.second = torch.zeros(runs, shape.units, classes, device=device)
         self.second[:, :hidden, : shape.classes] = weights[1]
+        self.best = self.first.clone(), self.second.clone()
         self.moments = [torch.zeros_like(w) for w in (self.first, self.first, self.second, self.second)]
         self.norms = torch.zeros(runs, slices * self._sides[1].count, device=device)
 
@@ -105,15 +106,22 @@ class Network:
         sets = self.runs * self.shape.slices
         self._shares = [p.shares(sets, min(self._multiprocessors, sets * p.count)) for p in self._sides]
 
-    def weights(self) -> list[Tensor]:
-        """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c)."""
+    def weights(self, *, best: bool = False) -> list[Tensor]:
+        """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered."""
         shape, runs = self.shape, self.runs
-        first = self.first[:runs, :, : shape.f].transpose(1, 2).reshape(runs, shape.f, shape.units)
-        return [first[..., : shape.hidden], self.second[:runs, : shape.hidden, : shape.classes]]
+        first, second = self.best if best else (self.first, self.second)
+        whole = first[:runs, :, : shape.f].transpose(1, 2).reshape(runs, shape.f, shape.units)
+        return [whole[..., : shape.hidden], second[:runs, : shape.hidden, : shape.classes]]
+
+    def remember(self, wanted: Tensor) -> None:
+        """Copy the weights of the runs that are wanted, (R,) bool, without asking the device which."""
+        for live, kept in zip((self.first, self.second), self.best, strict=True):
+            size = live[0].numel()
+            copy_where[(-(-size // 4096), self.runs)](wanted, live, kept, size, B=4096, num_warps=8)
 
     def keep(self, slots: Tensor) -> None:
         """Move the weights and moments of these runs to the front."""
-        for buffer in (self.first, self.second, self.norms, *self.moments):
+        for buffer in (self.first, self.second, self.norms, *self.moments, *self.best):
             buffer[: len(slots)] = buffer[slots]
         self.runs = len(slots)
         self._share()
@@ -143,7 +151,7 @@ class Network:
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
         """Fill start (R, n + 1, 2 classes) with both passes' H, and states[:, 0] with S_c H if there are any."""
         shape = self.shape
-        rows = max(1, 4096 // (shape.width * shape.padded_classes))
+        rows = max(16, 1024 // max(shape.padded_classes, shape.width))
         forward_second[(-(-shape.n // rows), self.runs)](
             self.hidden, self.quiet, self.second, start, start if states is None else states,
             start if column_scale is None else column_scale, shape.n, SLICES=shape.slices, C=shape.width,

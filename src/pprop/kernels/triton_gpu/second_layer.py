@@ -1,4 +1,7 @@
-"""The second layer of the fused epoch: forward for both passes, backward with the gradient of the activation."""
+"""The second layer of the fused epoch: forward for both passes, backward with the gradient of the activation.
+
+Products are in full float32 ("ieee"): no TF32.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import triton.language as tl
 from pprop.kernels.triton_gpu._jit import kernel
 from pprop.kernels.triton_gpu.first_layer import adam_step
 
-__all__ = ["adam_second", "backward_second", "forward_second"]
+__all__ = ["adam_second", "backward_second", "copy_where", "forward_second"]
 
 
 @kernel("n")
@@ -19,15 +22,20 @@ def forward_second(
     run = tl.program_id(1).to(tl.int64)
     row, column, label = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, C), tl.arange(0, CLASSES)
     there = (row < n)[:, None]
-    noisy, calm = tl.zeros((B, C, CLASSES), tl.float32), tl.zeros((B, C, CLASSES), tl.float32)
+    trained, seen = tl.zeros((B, CLASSES), tl.float32), tl.zeros((B, CLASSES), tl.float32)
     for group in tl.static_range(SLICES):
         at = ((run * SLICES + group) * (n + 1) + row)[:, None] * C + column[None, :]
         weight = tl.load(second + ((run * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :])
-        noisy += tl.load(hidden + at, mask=there, other=0.0)[:, :, None] * weight[None, :, :]
-        calm += tl.load(quiet + at, mask=there, other=0.0)[:, :, None] * weight[None, :, :]
+        noisy = tl.load(hidden + at, mask=there, other=0.0)
+        calm = tl.load(quiet + at, mask=there, other=0.0)
+        if C >= 16:  # the least that a product may add up
+            trained = tl.dot(noisy, weight, trained, input_precision="ieee")
+            seen = tl.dot(calm, weight, seen, input_precision="ieee")
+        else:
+            trained += tl.sum(noisy[:, :, None] * weight[None, :, :], axis=1)
+            seen += tl.sum(calm[:, :, None] * weight[None, :, :], axis=1)
     size = (n + 1).to(tl.int64) * (2 * CLASSES)
     to = row[:, None] * (2 * CLASSES) + label[None, :]
-    trained, seen = tl.sum(noisy, axis=1), tl.sum(calm, axis=1)
     tl.store(start + run * size + to, trained, mask=there)
     tl.store(start + run * size + to + CLASSES, seen, mask=there)
     if STEPS:
@@ -43,24 +51,26 @@ def backward_second(
 ):  # fmt: skip
     """Turn hidden into scale * (dH W_2^T) where it is positive, in place; part = this block's share of hidden^T dH.
 
-    One program owns B * REPEAT nodes of one slice. (B, C, CLASSES) products are added up in registers and over the
-    nodes at the end, in an order that depends on the sizes alone.
+    One program owns B * REPEAT nodes of one slice, so that the order of the sums depends on the sizes alone.
     """
     block, group, run = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     column, label = tl.arange(0, C), tl.arange(0, CLASSES)
     weight = tl.load(second + ((run * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :])
-    share = tl.zeros((B, C, CLASSES), tl.float32)
+    share = tl.zeros((C, CLASSES), tl.float32)
     for k in range(REPEAT):
         row = (block * REPEAT + k) * B + tl.arange(0, B)
         there = (row < n)[:, None]
         gradient = tl.load(above + (run * (n + 1) + row)[:, None] * CLASSES + label[None, :], mask=there, other=0.0)
         at = hidden + ((run * SLICES + group) * (n + 1) + row)[:, None] * C + column[None, :]
         value = tl.load(at, mask=there, other=0.0)
-        share += value[:, :, None] * gradient[:, None, :]
+        if B >= 16:
+            share = tl.dot(tl.trans(value), gradient, share, input_precision="ieee")
+        else:
+            share += tl.sum(value[:, :, None] * gradient[:, None, :], axis=0)
         down = tl.sum(gradient[:, None, :] * weight[None, :, :], axis=2)
         tl.store(at, tl.where(value > 0, down * scale, 0.0), mask=there)
     to = part + (((run * blocks + block) * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
-    tl.store(to, tl.sum(share, axis=0))
+    tl.store(to, share)
 
 
 @kernel("blocks")
@@ -82,3 +92,12 @@ def adam_second(part, weights, means, squares, corrections, size, blocks, rate, 
     tl.store(weights + place, new, mask=there)
     tl.store(means + place, mean, mask=there)
     tl.store(squares + place, square, mask=there)
+
+
+@kernel("size")
+def copy_where(wanted, source, target, size, B: tl.constexpr):
+    """target[run] = source[run] for the runs that are wanted; the others cost nothing but the look."""
+    run = tl.program_id(1).to(tl.int64)
+    if tl.load(wanted + run) != 0:
+        at = tl.program_id(0) * B + tl.arange(0, B)
+        tl.store(target + run * size + at, tl.load(source + run * size + at, mask=at < size), mask=at < size)

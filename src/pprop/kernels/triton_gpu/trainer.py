@@ -71,6 +71,17 @@ class TritonTrainer(Trainer):
     def weights(self) -> list[Tensor]:
         return self.network.weights()
 
+    def remember(self, wanted: Tensor) -> None:
+        """Keep a copy of the weights of the runs that are wanted, (R,) bool on the device; can be captured.
+
+        A run that is not wanted costs nothing, where copying by `weights` costs all of them every time.
+        """
+        self.network.remember(wanted)
+
+    def remembered(self) -> list[Tensor]:
+        """Return every run's weights as last remembered, at first the initial ones, in the shapes of `weights`."""
+        return self.network.weights(best=True)
+
     def keep(self, slots: Tensor) -> None:
         self.network.keep(slots)
         self.propagation.keep(slots)
