@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, serial
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, part, serial
 
 __all__ = ["RAW_WORDS", "keep_word", "keep_words", "plane_words", "reorder_planes", "site_words", "uniform"]
 
@@ -48,7 +48,7 @@ RAW_WORDS = 4 * 16 + 8
 """Room that `keep_words` needs: the raw words of four blocks of at most 16 digits, and what a call gives beyond."""
 
 
-@serial
+@part
 def keep_words(seed, stream, first, second, block, count, threshold, digits, raw, out):
     """Fill out[0], ..., out[count - 1], at most four, with the keep decisions of blocks `block` and following of a site.
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from pprop.kernels.numba_cpu._jit import serial
+from pprop.kernels.numba_cpu._jit import part, serial
 
 __all__ = ["loss_and_gradient", "loss_and_right"]
 
 
-@serial
+@part
 def _powers(row, classes, powers):
     """powers = exp(row - max); return the place of the maximum and the sum."""
     best = 0

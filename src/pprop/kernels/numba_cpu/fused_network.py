@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from pprop.kernels.numba_cpu._jit import serial
+from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.bits import keep_words
 from pprop.kernels.numba_cpu.vectors import (
     add,
+    address,
     count,
     divide,
     filled,
     fma,
+    item,
     lane,
     lanes,
     load,
     multiply,
     prefetch,
+    put,
     relu_keep,
     root,
     store,
@@ -32,7 +35,7 @@ from pprop.kernels.numba_cpu.vectors import (
     zeros,
 )
 
-__all__ = ["SPARE_PLACES", "SUM_ROWS", "adam_row", "backward", "forward", "weight_step", "weights_two"]
+__all__ = ["SPARE_PLACES", "SUM_ROWS", "backward", "forward", "weight_step", "weights_two"]
 
 SUM_ROWS = 128
 """Rows whose terms of a sum over rows are added first. Part of the definition of the sums, so it is fixed."""
@@ -44,21 +47,22 @@ _ALL = np.uint32(0xFFFFFFFF)
 _FOUR = lanes(4)
 
 
-@serial
-def _part(words, bit, begin, end, indices, values, width, places, factors):
+@part
+def _sort_out(words, bit, begin, end, indices, values, width, places, factors):
     """List the entries begin to end as (place in the matrix, factor), the kept ones from the front, the others from the
     back; return how many are kept. Without a branch: half of all branches on random bits would be predicted wrongly.
     """
     kept, back, shift = 0, end - begin - 1, np.uint32(bit)
     for e in range(begin, end):
-        keep = np.int64((words[e] >> shift) & np.uint32(1))
+        keep = np.int64((item(words, e) >> shift) & np.uint32(1))
         at = back + keep * (kept - back)
-        places[at], factors[at] = np.int64(indices[e]) * width, values[e]
+        put(places, at, np.int64(item(indices, e)) * width)
+        put(factors, at, item(values, e))
         kept, back = kept + keep, back - 1 + keep
     return kept
 
 
-@serial
+@part
 def _gather(first, last, places, factors, matrix, base, token):
     """Return the sum of factors[k] * matrix[base + places[k]:] for k from first to last.
 
@@ -66,23 +70,23 @@ def _gather(first, last, places, factors, matrix, base, token):
     """
     total = zeros(matrix, token)
     for k in range(first, last):
-        ahead = base + places[k + _AHEAD]
+        ahead = base + item(places, k + _AHEAD)
         for line in range(0, count(token), _LINE):
             prefetch(matrix, ahead + line)
-        total = fma(factors[k], load(matrix, base + places[k], token), total)
+        total = fma(item(factors, k), load(matrix, base + item(places, k), token), total)
     return total
 
 
-@serial
-def _row_sum(begin, end, indices, values, matrix, base, token):
-    """Return the sum of values[e] * matrix[base + indices[e]] over all entries of a row."""
+@part
+def _row_sum(begin, end, last, indices, values, matrix, base, token):
+    """Return the sum of values[e] * matrix[base + indices[e]] over all entries of a row; `last` is the matrix's last."""
     width = count(token)
     total = zeros(matrix, token)
     for e in range(begin, end):
-        ahead = base + np.int64(indices[min(e + _AHEAD, len(indices) - 1)]) * width
+        ahead = base + np.int64(item(indices, min(e + _AHEAD, last))) * width
         for line in range(0, width, _LINE):
             prefetch(matrix, ahead + line)
-        total = fma(values[e], load(matrix, base + np.int64(indices[e]) * width, token), total)
+        total = fma(item(values, e), load(matrix, base + np.int64(item(indices, e)) * width, token), total)
     return total
 
 
@@ -95,55 +99,58 @@ def forward(
     One pass over the entries of X feeds two sums, of the kept and of the dropped entries; the evaluation's is the two
     together. `law` is (threshold, digits, scale), with no digits for no dropout.
     """
-    indptr, indices, values = X
     threshold, digits, scale = law
-    places, factors, raw, four, row = scratch
-    n, width = len(indptr) - 1, count(h_token)
+    last = len(X[1]) - 1
+    indptr, indices, values = address(X[0]), address(X[1]), address(X[2])
+    places, factors, raw, four = address(scratch[0]), address(scratch[1]), scratch[2], scratch[3]
+    row, first, second, bits = address(scratch[4]), address(W_1), address(W_2), address(words)
+    units, after = address(hidden), address(predictions)
+    n, f, width, all_units = hidden.shape[1], W_1.shape[1], count(h_token), W_2.shape[1]
     for block in range(len(W_1)):
-        base = block * W_1.shape[1] * width
+        base = block * f * width
         for i in range(begin, end):
             low, high = _ALL, _ALL
+            e0, e1 = item(indptr, i), item(indptr, i + 1)
             if digits > 0:
-                kept = _part(words, bit, indptr[i], indptr[i + 1], indices, values, width, places, factors)
-                train = _gather(0, kept, places, factors, W_1, base, h_token)
-                total = add(train, _gather(kept, indptr[i + 1] - indptr[i], places, factors, W_1, base, h_token))
+                kept = _sort_out(bits, bit, e0, e1, indices, values, width, places, factors)
+                train = _gather(0, kept, places, factors, first, base, h_token)
+                total = add(train, _gather(kept, e1 - e0, places, factors, first, base, h_token))
                 word = block * width // 32  # more than one block has 64 lanes each
                 keep_words(seed, stream, i, epoch, word, (width + 31) // 32, threshold, digits, raw, four)
                 low, high = four[0], four[1]
             else:
-                total = train = _row_sum(indptr[i], indptr[i + 1], indices, values, W_1, base, h_token)
+                total = train = _row_sum(e0, e1, last, indices, values, first, base, h_token)
             at = (block * n + i) * width
-            store(hidden, at, relu_keep(train, low, high, scale * scale))
+            store(units, at, relu_keep(train, low, high, scale * scale))
             store(row, 0, relu_keep(total, _ALL, _ALL, 1.0))
-            _second_layer(hidden, at, row, W_2, block, i, predictions, h_token, c_token)
+            for c_part in range(len(W_2)):
+                place = 2 * count(c_token) * (c_part * n + i)
+                rows = (c_part * all_units + block * width) * count(c_token)
+                _second_layer(units, at, row, second, rows, block > 0, after, place, width, c_token)
 
 
-@serial
-def _second_layer(hidden, at, row, W_2, block, i, predictions, h_token, c_token):
-    """Add one block of hidden units to the predictions of node i; two sums of every second unit hide each other's wait."""
-    width, classes = count(h_token), count(c_token)
-    for part in range(len(W_2)):
-        place = 2 * classes * (part * predictions.shape[1] + i)
-        units = part * W_2.shape[1] + block * width
-        train, train_odd = zeros(W_2, c_token), zeros(W_2, c_token)
-        total, total_odd = zeros(W_2, c_token), zeros(W_2, c_token)
-        for p in range(0, width, 4):
-            at_p = (units + p) * classes
-            kept, all_ = load(hidden, at + p, _FOUR), load(row, p, _FOUR)
-            w = load(W_2, at_p, c_token)
-            train, total = fma(lane(kept, 0), w, train), fma(lane(all_, 0), w, total)
-            w = load(W_2, at_p + classes, c_token)
-            train_odd, total_odd = fma(lane(kept, 1), w, train_odd), fma(lane(all_, 1), w, total_odd)
-            w = load(W_2, at_p + 2 * classes, c_token)
-            train, total = fma(lane(kept, 2), w, train), fma(lane(all_, 2), w, total)
-            w = load(W_2, at_p + 3 * classes, c_token)
-            train_odd, total_odd = fma(lane(kept, 3), w, train_odd), fma(lane(all_, 3), w, total_odd)
-        train, total = add(train, train_odd), add(total, total_odd)
-        if block > 0:
-            train = add(load(predictions, place, c_token), train)
-            total = add(load(predictions, place + classes, c_token), total)
-        store(predictions, place, train)
-        store(predictions, place + classes, total)
+@part
+def _second_layer(hidden, at, row, W_2, rows, more, predictions, place, width, c_token):
+    """Add one block of hidden units to the predictions of a node; two sums of every second unit hide each other's wait."""
+    classes = count(c_token)
+    train, train_odd = zeros(W_2, c_token), zeros(W_2, c_token)
+    total, total_odd = zeros(W_2, c_token), zeros(W_2, c_token)
+    for p in range(0, width, 4):
+        kept, all_ = load(hidden, at + p, _FOUR), load(row, p, _FOUR)
+        w = load(W_2, rows + p * classes, c_token)
+        train, total = fma(lane(kept, 0), w, train), fma(lane(all_, 0), w, total)
+        w = load(W_2, rows + (p + 1) * classes, c_token)
+        train_odd, total_odd = fma(lane(kept, 1), w, train_odd), fma(lane(all_, 1), w, total_odd)
+        w = load(W_2, rows + (p + 2) * classes, c_token)
+        train, total = fma(lane(kept, 2), w, train), fma(lane(all_, 2), w, total)
+        w = load(W_2, rows + (p + 3) * classes, c_token)
+        train_odd, total_odd = fma(lane(kept, 3), w, train_odd), fma(lane(all_, 3), w, total_odd)
+    train, total = add(train, train_odd), add(total, total_odd)
+    if more:
+        train = add(load(predictions, place, c_token), train)
+        total = add(load(predictions, place + classes, c_token), total)
+    store(predictions, place, train)
+    store(predictions, place + classes, total)
 
 
 @serial
@@ -156,27 +163,30 @@ def backward(first, last, above, hidden, W_2_flipped, scale, partial, below, h_t
     c_parts, n, _ = above.shape
     lanes_c, width, blocks = count(c_token), count(h_token), len(hidden)
     classes = c_parts * lanes_c
-    for part in range(first, last):
-        begin, end = part * SUM_ROWS, min(n, (part + 1) * SUM_ROWS)
+    gradient, units, flipped = address(above), address(hidden), address(W_2_flipped)
+    sums, out = address(partial), address(below)
+    for node_block in range(first, last):
+        begin, end = node_block * SUM_ROWS, min(n, (node_block + 1) * SUM_ROWS)
         for block in range(blocks):
             for c_part in range(c_parts):
                 for q in range(lanes_c):
-                    total = zeros(hidden, h_token)
+                    total = zeros(units, h_token)
                     for i in range(begin, end):
-                        total = fma(above[c_part, i, q], load(hidden, (block * n + i) * width, h_token), total)
-                    store(partial, ((part * blocks + block) * classes + c_part * lanes_c + q) * width, total)
+                        share = item(gradient, (c_part * n + i) * lanes_c + q)
+                        total = fma(share, load(units, (block * n + i) * width, h_token), total)
+                    store(sums, ((node_block * blocks + block) * classes + c_part * lanes_c + q) * width, total)
             for i in range(begin, end):
-                total = zeros(hidden, h_token)
+                total = zeros(units, h_token)
                 for c_part in range(c_parts):
-                    row = (block * classes + c_part * lanes_c) * width
+                    row, at = (block * classes + c_part * lanes_c) * width, (c_part * n + i) * lanes_c
                     for q in range(lanes_c):
-                        total = fma(above[c_part, i, q], load(W_2_flipped, row + q * width, h_token), total)
+                        total = fma(item(gradient, at + q), load(flipped, row + q * width, h_token), total)
                 at = (block * n + i) * width
-                store(below, at, where_positive(total, load(hidden, at, h_token), scale))
+                store(out, at, where_positive(total, load(units, at, h_token), scale))
 
 
-@serial
-def adam_row(weights, mean, square, gradient, at, width, penalty, step, correction, squares, token):
+@part
+def _adam_row(weights, mean, square, gradient, at, width, penalty, step, correction, squares, token):
     """One Adam step for `width` weights from offset `at`; adds |w_new|^2 by place to `squares`.
 
     w -= step * mean / (correction * sqrt(square) + 1e-8), step = rate / (1 - 0.9^t), correction = (1 - 0.999^t)^-1/2.
@@ -195,47 +205,32 @@ def adam_row(weights, mean, square, gradient, at, width, penalty, step, correcti
 
 @serial
 def weight_step(
-    first,
-    last,
-    X_flipped,
-    words,
-    bit,
-    law,
-    scratch,
-    below,
-    W_1,
-    moments,
-    penalty,
-    step,
-    correction,
-    partial,
-    token,
-    some,
+    first, last, X_flipped, words, bit, law, scratch, below, W_1, moments, penalty, step, correction, partial, token, some
 ):
     """For blocks `first` to `last` of SUM_ROWS features: the gradient drop(X)^T below of W_1, straight into Adam.
 
     partial (feature blocks, h) receives the terms of |W_1|^2. Adam works on `some` lanes at a time.
     """
-    indptr, indices, values = X_flipped
-    digits = law[1]
-    places, factors, _, _, row = scratch
-    width, f, n = count(token), len(indptr) - 1, below.shape[1]
-    mean, square = moments[0], moments[1]
-    for part in range(first, last):
-        squares = partial[part]
-        squares[:] = 0
-        for j in range(part * SUM_ROWS, min(f, (part + 1) * SUM_ROWS)):
-            kept = 0
+    digits, width, f, n, last_entry = law[1], count(token), W_1.shape[1], below.shape[1], len(X_flipped[1]) - 1
+    indptr, indices, values = address(X_flipped[0]), address(X_flipped[1]), address(X_flipped[2])
+    places, factors, row, bits = address(scratch[0]), address(scratch[1]), address(scratch[4]), address(words)
+    gradient, weights, mean, square = address(below), address(W_1), address(moments[0]), address(moments[1])
+    for block_of_rows in range(first, last):
+        sums = partial[block_of_rows]
+        sums[:] = 0
+        squares = address(sums)
+        for j in range(block_of_rows * SUM_ROWS, min(f, (block_of_rows + 1) * SUM_ROWS)):
+            e0, e1, kept = item(indptr, j), item(indptr, j + 1), 0
             if digits > 0:
-                kept = _part(words, bit, indptr[j], indptr[j + 1], indices, values, width, places, factors)
+                kept = _sort_out(bits, bit, e0, e1, indices, values, width, places, factors)
             for block in range(len(W_1)):
                 if digits > 0:
-                    total = _gather(0, kept, places, factors, below, block * n * width, token)
+                    total = _gather(0, kept, places, factors, gradient, block * n * width, token)
                 else:
-                    total = _row_sum(indptr[j], indptr[j + 1], indices, values, below, block * n * width, token)
+                    total = _row_sum(e0, e1, last_entry, indices, values, gradient, block * n * width, token)
                 store(row, 0, total)
                 at = (block * f + j) * width
-                adam_row(W_1, mean, square, row, at, width, penalty, step, correction, squares, some)
+                _adam_row(weights, mean, square, row, at, width, penalty, step, correction, squares, some)
 
 
 @serial
@@ -245,18 +240,20 @@ def weights_two(partial, W_2, moments, W_2_flipped, gradient, step, correction, 
     `gradient` (all c, h) and `squares` (c,) are room to work in.
     """
     node_blocks, blocks, _, width = partial.shape
-    parts, units, lanes_c = W_2.shape
-    flat, mean, square = W_2.reshape(-1), moments[0], moments[1]
+    c_parts, units, lanes_c = W_2.shape
+    weights, mean, square = address(W_2), address(moments[0]), address(moments[1])
     column = np.empty(lanes_c, W_2.dtype)
     for block in range(blocks):
         gradient[:] = 0
         for node_block in range(node_blocks):
             gradient += partial[node_block, block]
-        for part in range(parts):
+        for c_part in range(c_parts):
             for p in range(width):
-                at = (part * units + block * width + p) * lanes_c
+                at = (c_part * units + block * width + p) * lanes_c
                 for q in range(lanes_c):
-                    column[q] = gradient[part * lanes_c + q, p]
-                adam_row(W_2, mean, square, column, at, lanes_c, 0.0, step, correction, squares, c_token)
+                    column[q] = gradient[c_part * lanes_c + q, p]
+                _adam_row(
+                    weights, mean, square, address(column), at, lanes_c, 0.0, step, correction, address(squares), c_token
+                )
                 for q in range(lanes_c):
-                    W_2_flipped[block, part * lanes_c + q, p] = flat[at + q]
+                    W_2_flipped[block, c_part * lanes_c + q, p] = W_2[c_part, block * width + p, q]

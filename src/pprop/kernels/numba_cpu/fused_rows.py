@@ -43,6 +43,7 @@ def rows_forward(
     """
     threshold, digits, scale = law
     n, m, width = block.shape[1], len(rows), logits.shape[1]
+    H, out = address(predictions), address(logits)
     for quad in range(first, last):
         k0 = 4 * quad
         k1, k2, k3 = (
@@ -51,8 +52,8 @@ def rows_forward(
             min(k0 + 3, m - 1),
         )  # a short quadruple repeats its last row
         r0, r1, r2, r3 = rows[k0], rows[k1], rows[k2], rows[k3]
-        t0, t1 = zeros(predictions, token), zeros(predictions, token)
-        t2, t3 = zeros(predictions, token), zeros(predictions, token)
+        t0, t1 = zeros(H, token), zeros(H, token)
+        t2, t3 = zeros(H, token), zeros(H, token)
         for begin in range(0, n, GROUP):
             if digits > 0:
                 keep_words(seed, stream, nodes[r0], epoch, begin // 32, 4, threshold, digits, raw, words[0])
@@ -67,12 +68,12 @@ def rows_forward(
                     p1 = p1 * scale if (words[1, at] >> bit) & np.uint32(1) else np.float32(0)
                     p2 = p2 * scale if (words[2, at] >> bit) & np.uint32(1) else np.float32(0)
                     p3 = p3 * scale if (words[3, at] >> bit) & np.uint32(1) else np.float32(0)
-                row = load(predictions, stride * j + offset, token)
+                row = load(H, stride * j + offset, token)
                 t0, t1, t2, t3 = fma(p0, row, t0), fma(p1, row, t1), fma(p2, row, t2), fma(p3, row, t3)
-        store(logits, k3 * width + column, t3)
-        store(logits, k2 * width + column, t2)
-        store(logits, k1 * width + column, t1)
-        store(logits, k0 * width + column, t0)
+        store(out, k3 * width + column, t3)
+        store(out, k2 * width + column, t2)
+        store(out, k1 * width + column, t1)
+        store(out, k0 * width + column, t0)
 
 
 @serial
@@ -83,6 +84,7 @@ def rows_adjoint(first, last, block, nodes, rows, gradient, column, seed, stream
     """
     threshold, digits, scale = law
     n, m, width, stride = block.shape[1], len(rows), out.shape[1], gradient.shape[1]
+    above, below = address(gradient), address(out)
     for group in range(first, last):
         begin, end = group * GROUP, min(n, (group + 1) * GROUP)
         if digits > 0:
@@ -90,7 +92,7 @@ def rows_adjoint(first, last, block, nodes, rows, gradient, column, seed, stream
                 keep_words(seed, stream, nodes[rows[k]], epoch, begin // 32, 4, threshold, digits, raw, words[k])
         for j0 in range(begin, end, 4):
             j1, j2, j3 = min(j0 + 1, end - 1), min(j0 + 2, end - 1), min(j0 + 3, end - 1)
-            t0, t1, t2, t3 = zeros(out, token), zeros(out, token), zeros(out, token), zeros(out, token)
+            t0, t1, t2, t3 = zeros(below, token), zeros(below, token), zeros(below, token), zeros(below, token)
             for k in range(m):
                 r = rows[k]
                 p0, p1, p2, p3 = block[r, j0], block[r, j1], block[r, j2], block[r, j3]
@@ -100,9 +102,9 @@ def rows_adjoint(first, last, block, nodes, rows, gradient, column, seed, stream
                     p1 = p1 * scale if (word >> np.uint32(j1 % 32)) & np.uint32(1) else np.float32(0)
                     p2 = p2 * scale if (word >> np.uint32(j2 % 32)) & np.uint32(1) else np.float32(0)
                     p3 = p3 * scale if (word >> np.uint32(j3 % 32)) & np.uint32(1) else np.float32(0)
-                row = load(gradient, k * stride + column, token)
+                row = load(above, k * stride + column, token)
                 t0, t1, t2, t3 = fma(p0, row, t0), fma(p1, row, t1), fma(p2, row, t2), fma(p3, row, t3)
-            store(out, j3 * width, t3)
-            store(out, j2 * width, t2)
-            store(out, j1 * width, t1)
-            store(out, j0 * width, t0)
+            store(below, j3 * width, t3)
+            store(below, j2 * width, t2)
+            store(below, j1 * width, t1)
+            store(below, j0 * width, t0)

@@ -12,7 +12,7 @@ free; since neither depends on the number of threads, nor do the bits of the res
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numba
 import numpy as np
@@ -25,8 +25,8 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, StepPropagation
-from pprop.kernels.numba_cpu._jit import inline, kernel, serial
-from pprop.kernels.numba_cpu.vectors import add, count, fma, lanes, load, prefetch, store, times, zeros
+from pprop.kernels.numba_cpu._jit import kernel, part, serial
+from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
 
 __all__ = ["PIECE", "LargeSteps"]
 
@@ -48,84 +48,118 @@ def _claim(typing, counter):
     return types.int64(counter), codegen
 
 
-@inline
-def _sum(width, line, begin, end, indices, weights, source, stride, column):
-    """Return the sum over entries begin to end of weight times row of the state, the columns from `column` on."""
-    most = len(indices) - 1
-    acc = zeros(source, width)
+@part
+def _sum(begin, end, past, indices, weights, weighted, source, stride, column, shift, width, twice, line):
+    """Return the sums of weight times row of the state over the entries begin to end, of two groups of columns.
+
+    The second group begins `shift` columns after the first, which it overlaps, or is left out. `past` ends all entries.
+    """
+    first = second = zeros(source, width)
     for e in range(begin, end):
-        soon = np.int64(indices[min(e + _AHEAD, most)]) * stride + column
+        soon = np.int64(item(indices, min(e + _AHEAD, past - 1))) * stride + column
+        at = np.int64(item(indices, e)) * stride + column
         for q in range(0, count(width), count(line)):
             prefetch(source, soon + q)
-        if count(width) % count(line) != 0:
-            prefetch(source, soon + count(width) - 1)
-        row = load(source, np.int64(indices[e]) * stride + column, width)
-        acc = fma(weights[e], row, acc) if len(weights) > 0 else add(acc, row)
-    return acc
+            if count(twice) == 2:
+                prefetch(source, soon + shift + count(width) - 1 - q)
+        if weighted:
+            first = fma(item(weights, e), load(source, at, width), first)
+            if count(twice) == 2:
+                second = fma(item(weights, e), load(source, at + shift, width), second)
+        else:
+            first = add(first, load(source, at, width))
+            if count(twice) == 2:
+                second = add(second, load(source, at + shift, width))
+    return first, second
 
 
-@inline
-def _finish(i, acc, width, last, alpha, row_scale, column_scale, own, stride, column, out):
-    """Write row i of the new state, given its sum over the old one."""
-    factor = alpha.dtype.type(1) if last else column_scale[i]
-    teleport = times(alpha[0] * factor, load(own, i * stride + column, width))
-    store(out, i * stride + column, fma(alpha[1] * row_scale[i] * factor, acc, teleport))
+@part
+def _finish(i, first, second, last, alpha, stay, rows, columns, own, stride, column, shift, out, width, twice):
+    """Write row i of the new state, given its sums over the old one."""
+    at = i * stride + column
+    if last:
+        arrived, share = stay * item(rows, i), alpha
+    else:
+        arrived, share = stay * item(rows, i) * item(columns, i), alpha * item(columns, i)
+    store(out, at, fma(arrived, first, times(share, load(own, at, width))))
+    if count(twice) == 2:
+        store(out, at + shift, fma(arrived, second, times(share, load(own, at + shift, width))))
+
+
+@part
+def _first_row(n, indptr, entry):
+    """Return the first row that starts at an entry or after it, n if there is none."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if item(indptr, middle) < entry:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @serial
-def _window(width, line, w, structure, scales, alpha, last, source, own, stride, column, out):
-    """Make all rows that start among the entries of window w, but for those that are cut."""
-    indptr, indices, weights = structure
-    row_scale, column_scale = scales
-    n = len(indptr) - 1
-    first, past = np.searchsorted(indptr[:n], w * PIECE), np.searchsorted(indptr[:n], (w + 1) * PIECE)
-    for i in range(first, past):
-        begin, end = indptr[i], indptr[i + 1]
-        if end - begin <= PIECE:
-            acc = _sum(width, line, begin, end, indices, weights, source, stride, column)
-            _finish(i, acc, width, last, alpha, row_scale, column_scale, own, stride, column, out)
+def _work(counter, A, scales, long, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line):
+    """Take pieces of long rows and windows until there are none left."""
+    n, past, weighted = len(A.indptr) - 1, len(A.indices), len(A.weights) > 0
+    indptr, indices, weights = address(A.indptr), address(A.indices), address(A.weights)
+    rows, columns = address(scales.rows), address(scales.columns)
+    starts, long_rows = address(long.starts), address(long.rows)
+    source, own, out, partial = address(source), address(own), address(out), address(partial)
+    pieces, windows, stay = long.starts[-1], past // PIECE + 1, alpha.dtype.type(1) - alpha[0]
+    task = _claim(counter)
+    while task < pieces + windows:
+        if task < pieces:
+            k = _first_row(len(long.rows), starts, task + 1) - 1
+            i = item(long_rows, k)
+            begin = item(indptr, i) + (task - item(starts, k)) * PIECE
+            end = min(begin + PIECE, item(indptr, i + 1))
+            first, second = _sum(
+                begin, end, past, indices, weights, weighted, source, stride, column, shift, width, twice, line
+            )
+            store(partial, 2 * task * count(width), first)
+            store(partial, (2 * task + 1) * count(width), second)
+        else:
+            w = task - pieces
+            for i in range(_first_row(n, indptr, w * PIECE), _first_row(n, indptr, (w + 1) * PIECE)):
+                begin, end = item(indptr, i), item(indptr, i + 1)
+                if end - begin <= PIECE:
+                    first, second = _sum(
+                        begin, end, past, indices, weights, weighted, source, stride, column, shift, width, twice, line
+                    )
+                    _finish(
+                        i, first, second, last, alpha[0], stay, rows, columns, own, stride, column, shift, out, width,
+                        twice,
+                    )  # fmt: skip
+        task = _claim(counter)
 
 
 @serial
-def _piece(width, line, begin, end, structure, source, stride, column, partial, p):
-    """Sum one piece of a long row."""
-    acc = _sum(width, line, begin, end, structure[1], structure[2], source, stride, column)
-    store(partial, p * count(width), acc)
-
-
-@serial
-def _combine(width, rows, starts, partial, scales, alpha, last, own, stride, column, out):
+def _combine(scales, long, partial, alpha, last, own, stride, column, shift, out, width, twice):
     """Add the pieces of every long row in order, and make the row."""
-    for k in range(len(rows)):
-        acc = zeros(partial, width)
-        for p in range(starts[k], starts[k + 1]):
-            acc = add(acc, load(partial, p * count(width), width))
-        _finish(rows[k], acc, width, last, alpha, scales[0], scales[1], own, stride, column, out)
+    rows, columns, sums = address(scales.rows), address(scales.columns), address(partial)
+    own, out, stay = address(own), address(out), alpha.dtype.type(1) - alpha[0]
+    for k in range(len(long.rows)):
+        first = second = zeros(sums, width)
+        for p in range(long.starts[k], long.starts[k + 1]):
+            first = add(first, load(sums, 2 * p * count(width), width))
+            second = add(second, load(sums, (2 * p + 1) * count(width), width))
+        i = long.rows[k]
+        _finish(i, first, second, last, alpha[0], stay, rows, columns, own, stride, column, shift, out, width, twice)
 
 
 @kernel
 def _step(
-    width, line, counter, threads, structure, scales, alpha, last, long, partial, source, own, stride, column, out
+    threads, counter, A, scales, long, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line
 ):
-    """out = (1 - alpha) S_r f A source + alpha f own with f = S_c, or 1 in the last step."""
-    rows, starts = long
-    indptr = structure[0]
-    pieces, windows = starts[-1], indptr[-1] // PIECE + 1
+    """out = (1 - alpha) S_r f A source + alpha f own with f = S_c, or 1 in the last step; some columns of it."""
     counter[0] = 0
     for _ in prange(threads):
-        while True:
-            task = _claim(counter)
-            if task >= pieces + windows:
-                break
-            if task >= pieces:
-                w = task - pieces
-                _window(width, line, w, structure, scales, alpha, last, source, own, stride, column, out)
-            else:
-                k = np.searchsorted(starts, task, side="right") - 1
-                begin = indptr[rows[k]] + (task - starts[k]) * PIECE
-                end = min(begin + PIECE, indptr[rows[k] + 1])
-                _piece(width, line, begin, end, structure, source, stride, column, partial, task)
-    _combine(width, rows, starts, partial, scales, alpha, last, own, stride, column, out)
+        _work(
+            counter, A, scales, long, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line
+        )
+    _combine(scales, long, partial, alpha, last, own, stride, column, shift, out, width, twice)
 
 
 @kernel
@@ -137,22 +171,38 @@ def _scaled(scale, start, out):
             out[i, q] = scale[i] * start[i, q]
 
 
+class _Structure(NamedTuple):
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[Any]  # empty when all are one
+
+
+class _Scales(NamedTuple):
+    rows: NDArray[Any]
+    columns: NDArray[Any]
+
+
+class _Long(NamedTuple):
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]  # of the pieces of each row in the list of all pieces
+
+
 @final
 class _Side:
     """T or its transpose, in one float type: the structure is that of the `Transition`, the scales are cast once."""
 
     def __init__(self, transition: Transition, dtype: np.dtype[Any]) -> None:
         weights = np.empty(0, dtype) if transition.weights is None else transition.weights.astype(dtype)
-        self.structure = (transition.indptr, transition.indices, weights)
+        self.structure = _Structure(transition.indptr, transition.indices, weights)
         rows, columns = transition.row_scale, transition.column_scale
         row_scale = rows.astype(dtype)
         equal = rows is columns or np.array_equal(rows, columns)
-        self.scales = (row_scale, row_scale if equal else columns.astype(dtype))
+        self.scales = _Scales(row_scale, row_scale if equal else columns.astype(dtype))
         self.long = _long_rows(transition.indptr)
 
 
-def _long_rows(indptr: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of more than `PIECE` entries, and where the pieces of each begin in the list of all pieces."""
+def _long_rows(indptr: NDArray[np.int64]) -> _Long:
+    """Return the rows of more than `PIECE` entries, and their pieces."""
     block = 1 << 20  # so that no array as long as the list of nodes is made
     found = [
         first + np.flatnonzero(np.diff(indptr[first : first + block + 1]) > PIECE)
@@ -160,7 +210,7 @@ def _long_rows(indptr: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     ]
     rows = np.concatenate([np.empty(0, np.int64), *found])
     pieces = -(-(indptr[rows + 1] - indptr[rows]) // PIECE)
-    return rows, np.concatenate([np.zeros(1, np.int64), np.cumsum(pieces)])
+    return _Long(rows, np.concatenate([np.zeros(1, np.int64), np.cumsum(pieces)]))
 
 
 def _state(n: int, c: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -218,19 +268,19 @@ class LargeSteps(StepPropagation):
 
     def _run(self, side: _Side, start: NDArray[Any]) -> NDArray[Any]:
         (n, c), dtype = start.shape, start.dtype
-        alpha = np.array([self._alpha, 1], dtype)
-        alpha[1] -= alpha[0]
+        alpha, counter, line = np.array([self._alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
         state, spare = _state(n, c, dtype), _state(n, c, dtype)
-        _scaled(side.scales[1], start, state)
+        _scaled(side.scales.columns, start, state)
         block = _REGISTERS // dtype.itemsize
-        partial = np.empty(int(side.long[1][-1]) * min(c, block), dtype)
-        counter, threads, line = np.zeros(1, np.int64), numba.get_num_threads(), lanes(_LINE // dtype.itemsize)
+        partial = np.empty(2 * int(side.long.starts[-1]) * block, dtype)
         for step in range(self._steps):
-            last = step == self._steps - 1
             for column in range(0, c, block):
+                columns = min(block, c - column)
+                power = 1 << (columns.bit_length() - 1)  # two groups of as many columns, overlapping, make up the block
                 _step(
-                    lanes(min(block, c - column)), line, counter, threads, side.structure, side.scales, alpha, last,
-                    side.long, partial, state.reshape(-1), start.reshape(-1), c, column, spare.reshape(-1),
+                    numba.get_num_threads(), counter, side.structure, side.scales, side.long, partial, alpha,
+                    step == self._steps - 1, state, start, c, column, columns - power, spare,
+                    lanes(power), lanes(1 if columns == power else 2), line,
                 )  # fmt: skip
             state, spare = spare, state
         return state

@@ -5,34 +5,38 @@ nothing else points there. A `Vector` is a value, not memory: sixteen NEON or ei
 one row of the first layer while its entries stream past. Every function is one or a few instructions per register.
 
 The number of lanes is part of a type, so it comes with the type of an argument, a `lanes` token.
-Offsets are counted in elements from the start of a C-contiguous array of any number of axes. Nothing is checked.
+
+Memory is a C-contiguous array, or the `address` of one, which is what is left of it without its shape: no reference is
+counted, no index wraps around, and a function that takes a dozen of them is still cheap to call and to compile. Offsets
+are counted in elements. Nothing is checked, and the caller keeps the arrays alive.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
-from numpy.typing import NDArray
 
 __all__ = [
     "Vector",
     "add",
+    "address",
     "count",
     "divide",
     "filled",
     "fma",
     "fma_halves",
+    "item",
     "lane",
     "lanes",
     "load",
     "multiply",
     "prefetch",
+    "put",
     "relu_keep",
     "root",
     "store",
@@ -42,15 +46,15 @@ __all__ = [
 ]
 
 
-def lanes(width: int) -> NDArray[np.bytes_]:
-    """Return the token that tells a kernel, at compile time, how many lanes its vectors have.
+def lanes(width: int) -> tuple[int, ...]:
+    """Return the token that tells a kernel, at compile time, how many lanes its vectors have: a power of two.
 
-    It is the smallest thing whose numba type holds a number: an empty array of texts of that length.
+    Its numba type holds the number as its length, and as no array it costs no counting of references.
 
-    >>> lanes(4).dtype.itemsize
-    4
+    >>> lanes(16)
+    (0, 0, 0, 0)
     """
-    return np.empty(0, dtype=f"S{width}")
+    return (0,) * (width.bit_length() - 1)
 
 
 class Vector(types.Type):
@@ -69,7 +73,9 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def _pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    base = context.make_array(sig.args[0])(context, builder, args[0]).data
+    base = args[0]
+    if isinstance(sig.args[0], types.Array):
+        base = context.make_array(sig.args[0])(context, builder, base).data
     return builder.gep(base, [context.cast(builder, args[1], sig.args[1], types.intp)])
 
 
@@ -92,9 +98,42 @@ def _llvm(builder: Any, name: str, vector: Any, arguments: list[Any]) -> Any:
 
 
 @intrinsic
+def address(typing, array):
+    """Return where the numbers of an array begin."""
+    place = types.CPointer(array.dtype)
+
+    def codegen(context, builder, sig, args):
+        return context.make_array(sig.args[0])(context, builder, args[0]).data
+
+    return place(array), codegen
+
+
+@intrinsic
+def item(typing, address, offset):
+    """Return one number."""
+
+    def codegen(context, builder, sig, args):
+        return builder.load(_pointer(context, builder, sig, args))
+
+    return address.dtype(address, offset), codegen
+
+
+@intrinsic
+def put(typing, address, offset, number):
+    """Write one number."""
+
+    def codegen(context, builder, sig, args):
+        value = context.cast(builder, args[2], sig.args[2], address.dtype)
+        builder.store(value, _pointer(context, builder, sig, args))
+        return context.get_dummy_value()
+
+    return types.void(address, offset, number), codegen
+
+
+@intrinsic
 def count(typing, token):
     """Return the number of lanes of a token."""
-    width = token.dtype.count
+    width = 2**token.count
 
     def codegen(context, builder, sig, args):
         return context.get_constant(types.intp, width)
@@ -103,50 +142,50 @@ def count(typing, token):
 
 
 @intrinsic
-def zeros(typing, array, token):
-    """Return a vector of zeros of the array's type."""
-    vector = Vector(array.dtype, token.dtype.count)
+def zeros(typing, address, token):
+    """Return a vector of zeros, of the type of the numbers at an address."""
+    vector = Vector(address.dtype, 2**token.count)
 
     def codegen(context, builder, sig, args):
         return ir.Constant(context.get_value_type(vector), None)
 
-    return vector(array, token), codegen
+    return vector(address, token), codegen
 
 
 @intrinsic
-def filled(typing, array, scalar, token):
-    """Return a vector of the array's type with one number in every lane."""
-    vector = Vector(array.dtype, token.dtype.count)
+def filled(typing, address, scalar, token):
+    """Return a vector of the type at an address, with one number in every lane."""
+    vector = Vector(address.dtype, 2**token.count)
 
     def codegen(context, builder, sig, args):
         value = context.cast(builder, args[1], sig.args[1], vector.dtype)
         return _splat(builder, context.get_value_type(vector), value)
 
-    return vector(array, scalar, token), codegen
+    return vector(address, scalar, token), codegen
 
 
 @intrinsic
-def load(typing, array, offset, token):
-    """Return the lanes that begin at an offset of an array."""
-    vector = Vector(array.dtype, token.dtype.count)
+def load(typing, address, offset, token):
+    """Return the lanes that begin at an offset."""
+    vector = Vector(address.dtype, 2**token.count)
 
     def codegen(context, builder, sig, args):
         place = builder.bitcast(_pointer(context, builder, sig, args), context.get_value_type(vector).as_pointer())
-        return builder.load(place, align=array.dtype.bitwidth // 8)
+        return builder.load(place, align=address.dtype.bitwidth // 8)
 
-    return vector(array, offset, token), codegen
+    return vector(address, offset, token), codegen
 
 
 @intrinsic
-def store(typing, array, offset, vector):
-    """Write a vector to an array, from an offset on."""
+def store(typing, address, offset, vector):
+    """Write a vector, from an offset on."""
 
     def codegen(context, builder, sig, args):
         place = builder.bitcast(_pointer(context, builder, sig, args), args[2].type.as_pointer())
-        builder.store(args[2], place, align=array.dtype.bitwidth // 8)
+        builder.store(args[2], place, align=address.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(array, offset, vector), codegen
+    return types.void(address, offset, vector), codegen
 
 
 @intrinsic
@@ -274,8 +313,8 @@ def where_positive(typing, vector, test, scale):
 
 
 @intrinsic
-def prefetch(typing, array, offset):
-    """Ask for the cache line at an offset of an array, to be read soon."""
+def prefetch(typing, address, offset):
+    """Ask for the cache line at an offset, to be read soon."""
 
     def codegen(context, builder, sig, args):
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -285,4 +324,4 @@ def prefetch(typing, array, offset):
         builder.call(function, [place, number(0), number(3), number(1)])  # a read, of lasting use, of data
         return context.get_dummy_value()
 
-    return types.void(array, offset), codegen
+    return types.void(address, offset), codegen
