@@ -25,9 +25,10 @@ def trainer_bytes(
 ) -> tuple[int, int]:
     """Return the bytes of one run and the bytes that do not depend on the number of runs.
 
-    Counted per run: both layers' weights with two moments each and a copy of the best; the hidden layer of both passes;
-    predictions, states and gradients of the propagation; mask planes, from above; labels. Counted once: the entries of X and X^T, of T and T^T. The block of
-    PPR rows is the caller's. `keep` needs the first layer's bytes once more for a moment.
+    Counted per run: both layers' weights with two moments each and a copy of the best; the hidden layer of both
+    passes; predictions, states and gradients of the propagation; mask planes, from above; labels. Counted once: the
+    entries of X and X^T, of T and T^T. The block of PPR rows is the caller's. `keep` needs the first layer's bytes
+    once more for a moment.
 
     Parameters
     ----------
