@@ -61,6 +61,7 @@ STEP_VARIANTS: dict[str, dict[str, Any]] = {
     "launches, 1 warp": {"persistent": False, "tile_warps": 1},
     "launches, 2 warps": {"persistent": False, "tile_warps": 2},
     "launches, 8 warps": {"persistent": False, "tile_warps": 8},
+    "launches, 16 warps, unroll 4": {"persistent": False, "tile_warps": 16, "step_unroll": 4},
     "launches, unroll 4": {"persistent": False, "step_unroll": 4},
     "launches, limit 32": {"persistent": False, "step_limit": 32, "step_unroll": 4},
 }
@@ -317,19 +318,43 @@ def explore(report: Report, name: str, spec: TrainerSpec, *, stop: float) -> Tun
     return dataclasses.replace(Tuning(), **changes)
 
 
-def run_tests(report: Report, seconds: float) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-c", os.devnull, f"--rootdir={ROOT}", "-p",
-               "no:cacheprovider", "--import-mode=importlib", "-k", "triton", "--durations=3",
+def start_tests(report: Report) -> subprocess.Popen[str]:
+    """Begin the contract tests on the GPU, in a process of their own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, f"--rootdir={ROOT}", "-p", "no:cacheprovider",
+               "--import-mode=importlib", "-k", "triton", "--durations=3",
                *(str(ROOT / "tests" / "kernels" / name) for name in TESTS)]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment, cwd=ROOT)
-        text = run.stdout + run.stderr
-    except subprocess.TimeoutExpired as error:
-        text = f"{error.stdout!s}\nstopped after {seconds:.0f} s"
-    (report.folder / "gpu_tests.txt").write_text(text, encoding="utf-8")
-    for line in text.strip().splitlines()[-6:]:
-        report.say(f"    tests: {line[:150]}")
+    log = (report.folder / "gpu_tests.txt").open("w", encoding="utf-8")
+    return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=environment, cwd=ROOT)
+
+
+def start_compilers(arguments: argparse.Namespace, count: int) -> list[subprocess.Popen[bytes]]:
+    """Compile the launch shapes in processes of their own: what they leave in triton's cache is only loaded later."""
+    return [
+        subprocess.Popen(
+            [sys.executable, __file__, "--data", str(arguments.data), "--warm", str(part), str(count)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for part in range(count)
+    ]  # fmt: skip
+
+
+def warm(graphs: dict[str, Graph], part: int, count: int) -> None:
+    """Compile every `count`-th launch shape, from `part` on."""
+    shapes = [(name, change) for name in graphs for change in ({}, *FEATURE_VARIANTS.values(), *STEP_VARIANTS.values())]
+    for name, change in shapes[part::count]:
+        change = {"persistent": name == "cora_ml", **change}
+        TritonTrainer(make_spec(graphs[name], 2, "steps", "cuda"), dataclasses.replace(Tuning(), **change))
+
+
+def wait_for(report: Report, name: str, processes: list[Any], seconds: float) -> None:
+    """Wait, at most until `seconds` after the start."""
+    for process in processes:
+        try:
+            process.wait(max(0.1, report.begin + seconds - time.perf_counter()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            report.say(f"    {name}: stopped after {seconds:.0f} s")
 
 
 def random_graph(n: int, f: int, c: int, *, directed: bool, weighted: bool) -> Graph:
@@ -369,19 +394,28 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with cora_ml.npz and ms_academic.npz")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "gpu-output")))
     parser.add_argument("--seconds", type=float, default=230.0, help="stop exploring after this time")
-    parser.add_argument("--test-seconds", type=float, default=75.0, help="0: no contract tests")
+    parser.add_argument("--test-seconds", type=float, default=110.0, help="stop the contract tests after this time")
     parser.add_argument("--only", choices=["tests", "check", "time"], help="one part alone")
+    parser.add_argument("--warm", type=int, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    report = Report(arguments.out, arguments.seconds)
-    report.say(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}")
     graphs: dict[str, Graph] = {}
     if arguments.data:
         os.environ["PPROP_DATA"] = str(arguments.data)
         graphs = {name: load_dataset(name) for name in ("cora_ml", "ms_academic")}
+    if arguments.warm:
+        warm(graphs, *arguments.warm)
+        return
+    report = Report(arguments.out, arguments.seconds)
+    report.say(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}")
+    tests = [start_tests(report)] if arguments.only in (None, "tests") else []
+    compilers = start_compilers(arguments, 12) if graphs and arguments.only in (None, "time") else []
     if arguments.only in (None, "check"):
         check_all(report, graphs.get("cora_ml"))
-    if arguments.only in (None, "tests") and arguments.test_seconds > 0:
-        run_tests(report, arguments.test_seconds)
+    wait_for(report, "compilers", compilers, arguments.test_seconds)
+    wait_for(report, "tests", tests, arguments.test_seconds)
+    if tests:
+        for line in (report.folder / "gpu_tests.txt").read_text(encoding="utf-8").strip().splitlines()[-8:]:
+            report.say(f"    tests: {line[:150]}")
     if arguments.only in (None, "time"):
         left = report.end - time.perf_counter()
         shares = {"cora_ml": 0.5, "ms_academic": 0.9}
