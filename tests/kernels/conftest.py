@@ -71,7 +71,7 @@ def oracle() -> SimpleNamespace:
     return SimpleNamespace(philox=_philox, word=_word, law=_law, keep=_keep, scale=_scale)
 
 
-MOST_INTERPRETED, MOST_STEPPED = 40, 600
+MOST_INTERPRETED, MOST_STEPPED = 40, 400
 """Longest axis, and most nodes times steps, that triton's interpreter, which takes a millisecond a line, is given."""
 
 
