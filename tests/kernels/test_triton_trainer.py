@@ -139,7 +139,7 @@ def compare(trainer, twins, epochs):
 
 
 @pytest.mark.parametrize(
-    ("kind", "dropout"), [("steps", 0.5), ("steps", 0.3), ("steps", 0.0), ("rows", 0.5), ("rows", 0.3), ("none", 0.5)]
+    ("kind", "dropout"), [("steps", 0.5), ("steps", 0.3), ("steps", 0.0), ("rows", 0.3), ("none", 0.5)]
 )
 def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph, dense_transition, kind, dropout):
     spec, twins = make(make_graph, dense_transition, kind, dropout=dropout)
