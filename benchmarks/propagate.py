@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 from _measure import describe_machine, interleave, percentiles, ratios, use_threads, warn_if_busy
 
 if TYPE_CHECKING:  # nothing heavy is imported before the number of threads is set
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from pprop.graph import Transition
@@ -105,11 +107,16 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     contestants: dict[str, Propagation] = {"pprop": propagate}
     names = arguments.peers if arguments.peers is not None else [p for p in PEERS if device == "cpu" or p != "scipy"]
     value = contestants["pprop"](H)
-    differences: dict[str, float] = {}
+    differences: dict[str, float | str] = {}
     for name in names:
-        bound = PEERS[name](transition, alpha, steps, device)
-        with torch.no_grad():
-            other = bound(H)
+        try:
+            bound = PEERS[name](transition, alpha, steps, device)
+            with torch.no_grad():
+                other = bound(H)
+        except (ImportError, RuntimeError) as error:  # a peer that is absent or does not fit is named, not hidden
+            differences[name] = f"{type(error).__name__}: {error}"
+            say(f"{name}: {differences[name]}")
+            continue
         differences[name] = float((other - value).abs().max() / value.abs().max())
         contestants[name] = bound
         del other
@@ -147,7 +154,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         report["ratios_reordering_counted"] = ratios({**measured, "pprop": whole})
         report["most_over_floor"] = MOST_OVER_FLOOR
     if arguments.tune:
-        del contestants, ours
+        report["kernels_ms"] = kernel_times(lambda: propagate(H))
         report["shapes_ms"] = tune(transition, H, arguments)
     for name, row in report["ms"].items():
         ratio = report["ratios"].get(name, {}).get("p50", 1.0)
@@ -234,11 +241,22 @@ def time_reordering(transition: Transition, H: Tensor) -> float:
     return float(f"{times[2]:.4g}")
 
 
-def tune(transition: Transition, H: Tensor, arguments: argparse.Namespace) -> dict[str, float]:
+def kernel_times(call: Callable[[], object]) -> dict[str, float]:
+    """Return the milliseconds of every GPU kernel in one call."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        call()
+    averages: Any = profiler.key_averages()
+    times: dict[str, float] = {one.key: round(one.device_time_total / 1000, 3) for one in averages}
+    return {name: times[name] for name in sorted(times, key=lambda name: -times[name])[:12]}
+
+
+def tune(transition: Transition, H: Tensor, arguments: argparse.Namespace) -> dict[str, float | None]:
     """Return the milliseconds of every launch shape, the best of three."""
     from _large import large_steps, milliseconds
 
-    found: dict[str, float] = {}
+    found: dict[str, float | None] = {}
     for shape in SHAPES:
         name = ", ".join(f"{key}={value!r}" for key, value in shape.items()) or "default"
         try:
@@ -247,10 +265,10 @@ def tune(transition: Transition, H: Tensor, arguments: argparse.Namespace) -> di
             times = [milliseconds(lambda one=steps: one.forward(H[None], None), arguments.device) for _ in range(3)]
             found[name] = float(f"{min(times):.4g}")
         except Exception as error:  # a shape that does not fit is no reason to lose the others
-            found[name] = float("nan")
+            found[name] = None
             say(f"{name}: {type(error).__name__}")
             continue
-        say(f"{found[name]:10.2f} ms  {name}")
+        say(f"{min(times):10.2f} ms  {name}")
     return found
 
 
