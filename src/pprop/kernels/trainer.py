@@ -104,6 +104,17 @@ class Trainer(ABC):
     def weights(self) -> list[Tensor]:
         """Return the live weights W_1 (R, f, h) and W_2 (R, h, c), or views of them. Whoever keeps them copies them."""
 
+    def remember(self, wanted: Tensor) -> None:
+        """Keep a copy of the present weights of the runs that are wanted, (R,) bool, without waiting for the device.
+
+        Only the loop of a GPU asks for it; a loop that sees every epoch copies `weights` itself.
+        """
+        raise NotImplementedError
+
+    def remembered(self) -> list[Tensor]:
+        """Return every run's weights as last remembered, at first the initial ones, in the shapes of `weights`."""
+        raise NotImplementedError
+
     @abstractmethod
     def keep(self, slots: Tensor) -> None:
         """Drop all slots but these, given as int64 positions on the trainer's device."""

@@ -28,8 +28,8 @@ _WARM_UP = 2  # epochs before the capture: the first compiles kernels and takes 
 class _Batch:
     """The slots in training, with everything on the device that one epoch reads and writes."""
 
-    def __init__(self, trainer: Trainer, state: StoppingState, best: list[Tensor], runs: int, device: torch.device):
-        self.trainer, self.state, self.best = trainer, state, best
+    def __init__(self, trainer: Trainer, state: StoppingState, runs: int, device: torch.device):
+        self.trainer, self.state = trainer, state
         self._curves = torch.zeros(3, _EPOCHS_PER_LOOK, runs, device=device)
         self._at = torch.zeros(1, dtype=torch.int64, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -38,8 +38,7 @@ class _Batch:
     def _epoch(self) -> None:
         values = self.trainer.epoch()
         improved = self.state.update(values[1].double(), values[2].double())
-        for kept, live in zip(self.best, self.trainer.weights(), strict=True):
-            copy_where(kept, live, improved)
+        self.trainer.remember(improved)
         self._curves.index_copy_(1, self._at, values[:, None])
         self._at.add_(1).remainder_(_EPOCHS_PER_LOOK)
 
@@ -65,23 +64,16 @@ class _Batch:
         """Go on with some of the slots; their next epoch is captured anew."""
         self.trainer.keep(slots)
         self.state.keep(slots)
-        self.best = [w[slots] for w in self.best]
         self._curves = self._curves[:, :, slots].contiguous()
         self._graph = None
-
-
-def copy_where(kept: Tensor, live: Tensor, improved: Tensor) -> None:
-    """kept[r] = live[r] for the runs r that improved, in place and without asking the device."""
-    torch.where(improved[:, None, None], live, kept, out=kept)
 
 
 def run_captured(
     trainer: Trainer, runs: int, stopping: Stopping, progress: Progress, device: torch.device
 ) -> LoopResult:
     """Train until every run has ended, as `run_loop` does; up to a few epochs more are computed and not counted."""
-    weights = trainer.weights()
-    ledger = Ledger(runs, weights)
-    batch = _Batch(trainer, StoppingState(stopping, runs, device), [w.clone() for w in weights], runs, device)
+    ledger = Ledger(runs, trainer.weights())
+    batch = _Batch(trainer, StoppingState(stopping, runs, device), runs, device)
     known = np.zeros(runs, dtype=np.bool_)
     epochs = 0
     while True:
@@ -90,7 +82,7 @@ def run_captured(
         now = batch.state.ended.cpu().numpy()
         fresh = np.flatnonzero(now & ~known)
         if len(fresh):
-            ledger.keep_weights(fresh, batch.best)
+            ledger.keep_weights(fresh, trainer.remembered())
             ledger.end(fresh, batch.state)
         known = now
         ended = int(known.sum())

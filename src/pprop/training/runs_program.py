@@ -42,7 +42,7 @@ class RunsProgram(Trainer):
         zeros = [torch.zeros_like(first) for _ in range(3)]
         self._squares = task.kernels.adam(first, *zeros, step=1, rate=0.0, penalty=0.0)
 
-        self._epoch = 0
+        self._epoch, self._best = 0, [w.clone() for w in network.weights]
 
     def epoch(self) -> Tensor:
         loss = self._step(self._epoch)
@@ -80,7 +80,15 @@ class RunsProgram(Trainer):
     def weights(self) -> list[Tensor]:
         return self._network.weights
 
+    def remember(self, wanted: Tensor) -> None:
+        for kept, live in zip(self._best, self._network.weights, strict=True):
+            kept.copy_(torch.where(wanted[:, None, None], live, kept))
+
+    def remembered(self) -> list[Tensor]:
+        return self._best
+
     def keep(self, slots: Tensor) -> None:
+        self._best = [w[slots] for w in self._best]
         self._network.weights = [w[slots] for w in self._network.weights]
         self._moments = [(mean[slots], square[slots]) for mean, square in self._moments]
         self._seeds, self._squares = self._seeds[slots], self._squares[slots]

@@ -82,7 +82,7 @@ class Network:
         # row n of what is gathered is zero: entries that only fill a tile point there
         self.hidden = torch.zeros(runs, slices, n + 1, width, device=device)
         self.quiet = torch.zeros_like(self.hidden)
-        self._rows = max(1, 8192 // (width * classes))  # nodes of one product of backward_second
+        self._rows = max(16, 8192 // (width * max(16, classes)))  # nodes of one product of backward_second
         self._repeat = max(1, 512 // self._rows)
         self._blocks = -(-n // (self._rows * self._repeat))
         self._second_part = torch.zeros(runs, self._blocks, shape.units, classes, device=device)
@@ -103,8 +103,21 @@ class Network:
         return padded.reshape(runs, f, self.shape.slices, self.shape.width).transpose(1, 2)
 
     def _share(self) -> None:
-        sets = self.runs * self.shape.slices
-        self._shares = [p.shares(sets, min(self._multiprocessors, sets * p.count)) for p in self._sides]
+        """Deal out the units: long shares where a slice fits into an L1 cache, turns of all programs where it does not.
+
+        In turns all multiprocessors work on the same few runs, whose slices then stay in the L2 cache.
+        """
+        sets, tuning = self.runs * self.shape.slices, self.tuning
+        self._shares: list[tuple[Tensor, int, int, int]] = []  # begins, their number, programs, turns in a share
+        for plan, rows in zip(self._sides, (self.shape.f, self.shape.n), strict=True):
+            units = sets * plan.count
+            if rows * self.shape.width * 4 <= tuning.l1_bytes:
+                shares = plan.shares(sets, min(self._multiprocessors, units))
+                programs = (len(shares) - 1) * tuning.feature_blocks
+                self._shares.append((shares, len(shares) - 1, programs, tuning.feature_blocks))
+            else:
+                programs = min(self._multiprocessors * tuning.feature_blocks, units)
+                self._shares.append((torch.tensor([0, units], device=self._device), 1, programs, programs))
 
     def weights(self, *, best: bool = False) -> list[Tensor]:
         """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered."""
@@ -139,12 +152,12 @@ class Network:
         planes = self._planes[0].bits if self._planes else plan.rows
         words = plan.rows if self._hidden_words is None else self._hidden_words.words
         scale = 1.0 if self._law is None else self._law.scale
-        shares = len(self._shares[0]) - 1
-        forward_pair[(shares * tuning.feature_blocks,)](
-            clock, ahead, self._shares[0], shares, plan.tiles, plan.count, plan.rows, self._entries[0], planes,
+        shares, shared, programs, turns = self._shares[0]
+        forward_pair[(programs,)](
+            clock, ahead, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[0], planes,
             plan.words, self.first, words, self.hidden, self.quiet, shape.n, shape.f, scale, scale,
             T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
-            DROP=self._law is not None, BLOCKS=tuning.feature_blocks, STREAM_POLICY=tuning.stream_policy,
+            DROP=self._law is not None, BLOCKS=turns, STREAM_POLICY=tuning.stream_policy,
             GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
         )  # fmt: skip
 
@@ -170,7 +183,8 @@ class Network:
         scale = 1.0 if self._law is None else self._law.scale**2  # kept hidden units, and kept features
         backward_second[(self._blocks, shape.slices, self.runs)](
             above, self.second, self.hidden, self._second_part, shape.n, self._blocks, scale, SLICES=shape.slices,
-            C=shape.width, CLASSES=shape.padded_classes, B=self._rows, REPEAT=self._repeat, num_warps=4,
+            C=shape.width, CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,
+            REPEAT=self._repeat, num_warps=4,
         )  # fmt: skip
 
     def adam_second(self, corrections: Tensor, rate: float) -> None:
@@ -185,11 +199,11 @@ class Network:
         """Step W_1 by X^T times the gradient in `hidden`."""
         shape, plan, tuning = self.shape, self._sides[1], self.tuning
         planes = self._planes[1].bits if self._planes else plan.rows
-        shares = len(self._shares[1]) - 1
-        backward_first[(shares * tuning.feature_blocks,)](
-            clock, corrections, self._shares[1], shares, plan.tiles, plan.count, plan.rows, self._entries[1], planes,
+        shares, shared, programs, turns = self._shares[1]
+        backward_first[(programs,)](
+            clock, corrections, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[1], planes,
             plan.words, self.hidden, self.first, self.moments[0], self.moments[1], self.norms, shape.n, shape.f, rate,
             self.penalty if rate > 0 else 0.0, T=self._slots, C=shape.width, U=tuning.feature_unroll,
-            SLICES=shape.slices, DROP=self._law is not None, BLOCKS=tuning.feature_blocks,
+            SLICES=shape.slices, DROP=self._law is not None, BLOCKS=turns,
             STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
         )  # fmt: skip

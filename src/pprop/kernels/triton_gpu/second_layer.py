@@ -66,8 +66,12 @@ def backward_second(
         gradient = tl.load(above + above_at, mask=there & known, other=0.0)
         at = hidden + ((run * SLICES + group) * (n + 1) + row)[:, None] * C + column[None, :]
         value = tl.load(at, mask=there, other=0.0)
-        share = tl.dot(tl.trans(value), gradient, share, input_precision="ieee")
-        down = tl.dot(gradient, tl.trans(weight), input_precision="ieee")
+        if C >= 16:
+            share = tl.dot(tl.trans(value), gradient, share, input_precision="ieee")
+            down = tl.dot(gradient, tl.trans(weight), input_precision="ieee")
+        else:
+            share += tl.sum(value[:, :, None] * gradient[:, None, :], axis=0)
+            down = tl.sum(gradient[:, None, :] * weight[None, :, :], axis=2)
         tl.store(at, tl.where(value > 0, down * scale, 0.0), mask=there)
     to = part + (((run * blocks + block) * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
     tl.store(to, share, mask=known)

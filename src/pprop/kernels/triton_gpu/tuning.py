@@ -21,6 +21,9 @@ class Tuning:
     feature_warps, feature_blocks, feature_unroll, feature_limit
         Warps of a program of the first layer, programs per multiprocessor, entries of a slot in flight, most
         iterations before a row is spread over more lanes.
+    l1_bytes
+        A slice of at most this many bytes is left to one multiprocessor and its L1 cache; larger ones are read by all
+        multiprocessors at a time, from the L2 cache.
     persistent
         Whether one program makes all power steps of a run; None: if there are 32 runs or more and a run's state is at
         most 512 KB.
@@ -39,6 +42,7 @@ class Tuning:
     feature_blocks: int = 1
     feature_unroll: int = 4
     feature_limit: int = 32
+    l1_bytes: int = 200_000
     persistent: bool | None = None
     step_warps: int = 32
     step_unroll: int = 2
