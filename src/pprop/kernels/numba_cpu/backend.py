@@ -16,7 +16,9 @@ from pprop.kernels.numba_cpu import bits, dense, training
 from pprop.kernels.numba_cpu import rows as rows_kernels
 from pprop.kernels.numba_cpu import sparse as sparse_kernels
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK
+from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer
+from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
 from pprop.kernels.trainer import Trainer, TrainerSpec
 
@@ -216,7 +218,10 @@ class NumbaKernels(Kernels):
         return NumbaFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
-        return NumbaSteps(transition, alpha, steps)
+        some = NumbaSteps(transition, alpha, steps)
+        if len(transition.indices) < LARGE_ENTRIES or steps == 0:
+            return some
+        return SizedSteps(some, LargeSteps(transition, alpha, steps))
 
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
         return NumbaRows(block, nodes)

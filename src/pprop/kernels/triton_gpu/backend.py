@@ -15,10 +15,12 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.reference.backend import ReferenceKernels
+from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.streams import HIDDEN, Bernoulli, stream
 from pprop.kernels.trainer import Trainer, TrainerSpec
 from pprop.kernels.triton_gpu._jit import kernel
 from pprop.kernels.triton_gpu.bits import keep_word
+from pprop.kernels.triton_gpu.large_steps import LargeSteps
 from pprop.kernels.triton_gpu.rows import TritonRows
 from pprop.kernels.triton_gpu.sparse import TritonFeatures, TritonSteps
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
@@ -63,7 +65,10 @@ class TritonKernels(Kernels):
         return TritonFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
-        return TritonSteps(transition, alpha, steps)
+        some = TritonSteps(transition, alpha, steps)
+        if len(transition.indices) < LARGE_ENTRIES or steps == 0:
+            return some
+        return SizedSteps(some, LargeSteps(transition, alpha, steps))
 
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
         return TritonRows(block, nodes)
