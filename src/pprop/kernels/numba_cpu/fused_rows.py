@@ -9,7 +9,7 @@ import numpy as np
 
 from pprop.kernels.numba_cpu._jit import serial
 from pprop.kernels.numba_cpu.bits import keep_words
-from pprop.kernels.numba_cpu.vectors import fma, load, store, zeros
+from pprop.kernels.numba_cpu.vectors import address, fma, load, store, zeros
 
 __all__ = ["GROUP", "rows_adjoint", "rows_forward"]
 
