@@ -34,7 +34,7 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[int, int]] = []
 
-    def epoch(self, epoch: int, runs_ended: int) -> None:
+    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
         self.calls.append((epoch, runs_ended))
 
 

@@ -161,5 +161,5 @@ def test_the_loop_of_a_gpu_ends_runs_as_the_plain_loop_does():
 
 
 class Silent:
-    def epoch(self, epoch, runs_ended):
+    def epoch(self, epoch, runs_ended, work=None):
         pass

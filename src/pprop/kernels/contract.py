@@ -136,6 +136,10 @@ class Kernels(ABC):
         """Return float32 numbers uniform in [-limit, limit), shape (R, rows, columns); see `random_bits.uniform`."""
         return uniform(seeds, stream, rows, columns, limit)
 
+    def runs_at_once(self, runs: int) -> int:
+        """Return how many of that many runs a trainer has in training at the same time."""
+        return runs
+
     def trainer(self, spec: TrainerSpec) -> Trainer | None:
         """Return the fused training of the paper's models, or None where a backend has none."""
         return None

@@ -50,6 +50,6 @@ class ShareOfProgress:
     def __init__(self, whole: Progress, ended_before: int) -> None:
         self._whole, self._ended_before = whole, ended_before
 
-    def epoch(self, epoch: int, runs_ended: int) -> None:
+    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
         """Report one finished epoch."""
-        self._whole.epoch(epoch, self._ended_before + runs_ended)
+        self._whole.epoch(epoch, self._ended_before + runs_ended, work)

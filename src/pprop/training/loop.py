@@ -79,9 +79,9 @@ class Ledger:
 
     def keep_weights(self, slots: NDArray[np.int64], weights: list[Tensor]) -> None:
         """Copy the weights of some slots, the best so far."""
-        runs = self.run_of_slot[slots]
         for kept, live in zip(self._weights, weights, strict=True):
-            kept[runs] = live[torch.from_numpy(slots).to(live.device)].to(kept.device)
+            for slot in slots:  # by numpy: torch would wake its own threads for it, beside those that train other runs
+                kept.numpy()[self.run_of_slot[slot]] = live[int(slot)].detach().cpu().numpy()
 
     def end(self, slots: NDArray[np.int64], state: StoppingState) -> None:
         """Note where the runs of these slots stand, which have ended."""
@@ -123,8 +123,9 @@ def run_loop(trainer: Trainer, runs: int, stopping: Stopping, progress: Progress
         improved = np.flatnonzero(state.update(values[1], values[2]))
         if len(improved):
             ledger.keep_weights(improved, trainer.weights())
-        ledger.end(np.flatnonzero(state.ended & ~before), state)
-        ended = int(state.ended.sum())
+        ended = int(np.count_nonzero(state.ended))
+        if ended > np.count_nonzero(before):
+            ledger.end(np.flatnonzero(state.ended & ~before), state)
         progress.epoch(epoch, runs - len(ledger.run_of_slot) + ended)
         if ended == len(ledger.run_of_slot):
             break

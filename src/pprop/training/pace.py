@@ -41,6 +41,8 @@ class Pace:
         Runs that are trained together; 1 where they are trained one after another.
     max_epochs
         Epochs after which a run ends in any case; None: not known.
+    refill
+        Whether a new run takes the place of every one that ends, instead of a new batch that of the last.
 
     Examples
     --------
@@ -51,8 +53,8 @@ class Pace:
     (10.0, 'at most 18 s')
     """
 
-    def __init__(self, runs: int, batch: int, max_epochs: int | None) -> None:
-        self._runs, self._batch, self._cap = runs, batch, max_epochs
+    def __init__(self, runs: int, batch: int, max_epochs: int | None, *, refill: bool = False) -> None:
+        self._runs, self._batch, self._cap, self._refill = runs, batch, max_epochs, refill
         self._ended = self._batch_begin = self._epoch = 0
         self._work = 0  # epochs of all runs together
         self._last_epochs: list[tuple[int, int]] = []  # (epoch, runs that ended at it)
@@ -66,9 +68,12 @@ class Pace:
             return 0.0
         return (self._work - self._first[1]) / (self._seconds - self._first[0])
 
-    def report(self, epoch: int, runs_ended: int, seconds: float) -> None:
-        """Take note: the runs of this batch have made `epoch` epochs, `runs_ended` of all runs have ended."""
-        self._work += (epoch - self._epoch) * self._going
+    def report(self, epoch: int, runs_ended: int, seconds: float, work: int | None = None) -> None:
+        """Take note: the runs of this batch have made `epoch` epochs, `runs_ended` of all runs have ended.
+
+        `work` is the number of epochs of all runs together, where it does not follow from the others.
+        """
+        self._work = self._work + (epoch - self._epoch) * self._going if work is None else work
         self._epoch, self._seconds = epoch, seconds
         if runs_ended > self._ended:
             self._last_epochs.append((epoch, runs_ended - self._ended))
@@ -81,6 +86,8 @@ class Pace:
     @property
     def _going(self) -> int:
         """Runs of this batch that have not ended."""
+        if self._refill:
+            return min(self._batch, self._runs - self._ended)
         return min(self._batch, self._runs - self._batch_begin) - (self._ended - self._batch_begin)
 
     def epochs_left(self) -> tuple[float, bool] | None:

@@ -18,14 +18,23 @@ _PAUSE = 0.1  # seconds between two updates of the line: an epoch may be much sh
 class Progress(Protocol):
     """Told after an epoch, or a few of them, how far the runs are."""
 
-    def epoch(self, epoch: int, runs_ended: int) -> None:
-        """Report that the runs now in training have made `epoch` epochs, and `runs_ended` of all runs have ended."""
+    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
+        """Report that the runs now in training have made `epoch` epochs, and `runs_ended` of all runs have ended.
+
+        Runs that are trained at different paces report the mean of their epochs, and in `work` those of all together.
+        """
         ...
 
 
 @contextmanager
 def show_progress(
-    show: bool | None, title: str, runs: int, *, batch: int | None = None, max_epochs: int | None = None
+    show: bool | None,
+    title: str,
+    runs: int,
+    *,
+    batch: int | None = None,
+    max_epochs: int | None = None,
+    refill: bool = False,
 ) -> Generator[Progress]:
     """Draw a live line while the block runs, if `show`, or if it is None and standard error is a terminal.
 
@@ -44,6 +53,8 @@ def show_progress(
         How many of them are trained together; None: all.
     max_epochs
         Epochs after which a run ends in any case.
+    refill
+        Whether a new run takes the place of every one that ends.
 
     Examples
     --------
@@ -67,17 +78,18 @@ def show_progress(
         console=Console(stderr=True),
     ) as bar:
         task = bar.add_task(title, total=runs, epoch=0, rate=0.0, left="")
-        pace, begin = Pace(runs, runs if batch is None else batch, max_epochs), time.perf_counter()
+        pace = Pace(runs, runs if batch is None else batch, max_epochs, refill=refill)
+        begin = time.perf_counter()
         drawn = (0.0, 0)  # when, and how many runs had ended
 
         @final
         class Line:
             """Runs ended, epochs made, epochs per second, time spent and left."""
 
-            def epoch(self, epoch: int, runs_ended: int) -> None:
+            def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
                 nonlocal drawn
                 now = time.perf_counter() - begin
-                pace.report(epoch, runs_ended, now)
+                pace.report(epoch, runs_ended, now, work)
                 if now < drawn[0] + _PAUSE and runs_ended == drawn[1]:
                     return
                 drawn, left = (now, runs_ended), pace.time_left()
@@ -94,5 +106,5 @@ def show_progress(
 
 @final
 class _Silent:
-    def epoch(self, epoch: int, runs_ended: int) -> None:
+    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
         pass

@@ -186,7 +186,10 @@ def _train_network(
     task: Task, predictor: FeatureNetwork, operator: PPROperator | None, progress: bool | None, *, verbose: bool
 ) -> tuple[LoopResult, torch.Tensor]:
     """Train the paper's network in as many runs at once as fit into memory; return the logits of all nodes, too."""
-    plan = plan_runs(_sizes(task, predictor, operator), len(task.seeds), device=str(task.device))
+    fused = len(predictor.hidden) == 1
+    at_once = task.kernels.runs_at_once(len(task.seeds)) if fused else None
+    sizes = _sizes(task, predictor, operator)
+    plan = plan_runs(sizes, len(task.seeds), device=str(task.device), at_once=at_once)
     if verbose:
         sys.stderr.write(plan.describe() + "\n")
     logits: list[torch.Tensor] = []
@@ -197,8 +200,9 @@ def _train_network(
         logits.append(_logits(part, operator, result))
         return result
 
-    cap = task.rule.max_epochs
-    with show_progress(progress, "Training", plan.runs, batch=plan.chunk, max_epochs=cap) as bar:
+    refill, cap = plan.at_once < plan.chunk, task.rule.max_epochs
+    batch = plan.at_once if refill else plan.chunk
+    with show_progress(progress, "Training", plan.runs, batch=batch, max_epochs=cap, refill=refill) as bar:
         return train_chunks(plan, train_chunk, bar), torch.cat(logits)
 
 

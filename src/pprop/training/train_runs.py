@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import final
 
@@ -105,29 +104,36 @@ class _Stopped(Exception):  # noqa: N818  no error: the main thread raises what 
 
 @final
 class _Together:
-    """Adds up the progress of runs that are trained by several threads."""
+    """Adds up the progress of runs that are trained one after another, by one thread or several."""
 
     def __init__(self, whole: Progress) -> None:
         self.stop = threading.Event()
-        self._whole, self._lock, self._ended = whole, threading.Lock(), 0
+        self._whole, self._lock = whole, threading.Lock()
+        self._ended, self._work, self._going = 0, 0, dict[int, int]()
 
     def share(self) -> Progress:
         """Return what one run reports to."""
-        return _Share(self.stop, self._report)
+        return _Share(self)
 
-    def _report(self, epoch: int, ended: int) -> None:
+    def report(self, run: int, epoch: int, ended: int) -> None:
+        """Take the report of one run, and pass on that of all."""
+        if self.stop.is_set():
+            raise _Stopped
         with self._lock:
-            self._ended += ended
-            self._whole.epoch(epoch, self._ended)
+            self._work += epoch - self._going.get(run, 0)
+            self._going[run] = epoch
+            mean = sum(self._going.values()) // len(self._going)
+            if ended:
+                self._ended += 1
+                del self._going[run]
+            self._whole.epoch(mean, self._ended, self._work)
 
 
 @final
 class _Share:
-    def __init__(self, stop: threading.Event, report: Callable[[int, int], None]) -> None:
-        self._stop, self._report = stop, report
+    def __init__(self, together: _Together) -> None:
+        self._together = together
 
-    def epoch(self, epoch: int, runs_ended: int) -> None:
+    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
         """Pass on the report of one run."""
-        if self._stop.is_set():
-            raise _Stopped
-        self._report(epoch, runs_ended)
+        self._together.report(id(self), epoch, runs_ended)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -279,6 +280,9 @@ class NumbaKernels(Kernels):
         out = torch.empty(len(seeds), rows, columns)
         bits.uniform(seeds.numpy().view(np.uint64), stream, limit, out.numpy())
         return out
+
+    def runs_at_once(self, runs: int) -> int:
+        return numba.get_num_threads() if runs >= numba.get_num_threads() else 1
 
     def trainer(self, spec: TrainerSpec) -> Trainer:
         return NumbaTrainer(spec)

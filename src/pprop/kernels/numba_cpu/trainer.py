@@ -26,6 +26,7 @@ from pprop.kernels.trainer import Trainer, TrainerSpec
 __all__ = ["NumbaTrainer"]
 
 _HIDDEN = stream(HIDDEN, 1)
+_SOME = lanes(16)  # that Adam works on at a time
 _WORK_PER_THREAD = 100_000  # entries times lanes: with less, waking a second thread costs more than it brings
 
 
@@ -150,7 +151,7 @@ class _Run:
         fused_network.weight_step(
             self._by_feature[thread], self._by_feature[thread + 1], s.features.flipped, *self._masks.at(1, epoch), s.law,
             self._scratch[thread], self._below, self._W_1, self._moments[0], self._penalty, *rates,
-            self._partial_squares, self._tokens[0], lanes(16),
+            self._partial_squares, self._tokens[0], _SOME,
         )  # fmt: skip
         if thread == 0:
             fused_network.weights_two(
@@ -179,7 +180,7 @@ class NumbaTrainer(Trainer):
     def __init__(self, spec: TrainerSpec, shared: _Shared | None = None, run: int | None = None) -> None:
         self._spec, self._shared = spec, _Shared(spec) if shared is None else shared
         self._places = list(range(len(spec.seeds))) if run is None else [run]
-        self._values = torch.empty(3, len(self._places))
+        self._values = np.zeros((3, len(self._places)), np.float32)
 
     @cached_property
     def _runs(self) -> list[_Run]:
@@ -188,8 +189,8 @@ class NumbaTrainer(Trainer):
 
     def epoch(self) -> Tensor:
         for slot, run in enumerate(self._runs):
-            self._values[:, slot] = torch.from_numpy(run.epoch())
-        return self._values
+            self._values[:, slot] = run.epoch()
+        return torch.from_numpy(self._values)
 
     def weights(self) -> list[Tensor]:
         pairs = [run.weights() for run in self._runs]
@@ -203,7 +204,7 @@ class NumbaTrainer(Trainer):
             if slot not in kept:
                 run.close()
         self._runs[:] = [self._runs[slot] for slot in slots.tolist()]
-        self._values = torch.empty(3, len(self._runs))
+        self._values = np.zeros((3, len(self._runs)), np.float32)
 
     def parts(self) -> tuple[int, list[Trainer]]:
         workers = self._shared.workers if len(self._places) >= self._shared.workers else 1
