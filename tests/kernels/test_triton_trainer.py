@@ -5,6 +5,8 @@ Without a GPU the kernels are interpreted on the CPU, so graphs are small; small
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -19,6 +21,7 @@ pytest.importorskip("triton", reason="the GPU backend needs triton")
 
 from pprop.kernels.triton_gpu.memory import trainer_bytes
 from pprop.kernels.triton_gpu.network import Network
+from pprop.kernels.triton_gpu.plan import row_plan
 from pprop.kernels.triton_gpu.propagate import StepsPropagation
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
 from pprop.kernels.triton_gpu.tuning import Tuning
@@ -153,6 +156,47 @@ def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dens
     spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=9, runs=1, weighted=True)
     tuning = Tuning(slice_width=16, feature_warps=2, persistent=False, tile_warps=2, step_cache=".cg", feature_blocks=2)
     compare(TritonTrainer(spec, tuning), twins, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kept_only": False, "least_classes": 8},
+        {"window": 0, "adjacent": False, "second_together": False},
+        {"window": 8, "persistent": False, "second_rows": 32},
+    ],
+)
+def test_layouts(make_graph, dense_transition, change):
+    """What may be switched off, or works on small windows only, gives the same epochs."""
+    spec, twins = make(make_graph, dense_transition, "steps", hidden=20, runs=1, weighted="window" in change)
+    tuning = dataclasses.replace(SMALL, slice_width=16, feature_warps=1, step_warps=1, tile_warps=1, **change)
+    compare(TritonTrainer(spec, tuning), twins, 2)
+
+
+def test_passing_over_what_is_dropped_has_the_same_bits(make_graph, dense_transition):
+    spec, _ = make(make_graph, dense_transition, "steps", n=70, runs=1)
+    trainers = [TritonTrainer(spec, dataclasses.replace(SMALL, kept_only=kept)) for kept in (False, True)]
+    assert torch.equal(*(trainer.epoch() for trainer in trainers))
+    for a, b in zip(*(trainer.weights() for trainer in trainers), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_plan_in_windows_has_every_entry_once():
+    rng = np.random.default_rng(5)
+    matrix = sparse.random_array((90, 40), density=0.2, format="csr", rng=rng)
+    order = rng.permutation(90)
+    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, limit=8, window=12, order=order)
+    found = plan.order[plan.order >= 0]
+    assert sorted(found.tolist()) == list(range(matrix.nnz))
+    assert np.array_equal(plan.index[plan.order >= 0], matrix.indices[found])
+    rows = plan.rows.reshape(-1, 4)
+    short = rows[plan.tiles[:, 0] == 0]
+    place, lengths = np.argsort(order)[short[:6]].reshape(2, 12), np.diff(matrix.indptr)[short[:3].ravel()]
+    assert place[0].max() < place[1].min()  # windows follow the order
+    assert (np.diff(lengths) <= 0).all()  # and are sorted by length
+    words = np.repeat(np.arange(plan.count), -(-plan.tiles[:, 2] // 32))
+    assert np.array_equal(plan.groups[:, 2], words)
+    assert plan.words == 4 * len(words)
 
 
 def test_a_slice_of_two_words_of_hidden_units(make_graph, dense_transition):

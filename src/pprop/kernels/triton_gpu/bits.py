@@ -12,7 +12,7 @@ import triton.language as tl
 
 from pprop.kernels.triton_gpu._jit import INTERPRETED, device, kernel
 
-__all__ = ["drawn_word", "keep_word", "philox", "words_kernel"]
+__all__ = ["drawn_word", "keep_word", "lowest_one", "philox", "words_kernel"]
 
 
 @device
@@ -60,6 +60,13 @@ keep_word: Any = drawn_word
 """What kernels call: `drawn_word`, or, interpreted, its equal in numpy. Triton's interpreter takes 25 ms for a word."""
 if INTERPRETED:
     from pprop.kernels.triton_gpu.interpreted import keep_word
+
+
+@device
+def lowest_one(word):
+    """Return the lowest one of int32 words, alone in its word, and its place: the exponent of that power of two."""
+    alone = word & -word
+    return alone, ((alone.to(tl.float32).to(tl.int32, bitcast=True) >> 23) & 255) - 127
 
 
 @kernel("stream", "threshold", "digits", "count")

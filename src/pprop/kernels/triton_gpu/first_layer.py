@@ -14,9 +14,10 @@ from __future__ import annotations
 import triton.language as tl
 
 from pprop.kernels.triton_gpu._jit import device, kernel
+from pprop.kernels.triton_gpu.bits import lowest_one
 from pprop.kernels.triton_gpu.planes import plane_of
 
-__all__ = ["adam_step", "backward_first", "forward_pair", "load_entries", "rows_of"]
+__all__ = ["adam_step", "backward_first", "forward_pair", "load_entries", "load_kept", "rows_of"]
 
 
 @device
@@ -38,8 +39,31 @@ def load_entries(entries, at, slot, T: tl.constexpr, U: tl.constexpr, POLICY: tl
 
 
 @device
+def load_kept(entries, at, slot, bits, T: tl.constexpr, U: tl.constexpr, POLICY: tl.constexpr):
+    """The next U kept entries of every slot; return them, which of them there are, where they are, and the bits left.
+
+    `at` is where the 32 iterations of the bits begin.
+    """
+    loaded, there, places = (), (), ()
+    for _ in tl.static_range(U):
+        one, k = lowest_one(bits)
+        bits = bits ^ one
+        place, found = at + k * T + slot, one != 0
+        loaded = loaded + (tl.load(entries + place, mask=found, other=0, eviction_policy=POLICY),)
+        there = there + (found,)
+        places = places + (place,)
+    return loaded, there, places, bits
+
+
+@device
 def _value_of(entry):
     return (entry >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@device
+def _turn(program, BLOCKS: tl.constexpr, BESIDE: tl.constexpr):
+    """Return a program's first turn: those of one multiprocessor follow each other."""
+    return program % (BLOCKS // BESIDE) * BESIDE + program // (BLOCKS // BESIDE)
 
 
 @device
@@ -70,15 +94,16 @@ def forward_pair(
     clock, ahead, shares, shared, tiles, count, rows, entries, planes, words, weights, hidden_words, hidden, quiet, n,
     f, kept_scale, hidden_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr,
-    BLOCKS: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
+    BLOCKS: tl.constexpr, BESIDE: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
     """X W once: all entries feed the evaluation, those kept in epoch clock + ahead the training pass.
 
     BLOCKS programs take turns in one share; they have better chances to find each other's rows in the L1 cache if they
-    run on one multiprocessor, as programs that are `shared` apart usually do.
+    run on one multiprocessor, as programs that are `shared` apart usually do. In a share of all multiprocessors the
+    BESIDE programs of each stand BLOCKS / BESIDE apart.
     """
     share = tl.program_id(0) % shared
-    unit, end = tl.load(shares + share) + tl.program_id(0) // shared, tl.load(shares + share + 1)
+    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, BLOCKS, BESIDE), tl.load(shares + share + 1)
     slot, column = tl.arange(0, T), tl.arange(0, C)
     epoch = tl.load(clock) + ahead
     while unit < end:
@@ -153,16 +178,19 @@ def _finish_adam(
     tl.store(squares_at, tl.sum(tl.sum(tl.where(there, new * new, 0.0), axis=1), axis=0))
 
 
-@kernel("shared", "n", "f", "words")
+@kernel("shared", "n", "f", "words", "groups")
 def backward_first(
-    clock, corrections, shares, shared, tiles, count, rows, entries, planes, words, gradient, weights, means,
-    squares_of, norms, n, f, rate, penalty,
+    clock, corrections, shares, shared, tiles, count, rows, entries, planes, words, rounds, groups, gradient,
+    weights, means, squares_of, norms, n, f, rate, penalty,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
-    BLOCKS: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
+    KEPT: tl.constexpr, BLOCKS: tl.constexpr, BESIDE: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
-    """drop(X)^T G by rows of X^T; each finished row goes straight into Adam. norms[run, slice, tile] = its |W|^2."""
+    """drop(X)^T G by rows of X^T; each finished row goes straight into Adam. norms[run, slice, tile] = its |W|^2.
+
+    With KEPT every slot goes from one kept entry to the next, in `rounds`; otherwise all slots read all entries.
+    """
     share = tl.program_id(0) % shared
-    unit, end = tl.load(shares + share) + tl.program_id(0) // shared, tl.load(shares + share + 1)
+    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, BLOCKS, BESIDE), tl.load(shares + share + 1)
     slot, column = tl.arange(0, T), tl.arange(0, C)
     epoch = tl.load(clock)
     mean_correction, square_correction = tl.load(corrections), tl.load(corrections + 1)
@@ -173,23 +201,41 @@ def backward_first(
         source = gradient + copy.to(tl.int64) * (n + 1) * C
         plane = plane_of(planes, copy // SLICES, epoch, words, 1) + word
         acc = tl.zeros((T, C), tl.float32)
-        t = 0
-        while t < length:
-            entry = load_entries(entries, base + t * T, slot, T, U, STREAM_POLICY)
-            if DROP:
-                bits = tl.load(plane + (t // 32) * T + slot, eviction_policy=STREAM_POLICY) >> (t % 32)
-            gathered = ()
-            for k in tl.static_range(U):
-                where = source + entry[k].to(tl.int32)[:, None] * C + column[None, :]
+        if KEPT:
+            most_at = plane_of(rounds, copy // SLICES, epoch, groups, 1) + word // T
+            t = 0
+            while t < length:
+                bits = tl.load(plane + (t // 32) * T + slot)
+                left = tl.load(most_at + t // 32).to(tl.int32)
+                while left > 0:
+                    entry, there, _, bits = load_kept(entries, base + t * T, slot, bits, T, U, "")
+                    gathered = ()
+                    for k in tl.static_range(U):
+                        where = source + entry[k].to(tl.int32)[:, None] * C + column[None, :]
+                        term = tl.load(where, mask=there[k][:, None], other=0.0, eviction_policy=GATHER_POLICY)
+                        gathered = gathered + (term,)
+                    for k in tl.static_range(U):
+                        acc += _value_of(entry[k])[:, None] * gathered[k]
+                    left -= U
+                t += 32
+        else:
+            t = 0
+            while t < length:
+                entry = load_entries(entries, base + t * T, slot, T, U, STREAM_POLICY)
                 if DROP:
-                    kept = (((bits >> k) & 1) == 1)[:, None]
-                    term = tl.load(where, mask=kept, other=0.0, eviction_policy=GATHER_POLICY)
-                else:
-                    term = tl.load(where, eviction_policy=GATHER_POLICY)
-                gathered = gathered + (term,)
-            for k in tl.static_range(U):
-                acc += _value_of(entry[k])[:, None] * gathered[k]
-            t += U
+                    bits = tl.load(plane + (t // 32) * T + slot, eviction_policy=STREAM_POLICY) >> (t % 32)
+                gathered = ()
+                for k in tl.static_range(U):
+                    where = source + entry[k].to(tl.int32)[:, None] * C + column[None, :]
+                    if DROP:
+                        kept = (((bits >> k) & 1) == 1)[:, None]
+                        term = tl.load(where, mask=kept, other=0.0, eviction_policy=GATHER_POLICY)
+                    else:
+                        term = tl.load(where, eviction_policy=GATHER_POLICY)
+                    gathered = gathered + (term,)
+                for k in tl.static_range(U):
+                    acc += _value_of(entry[k])[:, None] * gathered[k]
+                t += U
         row_at = rows + tile * T
         skip = copy.to(tl.int64) * (f + 1) * C
         to, mean_at, square_at = weights + skip, means + skip, squares_of + skip

@@ -43,23 +43,20 @@ def trainer_bytes(
     --------
     >>> run, once = trainer_bytes(n=2810, f=2879, hidden=64, classes=7, nonzeros=142286, entries=18772, steps=10)
     >>> round(run / 2**20), round(once / 2**20)
-    (12, 5)
+    (9, 5)
     """
     tuning = tuning or Tuning()
     width = min(tuning.slice_width, power_of_two(hidden, least=8))
     units = -(-hidden // width) * width
-    columns = power_of_two(classes, least=8)
+    columns = power_of_two(classes, least=tuning.least_classes)
     slots = 128 * tuning.feature_warps // width
 
     run = 4 * 4 * ((f + 1) * units + units * columns)
     run += 2 * 4 * (n + 1) * units + 4 * units * columns * -(-n // 512)
     run += 4 * (n + 1) * (2 * columns + columns)
     if dropout:
-        run += (
-            32
-            * 4
-            * (_words(n, nonzeros, slots, tuning.feature_limit) + _words(f, nonzeros, slots, tuning.feature_limit))
-        )
+        words = [_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
+        run += 32 * (4 * sum(words) + words[1] // slots)
         run += 4 * n * -(-units // 32)
     once = 2 * (8 + 4) * 3 * nonzeros // 2
     if steps:
@@ -67,7 +64,8 @@ def trainer_bytes(
         once += 2 * 4 * 3 * entries // 2 + 16 * n
         if matrix_dropout:
             step_slots = 128 * tuning.step_warps // min(2 * columns, 128)
-            run += 2 * 32 * 4 * ring_size(steps) * _words(n, entries, step_slots, tuning.step_limit)
+            words = [_words(n, entries, step_slots, tuning.step_limit)]
+            run += 32 * ring_size(steps) * (2 * 4 * words[0] + words[0] // step_slots)
     run += 4 * columns * sum(2 * size for size in set_sizes) + 16 * (sum(set_sizes) or 2 * (n + 1))
     return run, once
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop.kernels.streams import FEATURES, Bernoulli
 from pprop.kernels.triton_gpu._jit import multiprocessors, power_of_two
 from pprop.kernels.triton_gpu.first_layer import backward_first, forward_pair
-from pprop.kernels.triton_gpu.plan import row_plan
+from pprop.kernels.triton_gpu.plan import central_order, row_plan
 from pprop.kernels.triton_gpu.planes import HiddenWords, Planes
 from pprop.kernels.triton_gpu.second_layer import adam_second, backward_second, copy_where, forward_second
 from pprop.kernels.triton_gpu.tuning import Tuning
@@ -21,14 +23,14 @@ __all__ = ["Network", "Shape"]
 
 @final
 class Shape:
-    """Sizes as the kernels see them: hidden units in slices of C, classes padded to a power of two of at least 8."""
+    """Sizes as the kernels see them: hidden units in slices of C, classes padded to a power of two."""
 
     def __init__(self, n: int, f: int, hidden: int, classes: int, tuning: Tuning) -> None:
         self.n, self.f, self.hidden, self.classes = n, f, hidden, classes
         self.width = min(tuning.slice_width, power_of_two(hidden, least=8))
         self.slices = -(-hidden // self.width)
         self.units = self.slices * self.width
-        self.padded_classes = power_of_two(classes, least=8)
+        self.padded_classes = power_of_two(classes, least=tuning.least_classes)
 
 
 @final
@@ -36,6 +38,11 @@ class Network:
     """X W_1, ReLU, dropout, W_2 for R runs, twice in one pass; and the way back, which ends in Adam.
 
     The first axis of every buffer is the run. After `keep` the first R of them are in use.
+
+    Parameters
+    ----------
+    order
+        Nodes so that those with like features are near; by default as they are numbered.
     """
 
     def __init__(
@@ -46,6 +53,7 @@ class Network:
         rate: float,
         penalty: float,
         tuning: Tuning,
+        order: NDArray[np.int64] | None = None,
     ) -> None:
         runs, f, hidden = weights[0].shape
         self.shape = shape = Shape(features.shape[0], f, hidden, weights[1].shape[2], tuning)
@@ -56,6 +64,7 @@ class Network:
         flipped = features.T.tocsr()
         flipped.sort_indices()
         self._slots = 128 * tuning.feature_warps // width
+        orders = [order, central_order(flipped.indptr, flipped.indices, order)] if tuning.window > 0 else [None, None]
         self._sides = [
             row_plan(
                 m.indptr,
@@ -64,9 +73,11 @@ class Network:
                 slots=self._slots,
                 unroll=tuning.feature_unroll,
                 limit=tuning.feature_limit,
+                window=tuning.window,
+                order=rows,
                 device=device,
             )
-            for m in (features, flipped)
+            for m, rows in zip((features, flipped), orders, strict=True)
         ]
         self._entries = [plan.packed(m.data) for plan, m in zip(self._sides, (features, flipped), strict=True)]
         self._multiprocessors = multiprocessors(weights[0])
@@ -82,7 +93,7 @@ class Network:
         # row n of what is gathered is zero: entries that only fill a tile point there
         self.hidden = torch.zeros(runs, slices, n + 1, width, device=device)
         self.quiet = torch.zeros_like(self.hidden)
-        self._rows = max(16, 8192 // (width * max(16, classes)))  # nodes of one product of backward_second
+        self._rows = tuning.second_rows
         self._repeat = max(1, 512 // self._rows)
         self._blocks = -(-n // (self._rows * self._repeat))
         self._second_part = torch.zeros(runs, self._blocks, shape.units, classes, device=device)
@@ -118,6 +129,12 @@ class Network:
             else:
                 programs = min(self._multiprocessors * tuning.feature_blocks, units)
                 self._shares.append((torch.tensor([0, units], device=self._device), 1, programs, programs))
+
+    def _beside(self, shared: int, programs: int) -> int:
+        """Return how many programs of a share stand `multiprocessors` apart, and take neighbouring units; 1 for none."""
+        if shared > 1 or not self.tuning.adjacent or programs % self._multiprocessors > 0:
+            return 1
+        return programs // self._multiprocessors
 
     def weights(self, *, best: bool = False) -> list[Tensor]:
         """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered."""
@@ -157,8 +174,8 @@ class Network:
             clock, ahead, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[0], planes,
             plan.words, self.first, words, self.hidden, self.quiet, shape.n, shape.f, scale, scale,
             T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
-            DROP=self._law is not None, BLOCKS=turns, STREAM_POLICY=tuning.stream_policy,
-            GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
+            DROP=self._law is not None, BLOCKS=turns, BESIDE=self._beside(shared, programs),
+            STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
         )  # fmt: skip
 
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
@@ -181,10 +198,12 @@ class Network:
         """Turn `hidden` into the gradient before the activation, ready for X^T; collect that of W_2."""
         shape = self.shape
         scale = 1.0 if self._law is None else self._law.scale**2  # kept hidden units, and kept features
-        backward_second[(self._blocks, shape.slices, self.runs)](
+        tuning = self.tuning
+        backward_second[(self._blocks, 1 if tuning.second_together else shape.slices, self.runs)](
             above, self.second, self.hidden, self._second_part, shape.n, self._blocks, scale, SLICES=shape.slices,
             C=shape.width, CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,
-            REPEAT=self._repeat, num_warps=4,
+            REPEAT=self._repeat, TOGETHER=shape.slices if tuning.second_together else 1,
+            PRECISION=tuning.second_precision, num_warps=tuning.second_warps,
         )  # fmt: skip
 
     def adam_second(self, corrections: Tensor, rate: float) -> None:
@@ -199,11 +218,13 @@ class Network:
         """Step W_1 by X^T times the gradient in `hidden`."""
         shape, plan, tuning = self.shape, self._sides[1], self.tuning
         planes = self._planes[1].bits if self._planes else plan.rows
+        rounds = self._planes[1].rounds if self._planes else plan.rows
         shares, shared, programs, turns = self._shares[1]
         backward_first[(programs,)](
             clock, corrections, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[1], planes,
-            plan.words, self.hidden, self.first, self.moments[0], self.moments[1], self.norms, shape.n, shape.f, rate,
-            self.penalty if rate > 0 else 0.0, T=self._slots, C=shape.width, U=tuning.feature_unroll,
-            SLICES=shape.slices, DROP=self._law is not None, BLOCKS=turns,
+            plan.words, rounds, rounds.shape[-1], self.hidden, self.first, self.moments[0], self.moments[1],
+            self.norms, shape.n, shape.f, rate, self.penalty if rate > 0 else 0.0, T=self._slots, C=shape.width, U=tuning.feature_unroll,
+            SLICES=shape.slices, DROP=self._law is not None, KEPT=tuning.kept_only and self._law is not None,
+            BLOCKS=turns, BESIDE=self._beside(shared, programs),
             STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
         )  # fmt: skip

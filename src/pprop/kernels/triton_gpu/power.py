@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from pprop.kernels.triton_gpu._jit import device, kernel
-from pprop.kernels.triton_gpu.first_layer import load_entries, rows_of
+from pprop.kernels.triton_gpu.first_layer import load_entries, load_kept, rows_of
 from pprop.kernels.triton_gpu.planes import plane_of
 
 __all__ = ["adjoint_run", "adjoint_tile", "forward_run", "forward_tile"]
@@ -50,6 +50,35 @@ def _gather(
             else:
                 acc += gathered[k]
         t += U
+    return acc
+
+
+@device
+def _gather_kept(
+    source, plane, most_at, index, values, base, length, word, first, stride,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+):  # fmt: skip
+    """The same where nothing but kept entries counts: each slot goes from one to the next."""
+    slot = tl.arange(0, T)
+    column = first + tl.arange(0, C)
+    acc = tl.zeros((T, C), tl.float32)
+    t = 0
+    while t < length:
+        bits = tl.load(plane + word + (t // 32) * T + slot)
+        left = tl.load(most_at + word // T + t // 32).to(tl.int32)
+        while left > 0:
+            neighbour, there, places, bits = load_kept(index, base + t * T, slot, bits, T, U, "")
+            gathered = ()
+            for k in tl.static_range(U):
+                where = source + neighbour[k][:, None] * stride + column[None, :]
+                gathered = gathered + (tl.load(where, mask=there[k][:, None], other=0.0, cache_modifier=CACHE),)
+            for k in tl.static_range(U):
+                if WEIGHTED:
+                    acc += gathered[k] * tl.load(values + places[k], mask=there[k], other=0.0)[:, None]
+                else:
+                    acc += gathered[k]
+            left -= U
+        t += 32
     return acc
 
 
@@ -168,15 +197,19 @@ def _finish_adjoint(
 
 @device
 def _adjoint_tile(
-    tile, first, step, plane, tiles, rows, index, values, total, source, target, row_scale, column_scale, alpha,
-    keep_scale,
+    tile, first, step, plane, most_at, tiles, rows, index, values, total, source, target, row_scale, column_scale,
+    alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
 ):  # fmt: skip
     klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
     length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
-    acc = _gather(source, plane, index, values, base, length, word, first, CLASSES,
-                  T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+    if KEPT:
+        acc = _gather_kept(source, plane, most_at, index, values, base, length, word, first, CLASSES,
+                           T, C, U, WEIGHTED, CACHE)  # fmt: skip
+    else:
+        acc = _gather(source, plane, index, values, base, length, word, first, CLASSES,
+                      T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
     row_at = rows + tile * T
     if klass == 0:
         _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
@@ -195,12 +228,12 @@ def _adjoint_tile(
                             64, T, C, CLASSES)  # fmt: skip
 
 
-@kernel("words", "steps")
+@kernel("words", "groups", "steps")
 def adjoint_run(
-    clock, tiles, count, rows, index, values, planes, words, total, states, row_scale, column_scale, n, steps, alpha,
-    keep_scale,
+    clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
+    steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
 ):  # fmt: skip
     """All steps of one run, from the last to the first; the scales are those of the transpose."""
     run = tl.program_id(0)
@@ -211,33 +244,35 @@ def adjoint_run(
     while done < steps:
         step = steps - 1 - done
         plane = plane_of(planes, run, position + step, words, RING)
+        most_at = plane_of(rounds, run, position + step, groups, RING)
         source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
         tile = 0
         while tile < count:
             for first in tl.static_range(0, CLASSES, C):
-                _adjoint_tile(tile, first, step, plane, tiles, rows, index, values, sums, source, target,
+                _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, sums, source, target,
                               row_scale, column_scale, alpha, keep_scale,
-                              T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+                              T, C, U, CLASSES, DROP, KEPT, WEIGHTED, CACHE)  # fmt: skip
             tile += 1
         tl.debug_barrier()
         done += 1
 
 
-@kernel("words", "done", "steps")
+@kernel("words", "groups", "done", "steps")
 def adjoint_tile(
-    clock, tiles, count, rows, index, values, planes, words, total, states, row_scale, column_scale, n, done, steps,
-    alpha, keep_scale,
+    clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
+    done, steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
 ):  # fmt: skip
     """One tile of one step of one run."""
     tile, run = tl.program_id(0), tl.program_id(1)
     step = steps - 1 - done
-    plane = plane_of(planes, run, tl.load(clock) * steps + step, words, RING)
+    position = tl.load(clock) * steps + step
+    plane, most_at = plane_of(planes, run, position, words, RING), plane_of(rounds, run, position, groups, RING)
     size = (n + 1).to(tl.int64) * CLASSES
     state = states + run * 2 * size
     source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
     for first in tl.static_range(0, CLASSES, C):
-        _adjoint_tile(tile, first, step, plane, tiles, rows, index, values, total + run * size, source, target,
-                      row_scale, column_scale, alpha, keep_scale,
-                      T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+        _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, total + run * size, source,
+                      target, row_scale, column_scale, alpha, keep_scale,
+                      T, C, U, CLASSES, DROP, KEPT, WEIGHTED, CACHE)  # fmt: skip

@@ -10,7 +10,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels.streams import EDGES, Bernoulli
@@ -99,7 +101,14 @@ class StepsPropagation(Propagation):
     by_node = True
 
     def __init__(
-        self, spec: PropagateSteps, runs: int, shape: Shape, dropout: float, tuning: Tuning, device: torch.device
+        self,
+        spec: PropagateSteps,
+        runs: int,
+        shape: Shape,
+        dropout: float,
+        tuning: Tuning,
+        device: torch.device,
+        order: NDArray[np.int64] | None = None,
     ) -> None:
         self._steps, self._alpha, self._n, self._tuning, self._runs = spec.steps, spec.alpha, shape.n, tuning, runs
         self._classes = classes = shape.padded_classes
@@ -118,6 +127,8 @@ class StepsPropagation(Propagation):
                 slots=128 * self._warps // columns,
                 unroll=tuning.step_unroll,
                 limit=tuning.step_limit,
+                window=tuning.window,
+                order=order,
                 device=device,
             )
             for side, columns in zip(sides, self._columns, strict=True)
@@ -160,7 +171,9 @@ class StepsPropagation(Propagation):
         self._launch(power.forward_run, power.forward_tile, 0, arguments)
 
     def backward(self, clock: Tensor, seeds: Tensor) -> None:
-        arguments = (clock, *self._structure(1), self.above, self.above_states, *self._scales[1], self._n)
+        rounds = self._planes[1].rounds if self._planes else self._plans[1].rows
+        structure = (*self._structure(1), rounds, rounds.shape[-1])
+        arguments = (clock, *structure, self.above, self.above_states, *self._scales[1], self._n)
         self._launch(power.adjoint_run, power.adjoint_tile, 1, arguments)
 
     def keep(self, slots: Tensor) -> None:
@@ -175,13 +188,15 @@ class StepsPropagation(Propagation):
         if self._steps == 0:
             return
         plan = self._plans[side]
+        dropped = self._law is not None
         constants = {
             "T": plan.slots,
             "C": self._columns[side],
             "U": self._tuning.step_unroll,
             "CLASSES": self._classes,
             "RING": self._planes[side].ring if self._planes else 1,
-            "DROP": self._law is not None,
+            "DROP": dropped,
+            **({"KEPT": dropped and self._tuning.kept_only} if side == 1 else {}),
             "WEIGHTED": self._weighted,
             "CACHE": self._tuning.step_cache,
             "num_warps": self._warps,
@@ -248,11 +263,12 @@ def make_propagation(
     dropout: float,
     tuning: Tuning,
     device: torch.device,
+    order: NDArray[np.int64] | None = None,
 ) -> Propagation:
-    """Bind the propagation of a trainer to buffers for R runs."""
+    """Bind the propagation of a trainer to buffers for R runs; `order` is of the nodes, neighbours near each other."""
     runs = len(sets[0].nodes)
     if spec is None:
         return NoPropagation(runs, shape, device)
     if isinstance(spec, PropagateSteps):
-        return StepsPropagation(spec, runs, shape, dropout, tuning, device)
+        return StepsPropagation(spec, runs, shape, dropout, tuning, device, order)
     return RowsPropagation(spec, sets, shape, dropout, device)

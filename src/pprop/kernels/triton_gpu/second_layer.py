@@ -47,34 +47,37 @@ def forward_second(
 @kernel("n", "blocks")
 def backward_second(
     above, second, hidden, part, n, blocks, scale, SLICES: tl.constexpr, C: tl.constexpr, CLASSES: tl.constexpr,
-    K: tl.constexpr, B: tl.constexpr, REPEAT: tl.constexpr,
+    K: tl.constexpr, B: tl.constexpr, REPEAT: tl.constexpr, TOGETHER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Turn hidden into scale * (dH W_2^T) where it is positive, in place; part = this block's share of hidden^T dH.
 
-    One program owns B * REPEAT nodes of one slice, so that the order of the sums depends on the sizes alone.
+    One program owns B * REPEAT nodes of TOGETHER slices, one or all; after the first slice it finds dH in the L1 cache.
+    The order of the sums depends on the sizes alone.
     """
-    block, group, run = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    block, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
     column, label = tl.arange(0, C), tl.arange(0, K)  # K is the least that a product may add up, or CLASSES
     known = (label < CLASSES)[None, :]
-    weight_at = ((run * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
-    weight = tl.load(second + weight_at, mask=known, other=0.0)
-    share = tl.zeros((C, K), tl.float32)
-    for k in range(REPEAT):
-        row = (block * REPEAT + k) * B + tl.arange(0, B)
-        there = (row < n)[:, None]
-        above_at = (run * (n + 1) + row)[:, None] * CLASSES + label[None, :]
-        gradient = tl.load(above + above_at, mask=there & known, other=0.0)
-        at = hidden + ((run * SLICES + group) * (n + 1) + row)[:, None] * C + column[None, :]
-        value = tl.load(at, mask=there, other=0.0)
-        if C >= 16:
-            share = tl.dot(tl.trans(value), gradient, share, input_precision="ieee")
-            down = tl.dot(gradient, tl.trans(weight), input_precision="ieee")
-        else:
-            share += tl.sum(value[:, :, None] * gradient[:, None, :], axis=0)
-            down = tl.sum(gradient[:, None, :] * weight[None, :, :], axis=2)
-        tl.store(at, tl.where(value > 0, down * scale, 0.0), mask=there)
-    to = part + (((run * blocks + block) * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
-    tl.store(to, share, mask=known)
+    for part_of in tl.static_range(TOGETHER):
+        group = tl.program_id(1) * TOGETHER + part_of
+        weight_at = ((run * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
+        weight = tl.load(second + weight_at, mask=known, other=0.0)
+        share = tl.zeros((C, K), tl.float32)
+        for k in range(REPEAT):
+            row = (block * REPEAT + k) * B + tl.arange(0, B)
+            there = (row < n)[:, None]
+            above_at = (run * (n + 1) + row)[:, None] * CLASSES + label[None, :]
+            gradient = tl.load(above + above_at, mask=there & known, other=0.0)
+            at = hidden + ((run * SLICES + group) * (n + 1) + row)[:, None] * C + column[None, :]
+            value = tl.load(at, mask=there, other=0.0)
+            if C >= 16:
+                share = tl.dot(tl.trans(value), gradient, share, input_precision=PRECISION)
+                down = tl.dot(gradient, tl.trans(weight), input_precision=PRECISION)
+            else:
+                share += tl.sum(value[:, :, None] * gradient[:, None, :], axis=0)
+                down = tl.sum(gradient[:, None, :] * weight[None, :, :], axis=2)
+            tl.store(at, tl.where(value > 0, down * scale, 0.0), mask=there)
+        to = part + (((run * blocks + block) * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
+        tl.store(to, share, mask=known)
 
 
 @kernel("blocks")

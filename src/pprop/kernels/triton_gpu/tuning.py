@@ -31,23 +31,44 @@ class Tuning:
         The same for a program that makes all steps of a run.
     tile_warps
         Warps of a program that makes one tile of one step.
+    kept_only
+        Whether the way back goes from one kept entry to the next; otherwise it passes over those that are dropped.
+    window
+        How many rows, near to each other in the graph, are sorted by length among themselves; 0 for all rows.
+    adjacent
+        Whether programs that usually share a multiprocessor, and so its L1 cache, take neighbouring tiles of the first
+        layer where all multiprocessors work on one slice.
+    least_classes
+        Classes are padded to a power of two of at least this.
+    second_together
+        Whether one program of the second layer's way back does all slices of its nodes.
+    second_rows, second_warps, second_precision
+        Nodes of one product there, warps of the program, and "ieee" or "tf32x3", the tensor cores' replacement.
     stream_policy, gather_policy
         Eviction policies of what is read once and of what is gathered: "", "evict_first" or "evict_last".
     step_cache
         Cache modifier of the gathered states: "" (through L1) or ".cg" (L2 only).
     """
 
-    slice_width: int = 16
-    feature_warps: int = 32
-    feature_blocks: int = 1
+    slice_width: int = 32
+    feature_warps: int = 8
+    feature_blocks: int = 8
     feature_unroll: int = 4
-    feature_limit: int = 32
-    l1_bytes: int = 200_000
-    persistent: bool | None = None
+    feature_limit: int = 64
+    l1_bytes: int = 0
+    persistent: bool | None = False
     step_warps: int = 32
-    step_unroll: int = 2
-    step_limit: int = 8
+    step_unroll: int = 4
+    step_limit: int = 32
     tile_warps: int = 4
+    kept_only: bool = True
+    window: int = 1024
+    adjacent: bool = True
+    least_classes: int = 4
+    second_together: bool = True
+    second_rows: int = 16
+    second_warps: int = 4
+    second_precision: str = "ieee"
     stream_policy: str = "evict_first"
     gather_policy: str = ""
     step_cache: str = ""
