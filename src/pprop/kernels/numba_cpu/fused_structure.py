@@ -28,7 +28,7 @@ def shares(indptr: NDArray[np.int64], threads: int, block: int = 1) -> NDArray[n
     """Return where each thread's rows begin, in blocks of rows, so that all have about the same number of entries.
 
     >>> shares(np.array([0, 6, 7, 8, 9]), 2)
-    array([0, 1, 4])
+    array([0, 2, 4])
     """
     cost = indptr + 4 * np.arange(len(indptr))  # a row costs something even when it is empty
     edges = np.minimum(np.arange(0, len(indptr) - 1 + block, block), len(indptr) - 1)
