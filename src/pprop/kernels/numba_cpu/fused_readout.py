@@ -28,8 +28,8 @@ class RunReadout(ABC):
     def __init__(self, readout: Readout, run: int, crew: Crew) -> None:
         n, lanes_c, blocks = readout.shape
         self.train, self.stopping = (readout.nodes(which, run) for which in (readout.spec.train, readout.spec.stopping))
-        self.predictions = np.empty((blocks, n, 2 * lanes_c), np.float32)
-        self.above = np.zeros((blocks, n, lanes_c), np.float32)  # gradient of the training half
+        self.predictions = crew.arena.empty((blocks, n, 2 * lanes_c))
+        self.above = crew.arena.zeros((blocks, n, lanes_c))  # gradient of the training half
         self.train_logits = np.zeros((len(self.train.places), blocks * lanes_c), np.float32)
         self.stopping_logits = np.zeros((len(self.stopping.places), blocks * lanes_c), np.float32)
         self.gradient = np.zeros_like(self.train_logits)
@@ -137,7 +137,7 @@ class _StepsRun(RunReadout):
         self._all, threads = readout, crew.team.threads
         self._masks = Masks(readout.edges, readout.law, EDGES, seed, crew, readout.steps)
         self._by_row, self._by_column = (shares(s[0], threads) for s in (readout.edges.matrix, readout.edges.flipped))
-        self._state, self._spare = (np.empty_like(self.predictions[0]) for _ in range(2))
+        self._state, self._spare = (crew.arena.empty(self.predictions.shape[1:]) for _ in range(2))
 
     def renew(self, thread: int, epoch: int) -> None:
         self._masks.renew(thread, epoch, self._all.steps)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.bits import RAW_WORDS, plane_words, reorder_planes
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.streams import Bernoulli
@@ -74,10 +75,10 @@ class Law(NamedTuple):
 
 @final
 class Crew:
-    """A team with the room each of its threads needs to draw random words."""
+    """A team with the memory of its run, and the room each of its threads needs to draw random words."""
 
     def __init__(self, team: Team) -> None:
-        self.team = team
+        self.team, self.arena = team, Arena()
         self.raw = [np.empty(RAW_WORDS, np.uint64) for _ in range(team.threads)]
         self.four = [np.empty(4, np.uint32) for _ in range(team.threads)]
 
@@ -96,11 +97,12 @@ class Masks:
         size = len(entries.order)
         self._split = np.linspace(0, size, crew.team.threads + 1).astype(np.int64)
         if law.digits == 0:
-            self.planes = np.full((2, 1, size), 0xFFFFFFFF, np.uint32)
+            self.planes = crew.arena.empty((2, 1, size), np.uint32)
+            self.planes[...] = 0xFFFFFFFF
             return
         span = (positions_per_epoch - 1) // 32 + 2  # blocks of 32 positions that one epoch may touch
         groups = 1 if positions_per_epoch == 1 else (span + 2) // 4 + 1
-        self.planes = np.empty((2, 4 * groups, size), np.uint32)
+        self.planes = crew.arena.empty((2, 4 * groups, size), np.uint32)
 
     def renew(self, thread: int, epoch: int, positions: int) -> None:
         """Draw what an epoch with that many positions is the first to need: one thread's share of it."""

@@ -78,11 +78,13 @@ class _Run:
         units, classes = s.h_blocks * s.h_lanes, s.c_blocks * s.c_lanes
         full_1, full_2 = np.zeros((s.f, units), np.float32), np.zeros((units, classes), np.float32)
         full_1[:, : s.h], full_2[: s.h, : s.c] = W_1, W_2
-        self._W_1 = np.ascontiguousarray(full_1.reshape(s.f, s.h_blocks, s.h_lanes).transpose(1, 0, 2))
+        arena = self._crew.arena
+        self._W_1 = arena.empty((s.h_blocks, s.f, s.h_lanes))
+        self._W_1[...] = full_1.reshape(s.f, s.h_blocks, s.h_lanes).transpose(1, 0, 2)
         self._W_2 = np.ascontiguousarray(full_2.reshape(units, s.c_blocks, s.c_lanes).transpose(1, 0, 2))
         self._W_2_flipped = np.ascontiguousarray(full_2.reshape(s.h_blocks, s.h_lanes, classes).transpose(0, 2, 1))
-        self._moments = [np.zeros((2, *w.shape), np.float32) for w in (self._W_1, self._W_2)]
-        self._hidden, self._below = (np.empty((s.h_blocks, s.n, s.h_lanes), np.float32) for _ in range(2))
+        self._moments = [arena.zeros((2, *w.shape)) for w in (self._W_1, self._W_2)]
+        self._hidden, self._below = (arena.empty((s.h_blocks, s.n, s.h_lanes)) for _ in range(2))
         blocks = -(-s.n // fused_network.SUM_ROWS), -(-s.f // fused_network.SUM_ROWS)
         self._partial = np.empty((blocks[0], s.h_blocks, classes, s.h_lanes), np.float32)
         self._partial_squares = np.empty((blocks[1], s.h_lanes), np.float32)
