@@ -205,7 +205,22 @@ def _adam_row(weights, mean, square, gradient, at, width, penalty, step, correct
 
 @serial
 def weight_step(
-    first, last, X_flipped, words, bit, law, scratch, below, W_1, moments, penalty, step, correction, partial, token, some
+    first,
+    last,
+    X_flipped,
+    words,
+    bit,
+    law,
+    scratch,
+    below,
+    W_1,
+    moments,
+    penalty,
+    step,
+    correction,
+    partial,
+    token,
+    some,
 ):
     """For blocks `first` to `last` of SUM_ROWS features: the gradient drop(X)^T below of W_1, straight into Adam.
 
@@ -253,7 +268,17 @@ def weights_two(partial, W_2, moments, W_2_flipped, gradient, step, correction, 
                 for q in range(lanes_c):
                     column[q] = gradient[c_part * lanes_c + q, p]
                 _adam_row(
-                    weights, mean, square, address(column), at, lanes_c, 0.0, step, correction, address(squares), c_token
+                    weights,
+                    mean,
+                    square,
+                    address(column),
+                    at,
+                    lanes_c,
+                    0.0,
+                    step,
+                    correction,
+                    address(squares),
+                    c_token,
                 )
                 for q in range(lanes_c):
                     W_2_flipped[block, c_part * lanes_c + q, p] = W_2[c_part, block * width + p, q]

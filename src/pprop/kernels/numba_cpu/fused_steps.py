@@ -61,7 +61,21 @@ def _arrive(first, last, indices, weights, weighted, words, bit, state, pair):
 
 @part
 def _step(
-    begin, end, indptr, indices, weights, weighted, words, bit, scale, state, state_scale, predictions, start_scale, out, pair
+    begin,
+    end,
+    indptr,
+    indices,
+    weights,
+    weighted,
+    words,
+    bit,
+    scale,
+    state,
+    state_scale,
+    predictions,
+    start_scale,
+    out,
+    pair,
 ):
     """out = state_scale * (drop(A) state) + start_scale * predictions for rows begin to end, every scale per node.
 
