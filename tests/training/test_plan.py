@@ -11,7 +11,7 @@ from pprop.training import plan as plan_module
 from pprop.training.plan import memory_limit, plan_runs
 from pprop.training.sizes import Sizes, kept_items, result_items, shared_items, training_items
 
-# 5 nodes, 4 features, 8 hidden units, 2 classes; on the CPU padded to 8 units and 4 classes, on a GPU to 8 and 8
+# 5 nodes, 4 features, 8 hidden units, 2 classes; on the CPU padded to 16 units and 4 classes, on a GPU to 8 and 8
 TINY = Sizes(5, 4, 8, 2, feature_entries=10, entries=13, train_nodes=2, stopping_nodes=1, max_epochs=100)
 CORA_ML = Sizes(2810, 2879, 64, 7, feature_entries=142286, entries=18772, train_nodes=140, stopping_nodes=500)
 
@@ -22,14 +22,14 @@ def total(items: dict[str, int]) -> int:
 
 def test_a_run_on_the_cpu_is_counted_item_by_item():
     assert training_items(TINY, "cpu") == {
-        "weights": 4 * (4 * 8 + 2 * 8 * 4),
-        "moments": 4 * 2 * (4 * 8 + 8 * 4),
-        "hidden layer": 4 * 2 * 5 * 8,
+        "weights": 4 * (4 * 16 + 2 * 16 * 4),
+        "moments": 4 * 2 * (4 * 16 + 16 * 4),
+        "hidden layer": 4 * 2 * 5 * 16,
         "states": 4 * 5 * 7 * 4,
         "feature masks": 4 * 2 * 4 * 10,
         "edge masks": 4 * 2 * 8 * 13,
         "attention": 0,
-        "sums": 4 * (8 * 4 + (2 * 2 + 1) * 4),
+        "sums": 4 * (16 * 4 + (2 * 2 + 1) * 4),
     }
 
 

@@ -16,6 +16,7 @@ Items = dict[str, int]
 """Bytes by name."""
 
 _FLOAT, _INT, _WORD, _LONG = 4, 4, 4, 8  # bytes of a float32, an int32, a word of mask bits, an int64 or float64
+_UNITS, _CLASSES = (16, 64), (4, 8, 16)  # lanes of a block of hidden units and of classes, CPU
 _SUM_ROWS = 128  # nodes of one partial sum of the second layer's gradient, CPU
 _GPU_SUM_ROWS = 512  # the same, GPU
 _GPU_SLICE = 16  # hidden columns that the GPU computes together
@@ -100,16 +101,17 @@ def shared_items(sizes: Sizes, device: str) -> Items:
 def training_items(sizes: Sizes, device: str) -> Items:
     """Return what one run holds while it is in training: live weights, optimiser, activations, masks.
 
-    >>> training_items(Sizes(5, 4, 8, 2, feature_entries=10, entries=13), "cpu")["moments"]  # 2 x 4 x (4 x 8 + 8 x 4)
-    512
+    >>> training_items(Sizes(5, 4, 8, 2, feature_entries=10, entries=13), "cpu")["moments"]  # 8 x (4 x 16 + 16 x 4)
+    1024
     """
     cpu = device == "cpu"
-    n, f, units = sizes.nodes, sizes.features, _padded(sizes.hidden, 4 if cpu else 8, 64)
-    classes = _padded(sizes.classes, 4 if cpu else 8, 16 if cpu else 1 << 30)
+    n, f = sizes.nodes, sizes.features
+    units = _block(sizes.hidden, _UNITS)[1] if cpu else _padded(sizes.hidden, 8, 64)
+    lanes, classes = _block(sizes.classes, _CLASSES) if cpu else (0, _padded(sizes.classes, 8, 1 << 30))
     first = f * units if units else f * classes
     second = units * classes
-    # the training pass and the evaluation side by side, two of them for the steps; the gradient
-    widths = 7 * classes if cpu else (9 + 2 * -(-units // _GPU_SLICE)) * classes
+    # the training pass and the evaluation side by side, and the gradient; for the steps two states, of one block each
+    widths = 3 * classes + 4 * lanes * (sizes.entries > 0) if cpu else (9 + 2 * -(-units // _GPU_SLICE)) * classes
     partial = -(-n // (_SUM_ROWS if cpu else _GPU_SUM_ROWS)) * second
     planes, edge_planes = (4, 4 * _ring_groups(sizes.steps)) if cpu else (_GPU_FILL, _GPU_FILL * _ring(sizes.steps))
     on = sizes.dropout
@@ -152,11 +154,21 @@ def result_items(sizes: Sizes) -> Items:
     }
 
 
+def _block(width: int, sizes: tuple[int, ...]) -> tuple[int, int]:
+    """Return the lanes of one block, the smallest of `sizes` that holds `width` or else the largest, and of all blocks.
+
+    >>> _block(7, (4, 8, 16)), _block(20, (4, 8, 16)), _block(20, (16, 64)), _block(0, (16, 64))
+    ((8, 8), (16, 32), (64, 64), (16, 0))
+    """
+    block = next((size for size in sizes if size >= width), sizes[-1])
+    return block, -(-width // block) * block
+
+
 def _padded(width: int, least: int, most: int) -> int:
     """Return `width` filled up to whole blocks of a power of two of lanes, from `least` to `most`.
 
-    >>> _padded(7, 4, 16), _padded(17, 4, 16), _padded(0, 4, 64)
-    (8, 32, 0)
+    >>> _padded(7, 8, 64), _padded(100, 8, 64), _padded(0, 8, 64)
+    (8, 128, 0)
     """
     block = least
     while block < min(width, most):
