@@ -12,7 +12,7 @@ import triton.language as tl
 
 from pprop.kernels.triton_gpu._jit import INTERPRETED, device, kernel
 
-__all__ = ["drawn_word", "keep_word", "lowest_one", "philox", "words_kernel"]
+__all__ = ["drawn_word", "keep_word", "loop_end", "lowest_one", "philox", "words_kernel"]
 
 
 @device
@@ -56,10 +56,17 @@ def drawn_word(seed, stream, first, second, block, threshold, digits):
     return keep
 
 
+@device
+def _same(count):
+    return count
+
+
+loop_end: Any = _same
+"""What kernels pass the end of a range through, for the interpreter's sake."""
 keep_word: Any = drawn_word
 """What kernels call: `drawn_word`, or, interpreted, its equal in numpy. Triton's interpreter takes 25 ms for a word."""
 if INTERPRETED:
-    from pprop.kernels.triton_gpu.interpreted import keep_word
+    from pprop.kernels.triton_gpu.interpreted import keep_word, loop_end
 
 
 @device

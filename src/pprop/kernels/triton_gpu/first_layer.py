@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from pprop.kernels.triton_gpu._jit import device, kernel
-from pprop.kernels.triton_gpu.bits import lowest_one
+from pprop.kernels.triton_gpu.bits import loop_end, lowest_one
 from pprop.kernels.triton_gpu.planes import plane_of
 
 __all__ = ["adam_step", "backward_first", "forward_pair", "load_entries", "load_kept", "rows_of"]
@@ -94,13 +94,15 @@ def forward_pair(
     clock, ahead, shares, shared, tiles, count, rows, entries, planes, words, weights, hidden_words, hidden, quiet, n,
     f, kept_scale, hidden_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr,
-    BLOCKS: tl.constexpr, BESIDE: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
+    BLOCKS: tl.constexpr, BESIDE: tl.constexpr, AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr,
+    GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
     """X W once: all entries feed the evaluation, those kept in epoch clock + ahead the training pass.
 
     BLOCKS programs take turns in one share; they have better chances to find each other's rows in the L1 cache if they
     run on one multiprocessor, as programs that are `shared` apart usually do. In a share of all multiprocessors the
-    BESIDE programs of each stand BLOCKS / BESIDE apart.
+    BESIDE programs of each stand BLOCKS / BESIDE apart. With AHEAD entries are loaded one turn of the loop before the rows
+    they point to; the last load reads past the tile.
     """
     share = tl.program_id(0) % shared
     unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, BLOCKS, BESIDE), tl.load(shares + share + 1)
@@ -115,9 +117,14 @@ def forward_pair(
         plane = plane_of(planes, run, epoch, words, 1) + word
         whole = tl.zeros((T, C), tl.float32)
         kept = tl.zeros((T, C), tl.float32)
-        t = 0
-        while t < length:
-            entry = load_entries(entries, base + t * T, slot, T, U, STREAM_POLICY)
+        if AHEAD:
+            coming = load_entries(entries, base, slot, T, U, STREAM_POLICY)
+        for t in range(0, loop_end(length), U):
+            if AHEAD:
+                entry = coming
+                coming = load_entries(entries, base + (t + U) * T, slot, T, U, STREAM_POLICY)
+            else:
+                entry = load_entries(entries, base + t * T, slot, T, U, STREAM_POLICY)
             if DROP:
                 bits = tl.load(plane + (t // 32) * T + slot, eviction_policy=STREAM_POLICY) >> (t % 32)
             gathered = ()
@@ -129,7 +136,6 @@ def forward_pair(
                 whole += value[:, None] * gathered[k]
                 if DROP:
                     kept += tl.where(((bits >> k) & 1) == 1, value, 0.0)[:, None] * gathered[k]
-            t += U
         row_at = rows + tile * T
         if klass == 0:
             _finish_pair(whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
@@ -183,7 +189,8 @@ def backward_first(
     clock, corrections, shares, shared, tiles, count, rows, entries, planes, words, rounds, groups, gradient,
     weights, means, squares_of, norms, n, f, rate, penalty,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
-    KEPT: tl.constexpr, BLOCKS: tl.constexpr, BESIDE: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
+    KEPT: tl.constexpr, BLOCKS: tl.constexpr, BESIDE: tl.constexpr, AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr,
+    GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
     """drop(X)^T G by rows of X^T; each finished row goes straight into Adam. norms[run, slice, tile] = its |W|^2.
 
@@ -203,12 +210,17 @@ def backward_first(
         acc = tl.zeros((T, C), tl.float32)
         if KEPT:
             most_at = plane_of(rounds, copy // SLICES, epoch, groups, 1) + word // T
-            t = 0
-            while t < length:
+            for t in range(0, loop_end(length), 32):
                 bits = tl.load(plane + (t // 32) * T + slot)
                 left = tl.load(most_at + t // 32).to(tl.int32)
-                while left > 0:
-                    entry, there, _, bits = load_kept(entries, base + t * T, slot, bits, T, U, "")
+                if AHEAD:
+                    coming, come, _places, bits = load_kept(entries, base + t * T, slot, bits, T, U, "")
+                for _ in range(0, loop_end(left), U):
+                    if AHEAD:
+                        entry, there = coming, come
+                        coming, come, _places, bits = load_kept(entries, base + t * T, slot, bits, T, U, "")
+                    else:
+                        entry, there, _places, bits = load_kept(entries, base + t * T, slot, bits, T, U, "")
                     gathered = ()
                     for k in tl.static_range(U):
                         where = source + entry[k].to(tl.int32)[:, None] * C + column[None, :]
@@ -216,8 +228,6 @@ def backward_first(
                         gathered = gathered + (term,)
                     for k in tl.static_range(U):
                         acc += _value_of(entry[k])[:, None] * gathered[k]
-                    left -= U
-                t += 32
         else:
             t = 0
             while t < length:

@@ -12,7 +12,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime.interpreter import TensorHandle
 
-__all__ = ["keep_word"]
+__all__ = ["keep_word", "loop_end"]
 
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -31,6 +31,11 @@ def keep_word(seed: Any, stream: Any, first: Any, second: Any, block: Any, thres
         word = _philox(key, site[0], site[1], number, index >> 2)[index & 3]
         keep = word & keep if level >> (count - 1 - digit) & 1 else word | keep
     return tl.tensor(TensorHandle(keep.astype(np.uint32), tl.uint32), tl.block_type(tl.uint32, list(keep.shape)))
+
+
+def loop_end(count: Any) -> int:
+    """Return a scalar of the interpreter as a number: it makes no range of its own scalars."""
+    return int(count.handle.data.item())
 
 
 def _array(value: Any) -> NDArray[np.uint64]:

@@ -124,10 +124,10 @@ class Network:
             units = sets * plan.count
             if rows * self.shape.width * 4 <= tuning.l1_bytes:
                 shares = plan.shares(sets, min(self._multiprocessors, units))
-                programs = (len(shares) - 1) * tuning.feature_blocks
-                self._shares.append((shares, len(shares) - 1, programs, tuning.feature_blocks))
+                programs = (len(shares) - 1) * tuning.programs
+                self._shares.append((shares, len(shares) - 1, programs, tuning.programs))
             else:
-                programs = min(self._multiprocessors * tuning.feature_blocks, units)
+                programs = min(self._multiprocessors * tuning.programs, units)
                 self._shares.append((torch.tensor([0, units], device=self._device), 1, programs, programs))
 
     def _beside(self, shared: int, programs: int) -> int:
@@ -174,8 +174,9 @@ class Network:
             clock, ahead, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[0], planes,
             plan.words, self.first, words, self.hidden, self.quiet, shape.n, shape.f, scale, scale,
             T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
-            DROP=self._law is not None, BLOCKS=turns, BESIDE=self._beside(shared, programs),
+            DROP=self._law is not None, BLOCKS=turns, BESIDE=self._beside(shared, programs), AHEAD=tuning.load_ahead,
             STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
+            **tuning.registers(tuning.feature_registers, tuning.feature_warps),
         )  # fmt: skip
 
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
@@ -225,6 +226,7 @@ class Network:
             plan.words, rounds, rounds.shape[-1], self.hidden, self.first, self.moments[0], self.moments[1],
             self.norms, shape.n, shape.f, rate, self.penalty if rate > 0 else 0.0, T=self._slots, C=shape.width, U=tuning.feature_unroll,
             SLICES=shape.slices, DROP=self._law is not None, KEPT=tuning.kept_only and self._law is not None,
-            BLOCKS=turns, BESIDE=self._beside(shared, programs),
+            BLOCKS=turns, BESIDE=self._beside(shared, programs), AHEAD=tuning.load_ahead,
             STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
+            **tuning.registers(tuning.feature_registers, tuning.feature_warps),
         )  # fmt: skip

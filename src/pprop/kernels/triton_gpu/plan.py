@@ -41,6 +41,7 @@ class Plan:
         The row of every slot, -1 for none, shape (tiles * T,), int32.
     index
         Column of every entry, shape (entries + padding,), int32; `columns`, one too many, where there is no entry.
+        An unrolled iteration of padding at the end is there to be read past the last tile.
     order
         Which original entry is at each place, -1 for none; int64, on the CPU.
     slots
@@ -156,7 +157,8 @@ def row_plan(
     >>> plan.rows, plan.index.reshape(-1, 2)
     (tensor([1, 0], dtype=torch.int32), tensor([[0, 2],
             [1, 3],
-            [2, 3]], dtype=torch.int32))
+            [2, 3],
+            [3, 3]], dtype=torch.int32))
     """
     indptr = np.asarray(indptr, dtype=np.int64)
     lengths = np.diff(indptr)
@@ -205,7 +207,7 @@ def row_plan(
     k, sorted_row = np.arange(len(row)) - indptr[row], place[row]
     width = lanes[klass[sorted_row]]
     at = base[tile[sorted_row]] + k // width * slots + slot[sorted_row] + k % width
-    order = np.full(max(int(base[-1]), 1), -1, dtype=np.int64)
+    order = np.full(int(base[-1]) + slots * unroll, -1, dtype=np.int64)
     order[at] = np.arange(len(row))
     index = np.full(len(order), columns, dtype=np.int32)
     index[at] = indices

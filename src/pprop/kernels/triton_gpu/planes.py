@@ -84,14 +84,14 @@ def _draw_planes(
                     keep = keep_word(seed, tl.full((), STREAM, tl.int32), i, j, block, threshold, digits)
                 keep = tl.where(column < columns, keep, 0)
                 plane = (run * RING + ring).to(tl.int64) * 32
+                most_of = (unit % chunks) * (B // T) + tl.arange(0, B // T)
                 for bit in range(32):
                     lone = ((keep >> bit) & 1) << iteration[None, :].to(tl.uint32)
                     packed = tl.sum(lone, axis=1)  # no two have a bit in common
                     tl.store(planes + (plane + bit) * words + word, packed.to(tl.int32), mask=there)
                     if ROUNDS:
                         most = tl.max(tl.reshape(_ones(packed).to(tl.int32), (B // T, T)), axis=1)
-                        group = (unit % chunks) * (B // T) + tl.arange(0, B // T)
-                        tl.store(rounds + (plane + bit) * groups + group, most.to(tl.int8), mask=group < groups)
+                        tl.store(rounds + (plane + bit) * groups + most_of, most.to(tl.int8), mask=most_of < groups)
             unit += tl.num_programs(0)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from pprop.kernels.triton_gpu._jit import device, kernel
+from pprop.kernels.triton_gpu.bits import loop_end
 from pprop.kernels.triton_gpu.first_layer import load_entries, load_kept, rows_of
 from pprop.kernels.triton_gpu.planes import plane_of
 
@@ -24,17 +25,23 @@ __all__ = ["adjoint_run", "adjoint_tile", "forward_run", "forward_tile"]
 def _gather(
     source, plane, index, values, base, length, word, first, stride,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, MASKED: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     """Add up columns first to first + C of the kept entries of T slots; columns from MASKED on keep all entries."""
     slot = tl.arange(0, T)
     column = first + tl.arange(0, C)
     acc = tl.zeros((T, C), tl.float32)
-    t = 0
-    while t < length:
+    if AHEAD:
+        coming = load_entries(index, base, slot, T, U, "")
+    for t in range(0, loop_end(length), U):
         if DROP:
             bits = tl.load(plane + word + (t // 32) * T + slot) >> (t % 32)
-        neighbour = load_entries(index, base + t * T, slot, T, U, "")
+        if AHEAD:
+            neighbour = coming
+            coming = load_entries(index, base + (t + U) * T, slot, T, U, "")
+        else:
+            neighbour = load_entries(index, base + t * T, slot, T, U, "")
         gathered = ()
         for k in tl.static_range(U):
             where = source + neighbour[k][:, None] * stride + column[None, :]
@@ -49,25 +56,30 @@ def _gather(
                 acc += gathered[k] * tl.load(values + (base + (t + k) * T) + slot)[:, None]
             else:
                 acc += gathered[k]
-        t += U
     return acc
 
 
 @device
 def _gather_kept(
     source, plane, most_at, index, values, base, length, word, first, stride,
-    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     """The same where nothing but kept entries counts: each slot goes from one to the next."""
     slot = tl.arange(0, T)
     column = first + tl.arange(0, C)
     acc = tl.zeros((T, C), tl.float32)
-    t = 0
-    while t < length:
+    for t in range(0, loop_end(length), 32):
         bits = tl.load(plane + word + (t // 32) * T + slot)
         left = tl.load(most_at + word // T + t // 32).to(tl.int32)
-        while left > 0:
-            neighbour, there, places, bits = load_kept(index, base + t * T, slot, bits, T, U, "")
+        if AHEAD:
+            coming, come, to_come, bits = load_kept(index, base + t * T, slot, bits, T, U, "")
+        for _ in range(0, loop_end(left), U):
+            if AHEAD:
+                neighbour, there, places = coming, come, to_come
+                coming, come, to_come, bits = load_kept(index, base + t * T, slot, bits, T, U, "")
+            else:
+                neighbour, there, places, bits = load_kept(index, base + t * T, slot, bits, T, U, "")
             gathered = ()
             for k in tl.static_range(U):
                 where = source + neighbour[k][:, None] * stride + column[None, :]
@@ -77,8 +89,6 @@ def _gather_kept(
                     acc += gathered[k] * tl.load(values + places[k], mask=there[k], other=0.0)[:, None]
                 else:
                     acc += gathered[k]
-            left -= U
-        t += 32
     return acc
 
 
@@ -106,12 +116,13 @@ def _forward_tile(
     tile, first, step, steps, plane, tiles, rows, index, values, start, source, target, row_scale, column_scale, alpha,
     keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
     length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
     acc = _gather(source, plane, index, values, base, length, word, first, 2 * CLASSES,
-                  T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+                  T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
     row_at = rows + tile * T
     last = step == steps - 1
     if klass == 0:
@@ -136,7 +147,8 @@ def forward_run(
     clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, steps,
     alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     """All steps of one run."""
     run = tl.program_id(0)
@@ -152,7 +164,7 @@ def forward_run(
             for first in tl.static_range(0, 2 * CLASSES, C):
                 _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, own, source, target,
                               row_scale, column_scale, alpha, keep_scale,
-                              T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+                              T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
             tile += 1
         tl.debug_barrier()  # orders this block's writes before its reads of the next step; its L1 holds no older line
         step += 1
@@ -163,7 +175,8 @@ def forward_tile(
     clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, step,
     steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     """One tile of one step of one run."""
     tile, run = tl.program_id(0), tl.program_id(1)
@@ -174,7 +187,7 @@ def forward_tile(
     for first in tl.static_range(0, 2 * CLASSES, C):
         _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, start + run * size, source, target,
                       row_scale, column_scale, alpha, keep_scale,
-                      T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+                      T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
 
 
 @device
@@ -200,16 +213,17 @@ def _adjoint_tile(
     tile, first, step, plane, most_at, tiles, rows, index, values, total, source, target, row_scale, column_scale,
     alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
-    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
     length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
     if KEPT:
         acc = _gather_kept(source, plane, most_at, index, values, base, length, word, first, CLASSES,
-                           T, C, U, WEIGHTED, CACHE)  # fmt: skip
+                           T, C, U, WEIGHTED, AHEAD, CACHE)  # fmt: skip
     else:
         acc = _gather(source, plane, index, values, base, length, word, first, CLASSES,
-                      T, C, U, CLASSES, DROP, WEIGHTED, CACHE)  # fmt: skip
+                      T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
     row_at = rows + tile * T
     if klass == 0:
         _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
@@ -233,7 +247,8 @@ def adjoint_run(
     clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
     steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     """All steps of one run, from the last to the first; the scales are those of the transpose."""
     run = tl.program_id(0)
@@ -251,7 +266,7 @@ def adjoint_run(
             for first in tl.static_range(0, CLASSES, C):
                 _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, sums, source, target,
                               row_scale, column_scale, alpha, keep_scale,
-                              T, C, U, CLASSES, DROP, KEPT, WEIGHTED, CACHE)  # fmt: skip
+                              T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD, CACHE)  # fmt: skip
             tile += 1
         tl.debug_barrier()
         done += 1
@@ -262,7 +277,8 @@ def adjoint_tile(
     clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
     done, steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, CACHE: tl.constexpr,
+    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
+    CACHE: tl.constexpr,
 ):  # fmt: skip
     """One tile of one step of one run."""
     tile, run = tl.program_id(0), tl.program_id(1)
@@ -275,4 +291,4 @@ def adjoint_tile(
     for first in tl.static_range(0, CLASSES, C):
         _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, total + run * size, source,
                       target, row_scale, column_scale, alpha, keep_scale,
-                      T, C, U, CLASSES, DROP, KEPT, WEIGHTED, CACHE)  # fmt: skip
+                      T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD, CACHE)  # fmt: skip

@@ -198,8 +198,10 @@ class StepsPropagation(Propagation):
             "DROP": dropped,
             **({"KEPT": dropped and self._tuning.kept_only} if side == 1 else {}),
             "WEIGHTED": self._weighted,
+            "AHEAD": self._tuning.load_ahead,
             "CACHE": self._tuning.step_cache,
             "num_warps": self._warps,
+            **self._tuning.registers(self._tuning.step_registers, self._warps),
         }
         scale = 1.0 if self._law is None else self._law.scale
         if self.persistent:

@@ -7,6 +7,8 @@ from typing import final
 
 __all__ = ["Tuning"]
 
+_REGISTERS = 2**16  # of a multiprocessor
+
 
 @final
 @dataclass(frozen=True)
@@ -19,8 +21,8 @@ class Tuning:
         Hidden columns of one unit of the first layer, C. Small slices stay in a multiprocessor's L1 cache, but every
         slice reads the entries of X again.
     feature_warps, feature_blocks, feature_unroll, feature_limit
-        Warps of a program of the first layer, programs per multiprocessor, entries of a slot in flight, most
-        iterations before a row is spread over more lanes.
+        Warps of a program of the first layer, programs per multiprocessor (0: as many as run at a time), entries of a
+        slot in flight, most iterations before a row is spread over more lanes.
     l1_bytes
         A slice of at most this many bytes is left to one multiprocessor and its L1 cache; larger ones are read by all
         multiprocessors at a time, from the L2 cache.
@@ -31,8 +33,13 @@ class Tuning:
         The same for a program that makes all steps of a run.
     tile_warps
         Warps of a program that makes one tile of one step.
+    feature_registers, step_registers
+        Registers of a thread of the first layer and of the steps, at most; 0 leaves the number to the compiler, which
+        then aims at many threads and waits for each pair of rows before it asks for the next.
     kept_only
         Whether the way back goes from one kept entry to the next; otherwise it passes over those that are dropped.
+    load_ahead
+        Whether entries are loaded one turn of the loop before the rows they point to.
     window
         How many rows, near to each other in the graph, are sorted by length among themselves; 0 for all rows.
     adjacent
@@ -51,8 +58,8 @@ class Tuning:
     """
 
     slice_width: int = 32
-    feature_warps: int = 8
-    feature_blocks: int = 8
+    feature_warps: int = 4
+    feature_blocks: int = 0
     feature_unroll: int = 4
     feature_limit: int = 64
     l1_bytes: int = 0
@@ -61,7 +68,10 @@ class Tuning:
     step_unroll: int = 4
     step_limit: int = 32
     tile_warps: int = 4
+    feature_registers: int = 72
+    step_registers: int = 64
     kept_only: bool = True
+    load_ahead: bool = True
     window: int = 1024
     adjacent: bool = True
     least_classes: int = 4
@@ -72,3 +82,23 @@ class Tuning:
     stream_policy: str = "evict_first"
     gather_policy: str = ""
     step_cache: str = ""
+
+    @staticmethod
+    def registers(most: int, warps: int) -> dict[str, int]:
+        """Return the launch option for at most so many registers of a thread.
+
+        >>> Tuning.registers(72, 8), Tuning.registers(72, 32), Tuning.registers(0, 8)
+        ({'maxnreg': 72}, {'maxnreg': 64}, {})
+        """
+        return {"maxnreg": min(most, _REGISTERS // (32 * warps))} if most > 0 else {}
+
+    @property
+    def programs(self) -> int:
+        """Programs of the first layer per multiprocessor: as told, or as many as there are registers for.
+
+        >>> Tuning(feature_warps=4, feature_registers=72).programs, Tuning(feature_blocks=3).programs
+        (7, 3)
+        """
+        if self.feature_blocks > 0:
+            return self.feature_blocks
+        return max(1, _REGISTERS // (32 * self.feature_warps * (self.feature_registers or 64)))
