@@ -1,0 +1,101 @@
+"""Runs that several threads train side by side: an error or Ctrl-C ends them all, and is raised where `train` was called.
+
+Nothing here waits for a clock. The trainings are long but not endless, so that one that is not ended early is seen in
+the number of its reports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import numba
+import pytest
+
+import pprop
+from pprop import Graph, Split, Stopping
+
+RUNS, EPOCHS = 6, 30_000
+FIRST = 40  # reports before the interruption
+
+# by name: the function `train` hides the module of that name
+TRAIN = importlib.import_module("pprop.training.train")
+
+pytestmark = pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads")
+
+
+class Watcher:
+    """A progress that does something to the training after some reports: once, or at every report from then on."""
+
+    def __init__(self, act: Callable[[], None], *, once: bool) -> None:
+        self.reports, self.threads = 0, set[threading.Thread]()
+        self._act, self._once = act, once
+
+    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
+        self.reports += 1
+        self.threads.add(threading.current_thread())
+        if self.reports == FIRST or (self.reports > FIRST and not self._once):
+            self._act()
+
+
+@pytest.fixture
+def train_watched(
+    community_graph: Graph, community_splits: list[Split], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Watcher], pprop.Trained]:
+    def train(watcher: Watcher) -> pprop.Trained:
+        @contextmanager
+        def show(*arguments: object, **options: object) -> Generator[Watcher]:
+            yield watcher
+
+        monkeypatch.setattr(TRAIN, "show_progress", show)
+        rule = Stopping(patience=EPOCHS, max_epochs=EPOCHS)
+        model = pprop.APPNP(hidden=8, steps=2)
+        return pprop.train(model, community_graph, community_splits, seeds=range(RUNS), stopping=rule, backend="numba")
+
+    return train
+
+
+def interrupt_main_thread() -> None:
+    """What Ctrl-C does, from any thread."""
+    ident = threading.main_thread().ident
+    assert ident is not None
+    signal.pthread_kill(ident, signal.SIGINT)
+
+
+def fail() -> None:
+    raise RuntimeError("the terminal is gone")
+
+
+def assert_ended_early(watcher: Watcher) -> None:
+    assert threading.main_thread() not in watcher.threads
+    assert len(watcher.threads) >= 2
+    assert not any(thread.is_alive() for thread in watcher.threads)
+    assert watcher.reports < RUNS * EPOCHS // 10
+
+
+def test_an_error_in_the_progress_ends_all_runs_and_is_raised(train_watched):
+    watcher = Watcher(fail, once=False)
+    with pytest.raises(RuntimeError, match="the terminal is gone"):
+        train_watched(watcher)
+    assert_ended_early(watcher)
+
+
+def test_ctrl_c_ends_all_runs_and_is_raised(train_watched):
+    watcher = Watcher(interrupt_main_thread, once=True)
+    with pytest.raises(KeyboardInterrupt):
+        train_watched(watcher)
+    assert_ended_early(watcher)
+
+
+def test_a_training_after_an_interrupted_one_is_as_any_other(train_watched, community_graph, community_splits):
+    with pytest.raises(KeyboardInterrupt):
+        train_watched(Watcher(interrupt_main_thread, once=True))
+
+    def train() -> pprop.Trained:
+        rule = Stopping(max_epochs=5)
+        return pprop.train(pprop.MLP(hidden=8), community_graph, community_splits, stopping=rule, backend="numba")
+
+    assert (train().logits == train().logits).all()
