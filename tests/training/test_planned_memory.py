@@ -47,12 +47,10 @@ class Ready(Exception):  # noqa: N818  no error: all memory is taken, and the tr
 def make_graph(classes: int, *, weighted: bool) -> tuple[Graph, Split]:
     """1500 nodes, 600 sparse features, a directed weighted or an undirected graph of some 9000 entries."""
     rng = np.random.default_rng(classes)
-    entries = sparse.random_array((1500, 1500), density=0.002, rng=rng, format="csr")
+    entries: Any = sparse.random_array((1500, 1500), density=0.002, rng=rng, format="csr")
     features = sparse.random_array((1500, 600), density=0.02, rng=rng, format="csr", dtype=np.float32)
     adjacency = entries if weighted else ((entries + entries.T) > 0).astype(float)
-    graph = Graph.from_scipy(
-        sparse.csr_array(adjacency), directed=weighted, features=features, labels=np.arange(1500) % classes
-    )
+    graph = Graph.from_scipy(adjacency, directed=weighted, features=features, labels=np.arange(1500) % classes)
     order = rng.permutation(1500)
     return graph, Split(train=order[:100], stopping=order[100:400], evaluation=order[400:])
 
