@@ -40,6 +40,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "windows of 512": {"window": 512},
     "windows of 4096": {"window": 4096},
     "not adjacent": {"adjacent": False},
+    "4 tiles of a step": {"step_tiles": 4},
     "8 warps": {"feature_warps": 8, "tile_warps": 8},
     "2 warps": {"feature_warps": 2, "tile_warps": 2},
     "a program a unit": {"feature_blocks": 10**6},

@@ -163,7 +163,7 @@ def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dens
     [
         {"kept_only": False, "least_classes": 8, "feature_registers": 0, "step_registers": 0},
         {"window": 0, "adjacent": False, "second_together": False, "load_ahead": False},
-        {"window": 8, "persistent": False, "second_rows": 32},
+        {"window": 8, "persistent": False, "second_rows": 32, "step_tiles": 3},
     ],
 )
 def test_layouts(make_graph, dense_transition, change):

@@ -61,9 +61,9 @@ def _value_of(entry):
 
 
 @device
-def _turn(program, BLOCKS: tl.constexpr, BESIDE: tl.constexpr):
+def _turn(program, turns, beside):
     """Return a program's first turn: those of one multiprocessor follow each other."""
-    return program % (BLOCKS // BESIDE) * BESIDE + program // (BLOCKS // BESIDE)
+    return program % (turns // beside) * beside + program // (turns // beside)
 
 
 @device
@@ -89,23 +89,22 @@ def _finish_pair(
     tl.store(hidden + at, tl.where(value <= 0, 0.0, value), mask=there[:, None])
 
 
-@kernel("ahead", "shared", "n", "f", "words")
+@kernel("ahead", "shared", "turns", "beside", "n", "f", "words")
 def forward_pair(
-    clock, ahead, shares, shared, tiles, count, rows, entries, planes, words, weights, hidden_words, hidden, quiet, n,
-    f, kept_scale, hidden_scale,
+    clock, ahead, shares, shared, turns, beside, tiles, count, rows, entries, planes, words, weights, hidden_words,
+    hidden, quiet, n, f, kept_scale, hidden_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr,
-    BLOCKS: tl.constexpr, BESIDE: tl.constexpr, AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr,
-    GATHER_POLICY: tl.constexpr,
+    AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
     """X W once: all entries feed the evaluation, those kept in epoch clock + ahead the training pass.
 
-    BLOCKS programs take turns in one share; they have better chances to find each other's rows in the L1 cache if they
+    `turns` programs take turns in one share; they have better chances to find each other's rows in the L1 cache if they
     run on one multiprocessor, as programs that are `shared` apart usually do. In a share of all multiprocessors the
-    BESIDE programs of each stand BLOCKS / BESIDE apart. With AHEAD entries are loaded one turn of the loop before the rows
-    they point to; the last load reads past the tile.
+    `beside` programs of each stand turns / beside apart. With AHEAD entries are loaded one turn of the loop before the
+    rows they point to; the last load reads past the tile.
     """
     share = tl.program_id(0) % shared
-    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, BLOCKS, BESIDE), tl.load(shares + share + 1)
+    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, turns, beside), tl.load(shares + share + 1)
     slot, column = tl.arange(0, T), tl.arange(0, C)
     epoch = tl.load(clock) + ahead
     while unit < end:
@@ -152,7 +151,7 @@ def forward_pair(
             if klass == 3:
                 _finish_pair(whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale,
                              hidden_scale, 64, T, C, WORDS, SLICES, DROP)  # fmt: skip
-        unit += BLOCKS
+        unit += turns
 
 
 @device
@@ -184,20 +183,19 @@ def _finish_adam(
     tl.store(squares_at, tl.sum(tl.sum(tl.where(there, new * new, 0.0), axis=1), axis=0))
 
 
-@kernel("shared", "n", "f", "words", "groups")
+@kernel("shared", "turns", "beside", "n", "f", "words", "groups")
 def backward_first(
-    clock, corrections, shares, shared, tiles, count, rows, entries, planes, words, rounds, groups, gradient,
-    weights, means, squares_of, norms, n, f, rate, penalty,
-    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
-    KEPT: tl.constexpr, BLOCKS: tl.constexpr, BESIDE: tl.constexpr, AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr,
-    GATHER_POLICY: tl.constexpr,
+    clock, corrections, shares, shared, turns, beside, tiles, count, rows, entries, planes, words, rounds, groups,
+    gradient, weights, means, squares_of, norms, n, f, rate, penalty,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr, KEPT: tl.constexpr,
+    AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
     """drop(X)^T G by rows of X^T; each finished row goes straight into Adam. norms[run, slice, tile] = its |W|^2.
 
     With KEPT every slot goes from one kept entry to the next, in `rounds`; otherwise all slots read all entries.
     """
     share = tl.program_id(0) % shared
-    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, BLOCKS, BESIDE), tl.load(shares + share + 1)
+    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, turns, beside), tl.load(shares + share + 1)
     slot, column = tl.arange(0, T), tl.arange(0, C)
     epoch = tl.load(clock)
     mean_correction, square_correction = tl.load(corrections), tl.load(corrections + 1)
@@ -265,4 +263,4 @@ def backward_first(
             if klass == 3:
                 _finish_adam(acc, row_at, to, mean_at, square_at, norm_at, mean_correction, square_correction, rate,
                              penalty, 64, T, C)  # fmt: skip
-        unit += BLOCKS
+        unit += turns

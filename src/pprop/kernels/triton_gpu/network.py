@@ -131,7 +131,7 @@ class Network:
                 self._shares.append((torch.tensor([0, units], device=self._device), 1, programs, programs))
 
     def _beside(self, shared: int, programs: int) -> int:
-        """Return how many programs of a share stand `multiprocessors` apart, and take neighbouring units; 1 for none."""
+        """Return how many programs of a share are on one multiprocessor and take neighbouring units; 1 for none."""
         if shared > 1 or not self.tuning.adjacent or programs % self._multiprocessors > 0:
             return 1
         return programs // self._multiprocessors
@@ -171,10 +171,11 @@ class Network:
         scale = 1.0 if self._law is None else self._law.scale
         shares, shared, programs, turns = self._shares[0]
         forward_pair[(programs,)](
-            clock, ahead, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[0], planes,
-            plan.words, self.first, words, self.hidden, self.quiet, shape.n, shape.f, scale, scale,
+            clock, ahead, shares, shared, turns, self._beside(shared, programs), plan.tiles, plan.count,
+            plan.rows, self._entries[0], planes, plan.words, self.first, words, self.hidden,
+            self.quiet, shape.n, shape.f, scale, scale,
             T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
-            DROP=self._law is not None, BLOCKS=turns, BESIDE=self._beside(shared, programs), AHEAD=tuning.load_ahead,
+            DROP=self._law is not None, AHEAD=tuning.load_ahead,
             STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
             **tuning.registers(tuning.feature_registers, tuning.feature_warps),
         )  # fmt: skip
@@ -222,11 +223,11 @@ class Network:
         rounds = self._planes[1].rounds if self._planes else plan.rows
         shares, shared, programs, turns = self._shares[1]
         backward_first[(programs,)](
-            clock, corrections, shares, shared, plan.tiles, plan.count, plan.rows, self._entries[1], planes,
-            plan.words, rounds, rounds.shape[-1], self.hidden, self.first, self.moments[0], self.moments[1],
-            self.norms, shape.n, shape.f, rate, self.penalty if rate > 0 else 0.0, T=self._slots, C=shape.width, U=tuning.feature_unroll,
-            SLICES=shape.slices, DROP=self._law is not None, KEPT=tuning.kept_only and self._law is not None,
-            BLOCKS=turns, BESIDE=self._beside(shared, programs), AHEAD=tuning.load_ahead,
+            clock, corrections, shares, shared, turns, self._beside(shared, programs), plan.tiles, plan.count,
+            plan.rows, self._entries[1], planes, plan.words, rounds, rounds.shape[-1], self.hidden, self.first,
+            self.moments[0], self.moments[1], self.norms, shape.n, shape.f, rate, self.penalty if rate > 0 else 0.0,
+            T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, DROP=self._law is not None,
+            KEPT=tuning.kept_only and self._law is not None, AHEAD=tuning.load_ahead,
             STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
             **tuning.registers(tuning.feature_registers, tuning.feature_warps),
         )  # fmt: skip

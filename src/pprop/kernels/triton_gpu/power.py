@@ -176,18 +176,19 @@ def forward_tile(
     steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
     WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
+    CACHE: tl.constexpr, TILES: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one step of one run."""
-    tile, run = tl.program_id(0), tl.program_id(1)
+    """TILES neighbouring tiles of one step of one run."""
+    begin, run = tl.program_id(0) * TILES, tl.program_id(1)
     plane = plane_of(planes, run, (tl.load(clock) + ahead) * steps + step, words, RING)
     size = (n + 1).to(tl.int64) * (2 * CLASSES)
     state = states + run * 2 * size
     source, target = state + (step % 2) * size, state + ((step + 1) % 2) * size
-    for first in tl.static_range(0, 2 * CLASSES, C):
-        _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, start + run * size, source, target,
-                      row_scale, column_scale, alpha, keep_scale,
-                      T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+    for tile in range(loop_end(begin), loop_end(tl.minimum(begin + TILES, count))):
+        for first in tl.static_range(0, 2 * CLASSES, C):
+            _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, start + run * size, source,
+                          target, row_scale, column_scale, alpha, keep_scale,
+                          T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
 
 
 @device
@@ -278,17 +279,18 @@ def adjoint_tile(
     done, steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
     KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
+    CACHE: tl.constexpr, TILES: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one step of one run."""
-    tile, run = tl.program_id(0), tl.program_id(1)
+    """TILES neighbouring tiles of one step of one run."""
+    begin, run = tl.program_id(0) * TILES, tl.program_id(1)
     step = steps - 1 - done
     position = tl.load(clock) * steps + step
     plane, most_at = plane_of(planes, run, position, words, RING), plane_of(rounds, run, position, groups, RING)
     size = (n + 1).to(tl.int64) * CLASSES
     state = states + run * 2 * size
     source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
-    for first in tl.static_range(0, CLASSES, C):
-        _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, total + run * size, source,
-                      target, row_scale, column_scale, alpha, keep_scale,
-                      T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+    for tile in range(loop_end(begin), loop_end(tl.minimum(begin + TILES, count))):
+        for first in tl.static_range(0, CLASSES, C):
+            _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, total + run * size, source,
+                          target, row_scale, column_scale, alpha, keep_scale,
+                          T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD, CACHE)  # fmt: skip

@@ -207,8 +207,11 @@ class StepsPropagation(Propagation):
         if self.persistent:
             all_steps[(self._runs,)](*arguments, self._steps, self._alpha, scale, **constants)
             return
+        several = self._tuning.step_tiles
         for step in range(self._steps):
-            one_step[(plan.count, self._runs)](*arguments, step, self._steps, self._alpha, scale, **constants)
+            one_step[(-(-plan.count // several), self._runs)](
+                *arguments, step, self._steps, self._alpha, scale, **constants, TILES=several
+            )
 
 
 @final

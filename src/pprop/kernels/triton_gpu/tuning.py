@@ -31,8 +31,8 @@ class Tuning:
         most 512 KB.
     step_warps, step_unroll, step_limit
         The same for a program that makes all steps of a run.
-    tile_warps
-        Warps of a program that makes one tile of one step.
+    tile_warps, step_tiles
+        Warps of a program that makes some neighbouring tiles of one step, and how many tiles these are.
     feature_registers, step_registers
         Registers of a thread of the first layer and of the steps, at most; 0 leaves the number to the compiler, which
         then aims at many threads and waits for each pair of rows before it asks for the next.
@@ -68,6 +68,7 @@ class Tuning:
     step_unroll: int = 4
     step_limit: int = 32
     tile_warps: int = 4
+    step_tiles: int = 1
     feature_registers: int = 72
     step_registers: int = 64
     kept_only: bool = True
