@@ -93,6 +93,7 @@ CASES = [
     Case("train citeseer --dropout 1", 3, "'dropout' parameter", InputError),
     Case("train citeseer --split-seed -1", 3, "'seed' parameter", InputError),
     Case("train citeseer --backend cobol", 3, "'backend' parameter", InputError),
+    Case("train citeseer --device abacus", 3, "'device' parameter", InputError),
     Case(f"{TRAIN} --test 0.9", 3, "too few", InputError, small),
     Case("train edges.csv --nodes nodes.csv", 3, "--label-column COLUMN", InputError, small),
     Case("train edges.csv --nodes nodes.csv --label-column topi", 3, "Did you mean 'topic'?", InputError, small),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import pprop
+from pprop.cli import selftest
+from pprop.kernels import Backend
 
 
 def test_the_demo_writes_figure_model_and_numbers_and_may_be_repeated(pprop_here, tmp_path: Path, only_bundled: Path):
@@ -25,8 +27,10 @@ def test_the_demo_writes_figure_model_and_numbers_and_may_be_repeated(pprop_here
     model = pprop.load(folder / "model")
     assert model.accuracy_ is not None
     assert 100 * model.accuracy_ == pytest.approx(record["models"][1]["accuracies"][0])  # the first run, bit for bit
-    again = pprop_here(*command)
+    assert {row["device"] for row in record["models"]} == {"cpu"}
+    again = pprop_here(*command, "--verbose")
     assert again.code == 0
+    assert again.err.count("plan: 2 runs on cpu; at most ") == 3
     assert again.out.splitlines()[0].split()[:2] == ["model", "accuracy"]
     assert "Try next: pprop predict demo-output/model" in again.out
 
@@ -36,9 +40,46 @@ def test_the_doctor_finds_nothing_wrong_here(pprop_here, only_bundled: Path):
     assert answer.code == 0
     record = answer.record
     assert record["healthy"] is True
-    assert [test["name"] for test in record["tests"]] == ["backend numba", "backend reference", "training"]
+    assert {"backend numba", "backend reference", "training"} <= {test["name"] for test in record["tests"]}
+    assert record["backends"]["numba"] == "usable on cpu"
     assert record["packages"]["numpy"] == np.__version__
     assert record["datasets"]["citeseer"] == "bundled"
+
+
+def test_without_a_gpu_the_doctor_says_so_and_leaves_its_backend_alone(pprop_here, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(selftest, "_run", lambda name, test: selftest.TestResult(name, True, "not run", 0.0))
+    monkeypatch.setattr(Backend, "available", property(lambda backend: True))
+    lines = pprop_here("doctor").out.splitlines()
+    assert "gpu           none that torch can use" in lines
+    assert "backends      numba (usable on cpu), triton (needs cuda), reference (usable on cpu)" in lines
+    assert [line.split(":")[0].split(maxsplit=1)[1] for line in lines if line.endswith("not run (0.0 s)")] == [
+        "backend numba",
+        "backend reference",
+        "training",
+    ]
+    monkeypatch.setattr(Backend, "available", property(lambda backend: backend.name != "triton"))
+    record = pprop_here("doctor", "--json").record
+    assert record["machine"]["gpu"] is None
+    assert record["backends"]["triton"] == 'not installed: pip install "pprop[gpu]"'
+
+
+def test_with_a_gpu_the_doctor_names_it_and_tests_on_it(pprop_here, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "Abacus 9000")
+    monkeypatch.setattr(selftest, "_run", lambda name, test: selftest.TestResult(name, True, "not run", 0.0))
+    monkeypatch.setattr(Backend, "available", property(lambda backend: True))
+    record = pprop_here("doctor", "--json").record
+    assert record["machine"]["gpu"] == "Abacus 9000"
+    assert record["backends"]["triton"] == "usable on cuda"
+    assert [test["name"] for test in record["tests"]] == [
+        "backend numba",
+        "backend triton on cuda",
+        "backend reference",
+        "backend reference on cuda",
+        "training",
+        "training on cuda",
+    ]
 
 
 def test_the_doctor_reports_what_is_broken_and_goes_on(pprop_here, monkeypatch: pytest.MonkeyPatch):

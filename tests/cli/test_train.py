@@ -144,3 +144,27 @@ def test_another_seed_draws_another_split():
     first, again, other = (own_split(graph, 0.2, 0.2, seed) for seed in (1, 1, 2))
     assert np.array_equal(first.train, again.train)
     assert not np.array_equal(first.train, other.train)
+
+
+@pytest.mark.parametrize("name", ["appnp", "ppnp", "mlp"])
+def test_verbose_prints_the_plan_and_the_device_is_recorded(pprop_here, tables, tmp_path: Path, name: str):
+    command = f"train edges.csv --nodes nodes.csv --label-column hobby --model {name} --max-epochs 2 --json --out model"
+    answer = pprop_here(*command.split(), "--verbose")
+    assert "\nplan: 1 run on cpu; at most " in answer.err
+    assert "run in training" in answer.err
+    assert answer.record["device"] == "cpu"
+    assert json.loads((tmp_path / "model" / "manifest.json").read_text())["training"]["device"] == "cpu"
+    quiet = pprop_here(*command.split(), "--force")
+    assert quiet.code == 0
+    assert "plan:" not in quiet.err
+
+
+@pytest.mark.parametrize("verb", ["train citeseer", "demo"])
+def test_a_gpu_that_is_not_there_is_bad_input(pprop_here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    answer = pprop_here(*verb.split(), "--device", "cuda", "--out", "result")
+    assert answer.code == 3
+    assert answer.out == ""
+    sentence = f"pprop {verb.split()[0]}: device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'."
+    assert answer.err.splitlines()[-1] == sentence
+    assert list(tmp_path.iterdir()) == []

@@ -102,6 +102,20 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
     assert card.startswith("# APPNPClassifier\n")
     assert "`zoo` (90 nodes" in card
     assert "| accuracy on held-out nodes | 87.50 % |" in card
+    assert "| backend, device | numba, cpu |" in card
+
+
+def test_a_model_trained_on_a_gpu_is_loaded_on_any_machine(
+    graph: Graph, nodes: Any, animals: Any, tmp_path: Path
+) -> None:
+    """The manifest is that of such a training; the weights are those of a CPU."""
+    saved = APPNPClassifier(graph, **QUICK).fit(nodes, animals)
+    saved.device = saved.settings_["device"] = "cuda"
+    saved.record_ = replace(saved.record_, backend="triton", device="cuda:0")
+    saved.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert (loaded.device, loaded.record_.backend, loaded.record_.device) == ("cuda", "triton", "cuda:0")
+    np.testing.assert_allclose(loaded.logits_, saved.logits_, rtol=1e-5, atol=1e-6)
 
 
 def test_a_module_comes_back_with_its_weights(graph: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:

@@ -42,6 +42,12 @@ POSITIONS = r"must be an array of node positions, integers from 0 to 89, of shap
             r"The 'random_state' parameter of {} must be an integer .*, a RandomState or None. Got ",
         ),
         ({"backend": "abacus"}, "The 'backend' parameter of train must be one of 'auto', .* Got 'abacus' instead."),
+        (
+            {"device": "abacus"},
+            "The 'device' parameter of train must be a torch device such as .* Got 'abacus' instead.",
+        ),
+        ({"verbose": -1}, "The 'verbose' parameter of {} must be 0, 1 or 2, or False or True. Got -1 instead."),
+        ({"verbose": "loudly"}, "The 'verbose' parameter of {} must be .* Got 'loudly' instead."),
     ],
 )
 def test_an_impossible_setting_is_refused_in_fit(

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from torch import nn
 
 import pprop
-from pprop import APPNPClassifier, Graph, MLPNodeClassifier, PPNPClassifier, Recommended, Split, Stopping
+from pprop import APPNPClassifier, Graph, InputError, MLPNodeClassifier, PPNPClassifier, Recommended, Split, Stopping
 
 CLASSES = (APPNPClassifier, PPNPClassifier, MLPNodeClassifier)
 MODELS = {APPNPClassifier: pprop.APPNP, PPNPClassifier: pprop.PPNP, MLPNodeClassifier: pprop.MLP}
@@ -249,3 +249,25 @@ def test_the_backend_asked_for_is_the_one_that_runs(graph: Graph, nodes: Any, an
         "reference": "reference",
     }
     np.testing.assert_allclose(fitted["numba"].logits_, fitted["reference"].logits_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("verbose", "progress", "plan"), [(0, False, False), (False, False, False), (True, True, False), (2, True, True)]
+)
+def test_verbose_tells_the_progress_and_then_the_plan(
+    graph: Graph, nodes: Any, animals: Any, capsys: pytest.CaptureFixture[str], verbose: int, progress: bool, plan: bool
+) -> None:
+    MLPNodeClassifier(graph, **quick(max_epochs=3, verbose=verbose)).fit(nodes, animals)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert ("Training" in told.err, "plan: 1 run on cpu; at most" in told.err) == (progress, plan)
+
+
+@pytest.mark.parametrize("kind", [APPNPClassifier, PPNPClassifier, MLPNodeClassifier])
+def test_the_device_is_passed_on_and_recorded(
+    graph: Graph, nodes: Any, animals: Any, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    assert kind(graph, **quick(max_epochs=2)).fit(nodes, animals).record_.device == "cpu"
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match="device='cuda' needs a CUDA GPU, and torch sees none here"):
+        kind(graph, device="cuda").fit(nodes, animals)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop.cli.output import DebugOption, JsonOption, Session
+from pprop.cli.output import DebugOption, DeviceOption, JsonOption, Session, VerboseOption
 from pprop.cli.targets import check_folder, new_folder
 from pprop.cli.text import columns
 
@@ -37,7 +37,9 @@ def demo(
         int, typer.Option("--patience", help="Epochs without improvement before a run ends; the paper's is 100.")
     ] = 50,
     max_epochs: Annotated[int, typer.Option("--max-epochs", help="Epochs of a run at most.")] = 10000,
+    device: DeviceOption = "cpu",
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Train three models on the bundled Citeseer graph.
@@ -65,7 +67,7 @@ def demo(
                 f"Runs end after {patience} epochs without improvement (the paper: {PAPER_PATIENCE}), to be quick."
             )
         rule = Stopping(patience, max_epochs)
-        trained = _train_all(graph, drawn, rule, session)
+        trained = _train_all(graph, drawn, rule, session, device=device, verbose=verbose)
         record: dict[str, Any] = {
             "graph": "citeseer",
             "fingerprint": graph.fingerprint,
@@ -75,14 +77,16 @@ def demo(
         }
         with new_folder(out, session, names=NAMES, force=True) as folder:
             folder.mkdir()
-            _save_model(folder / "model", graph, drawn[0], trained["APPNP"].seeds[0], rule, session)
+            _save_model(folder / "model", graph, drawn[0], trained["APPNP"], rule, session)
             drawn_figure = _save_figure(folder / "accuracy", trained, splits)
             record |= {"out": out, "seconds": time.perf_counter() - begin}
             (folder / SUMMARY).write_text(json_module.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
         session.result(record, _text(record, out, drawn_figure))
 
 
-def _train_all(graph: Graph, splits: list[Split], rule: Stopping, session: Session) -> dict[str, Trained]:
+def _train_all(
+    graph: Graph, splits: list[Split], rule: Stopping, session: Session, *, device: str, verbose: bool
+) -> dict[str, Trained]:
     from pprop.models import APPNP, MLP, PPNP
     from pprop.training import run_seed, train
 
@@ -96,7 +100,7 @@ def _train_all(graph: Graph, splits: list[Split], rule: Stopping, session: Sessi
     trained: dict[str, Trained] = {}
     for name, model in models.items():
         session.say(f"{name}: {about[name]}")
-        trained[name] = train(model, graph, splits, seeds=seeds, stopping=rule)
+        trained[name] = train(model, graph, splits, seeds=seeds, stopping=rule, device=device, verbose=verbose)
     return trained
 
 
@@ -116,11 +120,12 @@ def _summary(name: str, runs: Trained) -> dict[str, Any]:
         "ms_per_epoch": 1000 / runs.run_epochs_per_second,
         "parameters": sum(int(array[0].size) for array in runs.weights),
         "backend": runs.backend,
+        "device": runs.device,
     }
 
 
-def _save_model(folder: Path, graph: Graph, split: Split, seed: int, rule: Stopping, session: Session) -> None:
-    """Save the first APPNP run, trained once more by itself: each run depends on its own seed and split alone."""
+def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: Stopping, session: Session) -> None:
+    """Save the first run of APPNP, trained once more by itself: each run depends on its own seed and split alone."""
     import numpy as np
 
     from pprop.cli.artefact import write_artefact
@@ -129,7 +134,13 @@ def _save_model(folder: Path, graph: Graph, split: Split, seed: int, rule: Stopp
     assert graph.labels is not None
     names = np.asarray(graph.class_names)
     model = APPNPClassifier(
-        graph, alpha=0.1, steps=10, patience=rule.patience, max_epochs=rule.max_epochs, random_state=seed % 2**64
+        graph,
+        alpha=0.1,
+        steps=10,
+        patience=rule.patience,
+        max_epochs=rule.max_epochs,
+        random_state=runs.seeds[0] % 2**64,
+        device=runs.device,
     )
     watched = (split.stopping, names[graph.labels[split.stopping]])
     model.fit(split.train, names[graph.labels[split.train]], stopping=watched)

@@ -16,7 +16,7 @@ import typer
 
 from pprop._errors import PpropError
 
-__all__ = ["EXIT_CODES", "DebugOption", "JsonOption", "Session"]
+__all__ = ["EXIT_CODES", "DebugOption", "DeviceOption", "JsonOption", "Session", "VerboseOption"]
 
 EXIT_CODES = {
     0: "done",
@@ -30,6 +30,8 @@ EXIT_CODES = {
 UNEXPECTED, BAD_INPUT, FILES, INTERRUPTED, CLOSED = 1, 3, 4, 130, 141
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, or cuda for a GPU.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", help="Tell how much memory the training takes.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -19,7 +20,7 @@ from pprop.models import APPNP
 from pprop.propagation import Exact, PowerIteration, propagate
 from pprop.training import Stopping, train
 
-__all__ = ["TestResult", "self_test"]
+__all__ = ["TestResult", "self_test", "usable_on"]
 
 ALPHA = 0.2
 EPOCHS = 20
@@ -38,9 +39,25 @@ class TestResult:
 
 def self_test() -> Iterator[TestResult]:
     """Yield the tests one by one; whatever goes wrong in one of them is its result."""
-    for backend in (b for b in BACKENDS if "cpu" in b.devices):
-        yield _run(f"backend {backend.name}", partial(_compare_with_dense, backend))
-    yield _run("training", _train_briefly)
+    for backend in BACKENDS:
+        # the CPU's backends are no extras: one that is missing there has failed
+        for device in usable_on(backend) or [d for d in backend.devices if d == "cpu"]:
+            yield _run(_on(f"backend {backend.name}", device), partial(_compare_with_dense, backend, device))
+    for device in _devices():
+        yield _run(_on("training", device), partial(_train_briefly, device))
+
+
+def usable_on(backend: Backend) -> list[str]:
+    """Return the devices of this machine, "cpu" and "cuda", that a backend can be used on."""
+    return [device for device in _devices() if backend.available and device in backend.devices]
+
+
+def _devices() -> list[str]:
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def _on(name: str, device: str) -> str:
+    return name if device == "cpu" else f"{name} on {device}"
 
 
 def _run(name: str, test: Callable[[], tuple[bool, str]]) -> TestResult:
@@ -52,7 +69,7 @@ def _run(name: str, test: Callable[[], tuple[bool, str]]) -> TestResult:
     return TestResult(name, passed, detail, time.perf_counter() - begin)
 
 
-def _compare_with_dense(backend: Backend) -> tuple[bool, str]:
+def _compare_with_dense(backend: Backend, device: str) -> tuple[bool, str]:
     """Solve Z = (1 - alpha) A_hat Z + alpha H on a path with an isolated node, and compare with numpy's solve."""
     links = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(4, 4))
     graph = Graph.from_scipy(sparse.block_diag([links, sparse.csr_array((1, 1))]))
@@ -62,15 +79,16 @@ def _compare_with_dense(backend: Backend) -> tuple[bool, str]:
     H = np.arange(10.0).reshape(5, 2)
     M = np.eye(5) - (1 - ALPHA) * A_hat
     expected = ALPHA * np.asarray(np.linalg.solve(M, H), dtype=np.float64)
-    found = [propagate(graph, H, ALPHA, solver, backend=backend.name) for solver in (Exact(), PowerIteration(200))]
-    error = max(float(abs(Z - expected).max()) for Z in found)
+    placed = torch.from_numpy(H).to(device)
+    found = [propagate(graph, placed, ALPHA, solver, backend=backend.name) for solver in (Exact(), PowerIteration(200))]
+    error = max(float(abs(Z.cpu().numpy() - expected).max()) for Z in found)
     return error < 1e-12, f"{backend.summary}; differs from a dense solve by {error:.0e}"
 
 
-def _train_briefly() -> tuple[bool, str]:
+def _train_briefly(device: str) -> tuple[bool, str]:
     """Train a few epochs on the bundled graph; six classes guessed at random would give an accuracy of 17 %."""
     graph = load_dataset("citeseer")
     split = paper_split(graph, TEST_SEEDS[0])
-    trained = train(APPNP(), graph, split, stopping=Stopping(max_epochs=EPOCHS), progress=False)
+    trained = train(APPNP(), graph, split, stopping=Stopping(max_epochs=EPOCHS), device=device, progress=False)
     accuracy = float(trained.accuracy()[0])
     return accuracy > 0.4, f"APPNP is right on {accuracy:.0%} of Citeseer's test nodes after {EPOCHS} epochs"

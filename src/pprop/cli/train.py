@@ -22,7 +22,7 @@ from pprop.cli.graphs import (
     TargetOption,
     WeightOption,
 )
-from pprop.cli.output import DebugOption, JsonOption, Session
+from pprop.cli.output import DebugOption, DeviceOption, JsonOption, Session, VerboseOption
 from pprop.cli.targets import ForceOption, check_folder
 from pprop.cli.text import counted
 
@@ -89,9 +89,11 @@ def train(
     label_column: LabelColumnOption = None,
     features: FeaturesOption = None,
     directed: DirectedOption = False,
-    backend: Annotated[str, typer.Option("--backend", help="auto, numba or reference.")] = "auto",
+    backend: Annotated[str, typer.Option("--backend", help="auto, numba, triton (cuda) or reference.")] = "auto",
+    device: DeviceOption = "cpu",
     force: ForceOption = False,
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Train a model on a graph.
@@ -130,6 +132,8 @@ def train(
             "patience": patience,
             "max_epochs": max_epochs,
             "backend": backend,
+            "device": device,
+            "verbose": 2 if verbose else int(sys.stderr.isatty()),
         }
         session.say(f"{model.upper()} on {origin.title}: {known}, {split}")
         fitted = _fit(model, known, split, run, settings)
@@ -202,7 +206,7 @@ def _fit(model: ModelName, graph: Graph, split: Split, seed: int, settings: dict
         raise InputError("Training needs labels, and this graph has none.")
     kinds = {ModelName.APPNP: APPNPClassifier, ModelName.PPNP: PPNPClassifier, ModelName.MLP: MLPNodeClassifier}
     names = np.asarray(graph.class_names) if graph.class_names is not None else np.arange(graph.n_classes)
-    classifier: NodeClassifier = kinds[model](graph, random_state=seed, verbose=sys.stderr.isatty(), **settings)
+    classifier: NodeClassifier = kinds[model](graph, random_state=seed, **settings)
     watched = (split.stopping, names[graph.labels[split.stopping]])
     return classifier.fit(split.train, names[graph.labels[split.train]], stopping=watched)
 
@@ -228,6 +232,7 @@ def _report(
         "seconds": training.seconds,
         "ms_per_epoch": speed,
         "backend": training.backend,
+        "device": training.device,
         "seed": training.seed,
         "split_seed": split.seed,
         "init_seed": (seeds[1] or 0) if origin.path is None else None,
@@ -246,6 +251,6 @@ def _report(
         f"test accuracy      {tested}",
         f"stopping accuracy  {training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}",
         f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})",
-        f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch ({training.backend})",
+        f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch ({training.backend}, {training.device})",
     ]
     return record, "\n".join(lines)

@@ -23,7 +23,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         "epochs (best)": f"{training['epochs']} ({training['best_epoch']})",
         "training, stopping nodes": f"{training['train_nodes']}, {training['stopping_nodes']}",
         "seconds": f"{training['seconds']:.1f}",
-        "backend": training["backend"],
+        "backend, device": f"{training['backend']}, {training['device']}",
         "seed": training["seed"],
         "weights": f"{model['parameters']:,}",
     }

@@ -12,7 +12,15 @@ from torch import nn
 from pprop._validate import check_float, describe, reject
 from pprop.graph import Graph
 
-__all__ = ["ModuleOrFactory", "layer_widths", "matrix_dropout", "module_or_none", "switch", "teleport_probability"]
+__all__ = [
+    "ModuleOrFactory",
+    "layer_widths",
+    "matrix_dropout",
+    "module_or_none",
+    "switch",
+    "teleport_probability",
+    "verbosity",
+]
 
 ModuleOrFactory = nn.Module | Callable[[], nn.Module]
 """What may take the place of the built-in network."""
@@ -43,6 +51,13 @@ def switch(value: object, parameter: str, name: str) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(cast("bool", value))
     reject(parameter, name, "True or False", describe(value))
+
+
+def verbosity(value: object, name: str) -> int:
+    level = int(cast("int", value)) if isinstance(value, numbers.Integral | np.bool_) else -1
+    if level < 0:
+        reject("verbose", name, "0, 1 or 2, or False or True", describe(cast("object", value)))
+    return level
 
 
 def module_or_none(predictor: ModuleOrFactory | None, name: str) -> ModuleOrFactory | None:

@@ -53,9 +53,11 @@ class APPNPClassifier(NodeClassifier):
     random_state
         An integer is the seed of the run; a RandomState, or numpy's own for None, draws one at every fit.
     backend
-        ``"auto"``, ``"numba"`` or ``"reference"``.
+        ``"auto"``, or ``"numba"`` (CPU), ``"triton"`` (GPU), ``"reference"`` (anywhere).
+    device
+        Where to train: ``"cpu"``, or ``"cuda"`` for a GPU. A predictor of one's own is trained on the CPU.
     verbose
-        Whether to draw a progress bar on standard error.
+        0: silent; 1, or True: a progress bar on standard error; 2: before it, how much memory the training takes.
 
     Attributes
     ----------
@@ -109,7 +111,8 @@ class APPNPClassifier(NodeClassifier):
         stopping: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
         backend: str = "auto",
-        verbose: bool = False,
+        device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         self.graph = graph
         self.alpha = alpha
@@ -127,6 +130,7 @@ class APPNPClassifier(NodeClassifier):
         self.stopping = stopping
         self.random_state = random_state
         self.backend = backend
+        self.device = device
         self.verbose = verbose
 
     def _teleport(self) -> float:

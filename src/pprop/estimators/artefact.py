@@ -44,7 +44,8 @@ def load(
 ) -> AnyClassifier:
     """Load a model that was written by ``save``. Nothing is unpickled.
 
-    On the graph and the backend that it was trained with, its predictions equal those of the saved model bit for bit.
+    On the graph and the backend that it was trained with, its predictions equal those of the saved model bit for bit. They
+    are computed on the CPU, so those of a model trained on a GPU agree within rounding; it loads without a GPU.
 
     Parameters
     ----------

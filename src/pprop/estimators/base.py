@@ -15,7 +15,7 @@ from pprop._validate import check_float, check_int, describe, reject
 from pprop.estimators._holdout import divide_nodes
 from pprop.estimators._network_weights import Weights, named_weights
 from pprop.estimators._samples import class_labels, no_target, node_positions, seed_of
-from pprop.estimators._settings import ModuleOrFactory
+from pprop.estimators._settings import ModuleOrFactory, verbosity
 from pprop.estimators._write import write_artefact
 from pprop.estimators.record import TrainingRecord, record_of
 from pprop.estimators.source import GraphSource
@@ -44,7 +44,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
     stopping: float
     random_state: int | np.random.RandomState | None
     backend: str
-    verbose: bool
+    device: str
+    verbose: int
 
     graph_: Graph
     model_: Model
@@ -98,6 +99,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
             check_int(self.patience, "patience", function, low=1),
             check_int(self.max_epochs, "max_epochs", function, low=1),
         )
+        told = verbosity(self.verbose, function)
         rate = check_float(self.learning_rate, "learning_rate", function, "(0, inf)")
         held = check_float(self.stopping, "stopping", function, "(0, 1)") if stopping is None else stopping
         nodes = node_positions(X, "X", "fit", graph.n_nodes)
@@ -110,8 +112,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         split, known, classes = divide_nodes(nodes, labels, held, seed, graph.n_nodes)
         # Without labels and class names, so that nothing below can read them or count their classes.
-        told = graph.labels is not None or graph.class_names is not None
-        bare = graph.replace(labels=None, class_names=None) if told else graph
+        labelled = graph.labels is not None or graph.class_names is not None
+        bare = graph.replace(labels=None, class_names=None) if labelled else graph
         trained = train(
             model,
             bare,
@@ -121,7 +123,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
             stopping=rule,
             learning_rate=rate,
             backend=self.backend,
-            progress=bool(self.verbose),
+            device=self.device,
+            progress=told >= 1,
+            verbose=told >= 2,
         )
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
         self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, alpha, classes

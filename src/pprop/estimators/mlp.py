@@ -44,7 +44,8 @@ class MLPNodeClassifier(NodeClassifier):
         stopping: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
         backend: str = "auto",
-        verbose: bool = False,
+        device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         self.graph = graph
         self.hidden = hidden
@@ -57,6 +58,7 @@ class MLPNodeClassifier(NodeClassifier):
         self.stopping = stopping
         self.random_state = random_state
         self.backend = backend
+        self.device = device
         self.verbose = verbose
 
     def _model(self, alpha: float | None) -> Model:

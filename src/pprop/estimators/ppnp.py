@@ -49,7 +49,8 @@ class PPNPClassifier(NodeClassifier):
         stopping: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
         backend: str = "auto",
-        verbose: bool = False,
+        device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         self.graph = graph
         self.alpha = alpha
@@ -66,6 +67,7 @@ class PPNPClassifier(NodeClassifier):
         self.stopping = stopping
         self.random_state = random_state
         self.backend = backend
+        self.device = device
         self.verbose = verbose
 
     def _teleport(self) -> float:

@@ -23,8 +23,8 @@ class TrainingRecord:
         On the stopping nodes, at the kept epoch.
     seconds
         Wall-clock time of the fit, set-up included.
-    backend
-        Name of the backend that trained.
+    backend, device
+        Name of the backend that trained, and where: ``"cpu"``, or a GPU such as ``"cuda:0"``.
     seed
         Of the run: with it as ``random_state`` the same fit gives the same weights.
     train_nodes, stopping_nodes
@@ -32,7 +32,7 @@ class TrainingRecord:
 
     Examples
     --------
-    >>> TrainingRecord(320, 219, 0.51, 0.84, 2.1, "numba", 0, 120, 500).best_epoch
+    >>> TrainingRecord(320, 219, 0.51, 0.84, 2.1, "numba", "cpu", 0, 120, 500).best_epoch
     219
     """
 
@@ -42,6 +42,7 @@ class TrainingRecord:
     stopping_accuracy: float
     seconds: float
     backend: str
+    device: str
     seed: int
     train_nodes: int
     stopping_nodes: int
@@ -56,6 +57,7 @@ def record_of(trained: Trained) -> TrainingRecord:
         stopping_accuracy=float(trained.stopping_accuracy[0]),
         seconds=trained.seconds,
         backend=trained.backend,
+        device=trained.device,
         seed=trained.seeds[0],
         train_nodes=len(trained.splits[0].train),
         stopping_nodes=len(trained.splits[0].stopping),
