@@ -51,7 +51,7 @@ def propagate(
     self_loops
         Whether every node also listens to itself.
     backend
-        ``"auto"``, ``"numba"`` or ``"reference"``.
+        ``"auto"``, or ``"numba"`` (`H` on the CPU), ``"triton"`` (on a GPU), ``"reference"`` (anywhere).
 
     Returns
     -------

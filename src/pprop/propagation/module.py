@@ -39,7 +39,7 @@ class Propagation(nn.Module):
     seed
         Seed of the masks: one integer, or R of them for inputs of shape (R, n, c).
     backend
-        ``"auto"``, ``"numba"`` or ``"reference"``.
+        ``"auto"``, or ``"numba"`` (inputs on the CPU), ``"triton"`` (on a GPU), ``"reference"`` (anywhere).
 
     Examples
     --------
