@@ -6,6 +6,7 @@ the number of its reports.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 import pprop
 from pprop import Graph, Split, Stopping
+from pprop.kernels.numba_cpu.trainer import _Run
 
 RUNS, EPOCHS = 6, 30_000
 FIRST = 40  # reports before the interruption
@@ -83,6 +85,13 @@ def test_an_error_in_the_progress_ends_all_runs_and_is_raised(train_watched):
     assert_ended_early(watcher)
 
 
+def test_an_error_in_one_run_alone_ends_the_others_too(train_watched):
+    watcher = Watcher(fail, once=True)
+    with pytest.raises(RuntimeError, match="the terminal is gone"):
+        train_watched(watcher)
+    assert_ended_early(watcher)
+
+
 def test_ctrl_c_ends_all_runs_and_is_raised(train_watched):
     watcher = Watcher(interrupt_main_thread, once=True)
     with pytest.raises(KeyboardInterrupt):
@@ -99,3 +108,28 @@ def test_a_training_after_an_interrupted_one_is_as_any_other(train_watched, comm
         return pprop.train(pprop.MLP(hidden=8), community_graph, community_splits, stopping=rule, backend="numba")
 
     assert (train().logits == train().logits).all()
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_ctrl_c_ends_one_run_that_several_threads_share(moment, community_graph, community_splits, monkeypatch):
+    """The other threads of the team wait inside compiled code for the one that was interrupted."""
+    monkeypatch.setattr("pprop.kernels.numba_cpu.trainer._WORK_PER_THREAD", 1)
+    calls = 0
+
+    def interrupt_at_last(run: object, work: Callable[[object], None] = _Run._meet) -> None:
+        nonlocal calls
+        if threading.current_thread() is threading.main_thread():
+            calls += 1
+            if calls == 100 + moment:
+                raise KeyboardInterrupt
+        work(run)
+
+    monkeypatch.setattr(_Run, "_meet", interrupt_at_last)
+    before = set(threading.enumerate())
+    rule = Stopping(patience=EPOCHS, max_epochs=EPOCHS)
+    with pytest.raises(KeyboardInterrupt):
+        pprop.train(pprop.MLP(hidden=8), community_graph, community_splits[0], stopping=rule, backend="numba")
+    gc.collect()  # the trainer goes, and with it its team
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import final
 
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, Trainer, TrainerSpec
@@ -77,7 +77,7 @@ def _one_after_another(trainers: list[tuple[Trainer, int]], task: Task, progress
 
 
 def _side_by_side(parts: list[Trainer], threads: int, task: Task, progress: Progress) -> LoopResult:
-    """Train single runs, as many at a time as there are threads; an interruption ends them all."""
+    """Train single runs, as many at a time as there are threads; an interruption or an error in one ends them all."""
     together = _Together(progress)
 
     def train_one(trainer: Trainer) -> LoopResult:
@@ -89,6 +89,9 @@ def _side_by_side(parts: list[Trainer], threads: int, task: Task, progress: Prog
     with ThreadPoolExecutor(threads, "pprop-run") as pool:
         pending = [pool.submit(train_one, part) for part in parts]
         try:
+            done = wait(pending, return_when=FIRST_EXCEPTION).done  # not in order: the first may be far from its end
+            for one in done:
+                one.result()
             return join_results([one.result() for one in pending])
         except BaseException:
             together.stop.set()

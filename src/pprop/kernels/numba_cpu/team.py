@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, final
 
 import numpy as np
@@ -53,7 +53,10 @@ def _look(typing, array, index):
 
 @serial
 def meet(desk, threads):
-    """Wait until every thread of the team is here. `desk` holds how many have come, and how often they have met."""
+    """Wait until every thread of the team is here, or one of them has failed and will not come.
+
+    `desk` holds how many have come, how often they have met, and whether one has failed.
+    """
     if threads == 1:
         return
     met = _look(desk, 1)
@@ -62,7 +65,7 @@ def meet(desk, threads):
         _fetch_add(desk, 1, 1)
         return
     waited = 0
-    while _look(desk, 1) == met:
+    while _look(desk, 1) == met and _look(desk, 2) == 0:
         waited += 1
         if _CAN_YIELD and waited % _SPINS == 0:
             _give_way()  # pyright: ignore[reportOptionalCall]
@@ -83,16 +86,34 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.desk = np.zeros(2, dtype=np.int64)
+        self.desk = np.zeros(3, dtype=np.int64)
         self._others = ThreadPoolExecutor(threads - 1, "pprop-team") if threads > 1 else None
 
     def run(self, function: Callable[[int], object]) -> None:
-        """Call function(0), ..., function(threads - 1), each in its own thread, and wait for all."""
+        """Call function(0), ..., function(threads - 1), each in its own thread, and wait for all.
+
+        An error in one of them, or Ctrl-C, is raised when the others are through: they no longer wait for it. What they
+        have computed by then is worth nothing, and the team is of no further use.
+        """
         if self._others is None:
             function(0)
             return
-        pending = [self._others.submit(function, thread) for thread in range(1, self.threads)]
-        function(0)
+
+        def work(thread: int) -> None:
+            try:
+                function(thread)
+            except BaseException:
+                self.desk[2] = 1
+                raise
+
+        pending: list[Future[None]] = []
+        try:
+            pending += [self._others.submit(work, thread) for thread in range(1, self.threads)]
+            work(0)
+        except BaseException:
+            self.desk[2] = 1  # also when the interruption came between two of these lines
+            wait(pending)
+            raise
         for one in pending:
             one.result()
 

@@ -120,14 +120,15 @@ class Network:
         """
         sets, tuning = self.runs * self.shape.slices, self.tuning
         self._shares: list[tuple[Tensor, int, int, int]] = []  # begins, their number, programs, turns in a share
-        for plan, rows in zip(self._sides, (self.shape.f, self.shape.n), strict=True):
+        for side, (plan, rows) in enumerate(zip(self._sides, (self.shape.f, self.shape.n), strict=True)):
             units = sets * plan.count
             if rows * self.shape.width * 4 <= tuning.l1_bytes:
                 shares = plan.shares(sets, min(self._multiprocessors, units))
                 programs = (len(shares) - 1) * tuning.programs
                 self._shares.append((shares, len(shares) - 1, programs, tuning.programs))
             else:
-                programs = min(self._multiprocessors * tuning.programs, units)
+                programs = units if side == 1 and tuning.unit_a_program else self._multiprocessors * tuning.programs
+                programs = min(programs, units)
                 self._shares.append((torch.tensor([0, units], device=self._device), 1, programs, programs))
 
     def _beside(self, shared: int, programs: int) -> int:

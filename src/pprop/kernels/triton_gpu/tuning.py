@@ -23,6 +23,8 @@ class Tuning:
     feature_warps, feature_blocks, feature_unroll, feature_limit
         Warps of a program of the first layer, programs per multiprocessor (0: as many as run at a time), entries of a
         slot in flight, most iterations before a row is spread over more lanes.
+    unit_a_program
+        Whether the adjoint of the first layer has a program for every unit, instead of programs that take turns.
     l1_bytes
         A slice of at most this many bytes is left to one multiprocessor and its L1 cache; larger ones are read by all
         multiprocessors at a time, from the L2 cache.
@@ -57,7 +59,7 @@ class Tuning:
         Cache modifier of the gathered states: "" (through L1) or ".cg" (L2 only).
     """
 
-    slice_width: int = 32
+    slice_width: int = 64
     feature_warps: int = 4
     feature_blocks: int = 0
     feature_unroll: int = 4
@@ -69,11 +71,12 @@ class Tuning:
     step_limit: int = 32
     tile_warps: int = 4
     step_tiles: int = 1
-    feature_registers: int = 72
-    step_registers: int = 64
+    unit_a_program: bool = True
+    feature_registers: int = 56
+    step_registers: int = 40
     kept_only: bool = True
     load_ahead: bool = True
-    window: int = 1024
+    window: int = 0
     adjacent: bool = True
     least_classes: int = 4
     second_together: bool = True
