@@ -52,7 +52,7 @@ class LargeTuning:
     short_rows: int = 64
     short_warps: int = 4
     short_unroll: int = 4
-    middle_entries: int = 64
+    middle_entries: int = 32
     middle_warps: int = 1
     piece: int = 2048
     piece_entries: int = 256

@@ -207,7 +207,7 @@ class StepsPropagation(Propagation):
         if self.persistent:
             all_steps[(self._runs,)](*arguments, self._steps, self._alpha, scale, **constants)
             return
-        several = self._tuning.step_tiles
+        several = self._tuning.step_tiles or (4 if self._classes >= 16 else 1)
         for step in range(self._steps):
             one_step[(-(-plan.count // several), self._runs)](
                 *arguments, step, self._steps, self._alpha, scale, **constants, TILES=several

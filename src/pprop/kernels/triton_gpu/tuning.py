@@ -34,7 +34,8 @@ class Tuning:
     step_warps, step_unroll, step_limit
         The same for a program that makes all steps of a run.
     tile_warps, step_tiles
-        Warps of a program that makes some neighbouring tiles of one step, and how many tiles these are.
+        Warps of a program that makes some neighbouring tiles of one step, and how many tiles these are (0: 4 for 16
+        classes and more, else 1).
     feature_registers, step_registers
         Registers of a thread of the first layer and of the steps, at most; 0 leaves the number to the compiler, which
         then aims at many threads and waits for each pair of rows before it asks for the next.
@@ -70,7 +71,7 @@ class Tuning:
     step_unroll: int = 4
     step_limit: int = 32
     tile_warps: int = 4
-    step_tiles: int = 1
+    step_tiles: int = 0
     unit_a_program: bool = True
     feature_registers: int = 56
     step_registers: int = 40
