@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "demo"]
 
-EXAMPLES = ("pprop demo", "pprop demo --splits 20 --patience 100 --out all-splits")
+EXAMPLES = ("pprop demo", "pprop demo --splits 20 --out all-splits")
 
 SUMMARY = "demo.json"
 NAMES = frozenset({SUMMARY, "accuracy.png", "accuracy.svg", "model"})
@@ -35,7 +35,7 @@ def demo(
     splits: Annotated[int, typer.Option("--splits", min=1, max=20, help="How many of the paper's test splits.")] = 4,
     patience: Annotated[
         int, typer.Option("--patience", help="Epochs without improvement before a run ends; the paper's is 100.")
-    ] = 50,
+    ] = PAPER_PATIENCE,
     max_epochs: Annotated[int, typer.Option("--max-epochs", help="Epochs of a run at most.")] = 10000,
     device: DeviceOption = "cpu",
     json: JsonOption = False,
