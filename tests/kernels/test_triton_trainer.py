@@ -183,7 +183,7 @@ def test_passing_over_what_is_dropped_has_the_same_bits(make_graph, dense_transi
 
 def test_a_plan_in_windows_has_every_entry_once():
     rng = np.random.default_rng(5)
-    matrix = sparse.random_array((90, 40), density=0.2, format="csr", rng=rng)
+    matrix = sparse.csr_array(sparse.random_array((90, 40), density=0.2, rng=rng))
     order = rng.permutation(90)
     plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, limit=8, window=12, order=order)
     found = plan.order[plan.order >= 0]

@@ -116,7 +116,7 @@ def test_ctrl_c_ends_one_run_that_several_threads_share(moment, community_graph,
     monkeypatch.setattr("pprop.kernels.numba_cpu.trainer._WORK_PER_THREAD", 1)
     calls = 0
 
-    def interrupt_at_last(run: object, work: Callable[[object], None] = _Run._meet) -> None:
+    def interrupt_at_last(run: _Run, work: Callable[[_Run], None] = _Run._meet) -> None:
         nonlocal calls
         if threading.current_thread() is threading.main_thread():
             calls += 1
