@@ -89,15 +89,24 @@ class TrainerSpec:
 
 
 class Trainer(ABC):
-    """R runs in training. A slot is a run's place in the batch; slots disappear as runs end."""
+    """R runs in training. A slot is a run's place in the batch; slots disappear as runs end.
+
+    Attributes
+    ----------
+    capturable
+        Whether `epoch` and `remember` keep all that changes in device memory, so that a CUDA graph of them can be
+        replayed.
+    """
+
+    capturable: bool = False
 
     @abstractmethod
     def epoch(self) -> Tensor:
         """Make one training step and evaluate after it; return (3, R), float32, in memory that the next call reuses.
 
         Row 0 is the training loss, dropout on; rows 1 and 2 are the loss and the accuracy on the stopping nodes after
-        the step, dropout off. Both losses include the penalty. The first call is epoch 0. On a GPU the call neither
-        waits for the device nor depends on values there, so that it can be captured once and replayed.
+        the step, dropout off. Both losses include the penalty. The first call is epoch 0. A capturable
+        trainer neither waits for the device here nor asks for values there.
         """
 
     @abstractmethod

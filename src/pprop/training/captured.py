@@ -34,6 +34,7 @@ class _Batch:
         self._at = torch.zeros(1, dtype=torch.int64, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._made = 0
+        self._can_capture = trainer.capturable and device.type == "cuda"  # others keep their epoch in Python
 
     def _epoch(self) -> None:
         values = self.trainer.epoch()
@@ -45,7 +46,7 @@ class _Batch:
     def advance(self) -> np.ndarray[Any, Any]:
         """Make the epochs until the next look; return their curves, (3, epochs, slots)."""
         for _ in range(_EPOCHS_PER_LOOK):
-            if self._graph is None and self._made >= _WARM_UP and self._curves.is_cuda:
+            if self._graph is None and self._made >= _WARM_UP and self._can_capture:
                 self._capture()
             if self._graph is None:
                 self._epoch()

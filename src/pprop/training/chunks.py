@@ -21,7 +21,12 @@ def train_chunks(plan: Plan, train_chunk: Callable[[slice, Progress], LoopResult
 
     `train_chunk` makes its program, trains the runs in the slice given, and lets go of the program's memory.
     """
-    return join_results([train_chunk(part, ShareOfProgress(progress, part.start)) for part in plan.slices()])
+    results: list[LoopResult] = []
+    work = 0
+    for part in plan.slices():
+        results.append(train_chunk(part, ShareOfProgress(progress, part.start, work)))
+        work += int(results[-1].epochs.sum())
+    return join_results(results)
 
 
 def join_results(results: Sequence[LoopResult]) -> LoopResult:
@@ -47,9 +52,10 @@ def _join(values: list[Any]) -> Any:
 class ShareOfProgress:
     """The progress of some of the runs, as part of that of all."""
 
-    def __init__(self, whole: Progress, ended_before: int) -> None:
-        self._whole, self._ended_before = whole, ended_before
+    def __init__(self, whole: Progress, ended_before: int, work_before: int = 0) -> None:
+        self._whole, self._ended_before, self._work_before = whole, ended_before, work_before
 
     def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
         """Report one finished epoch."""
-        self._whole.epoch(epoch, self._ended_before + runs_ended, work)
+        whole_work = None if work is None else self._work_before + work
+        self._whole.epoch(epoch, self._ended_before + runs_ended, whole_work)

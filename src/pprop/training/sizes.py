@@ -118,7 +118,7 @@ def training_items(sizes: Sizes, device: str) -> Items:
     return {
         "weights": _FLOAT * (first + (2 if cpu else 1) * second),
         "moments": _FLOAT * 2 * (first + second),
-        "hidden layer": _FLOAT * (2 if cpu else 1) * n * units + (0 if cpu else _WORD * on * n * -(-units // 32)),
+        "hidden layer": _FLOAT * 2 * n * units + (0 if cpu else _WORD * on * n * -(-units // 32)),
         "states": _FLOAT * n * widths,
         "feature masks": int(2 * _WORD * (planes if on else 1) * sizes.feature_entries) if on or cpu else 0,
         "edge masks": int(2 * _WORD * (edge_planes if on else 1) * sizes.entries) if on or cpu else 0,

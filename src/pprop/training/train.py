@@ -179,7 +179,15 @@ def _device(device: object) -> torch.device:
         raise InputError(f"device={str(place)!r} needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
     if place.type not in ("cpu", "cuda"):
         reject("device", "train", "'cpu' or 'cuda'", describe(device))
-    return torch.device("cuda", torch.cuda.current_device()) if place == torch.device("cuda") else place
+    if place.type == "cpu":
+        return place
+    current = torch.device("cuda", torch.cuda.current_device())
+    if place.index not in (None, current.index):
+        raise InputError(
+            f"Kernels run on torch's current GPU, {str(current)!r}. To train on {str(place)!r}, call "
+            f"torch.cuda.set_device({place.index}) first, or set CUDA_VISIBLE_DEVICES."
+        )
+    return current
 
 
 def _train_network(

@@ -71,8 +71,10 @@ def _one_after_another(trainers: list[tuple[Trainer, int]], task: Task, progress
     results: list[LoopResult] = []
     together = _Together(progress)
     for trainer, runs in trainers:
-        results.append(run_loop(trainer, runs, task.rule, together.share() if len(trainers) > 1 else progress))
-        trainer.close()
+        try:
+            results.append(run_loop(trainer, runs, task.rule, together.share() if len(trainers) > 1 else progress))
+        finally:
+            trainer.close()
     return join_results(results)
 
 

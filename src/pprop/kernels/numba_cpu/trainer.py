@@ -70,7 +70,11 @@ class _Run:
         self._tokens = lanes(shared.h_lanes), lanes(shared.c_lanes)
         self._allocate(spec.weights[0][run].numpy(), spec.weights[1][run].numpy())
         self.values = np.zeros(3, np.float32)
-        crew.team.run(self._forward)
+        try:
+            crew.team.run(self._forward)
+        except BaseException:
+            crew.team.close()
+            raise
 
     def _allocate(self, W_1: NDArray[np.float32], W_2: NDArray[np.float32]) -> None:
         """Take all memory; nothing is allocated afterwards."""

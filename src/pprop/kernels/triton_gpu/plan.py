@@ -21,6 +21,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
+from pprop._errors import CapacityError
+
 __all__ = ["LANES", "Plan", "central_order", "near_order", "row_plan"]
 
 LANES = (1, 4, 16, 64)
@@ -192,7 +194,9 @@ def row_plan(
     base = np.concatenate([[0], np.cumsum(iterations * slots)])
     words = np.concatenate([[0], np.cumsum(-(-iterations // 32) * slots)])
     if base[-1] >= 2**31:
-        raise ValueError("The matrix has too many entries for the 32-bit positions of a plan.")
+        raise CapacityError(
+            f"The GPU trainer numbers entries with 31 bits, and this matrix takes {base[-1]} places. Train on the CPU."
+        )
 
     rows = np.full(count * slots, -1, dtype=np.int32)
     for class_, width in enumerate(lanes):

@@ -1,4 +1,4 @@
-"""The fused training of R runs on a GPU: about 16 launches an epoch, whatever R is, and no wait for the device.
+"""The fused training of R runs on a GPU: some thirty launches an epoch, whatever R is, and no wait for the device.
 
 An epoch begins with a training pass that is already made: its gradient goes back through the propagation and the
 network, Adam steps, and one pair of passes at the new weights serves the evaluation and the next training step.
@@ -36,6 +36,8 @@ class TritonTrainer(Trainer):
     tuning
         Launch shapes.
     """
+
+    capturable = True
 
     def __init__(self, spec: TrainerSpec, tuning: Tuning | None = None) -> None:
         tuning = tuning or Tuning()
