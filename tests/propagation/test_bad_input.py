@@ -52,7 +52,11 @@ SHAPE = "must be an array of real numbers of shape (5,) or (5, c)."
         ({"normalization": "max"}, "normalization", "must be one of 'sym', 'row' or 'col'. Got 'max' instead."),
         ({"normalization": None}, "normalization", "must be one of 'sym', 'row' or 'col'. Got None instead."),
         ({"self_loops": "no"}, "self_loops", "must be True or False. Got 'no' instead."),
-        ({"backend": "cuda"}, "backend", "must be one of 'auto', 'numba' or 'reference'. Got 'cuda' instead."),
+        (
+            {"backend": "cuda"},
+            "backend",
+            "must be one of 'auto', 'numba', 'triton' or 'reference'. Got 'cuda' instead.",
+        ),
         (
             {"graph": np.eye(5)},
             "graph",
@@ -93,7 +97,11 @@ def test_steps_are_a_count(steps):
         ({"solver": "exact"}, "solver", "must be PowerIteration(steps) or Exact(). Got 'exact' instead."),
         ({"normalization": "max"}, "normalization", "must be one of 'sym', 'row' or 'col'. Got 'max' instead."),
         ({"self_loops": 0.5}, "self_loops", "must be True or False. Got 0.5 instead."),
-        ({"backend": "cuda"}, "backend", "must be one of 'auto', 'numba' or 'reference'. Got 'cuda' instead."),
+        (
+            {"backend": "cuda"},
+            "backend",
+            "must be one of 'auto', 'numba', 'triton' or 'reference'. Got 'cuda' instead.",
+        ),
         ({"graph": None}, "graph", "must be a pprop.Graph. Got None instead. Make one with pprop.Graph.from_scipy."),
         ({"seed": []}, "seed", "must be an integer, or one integer per run. Got none instead."),
         ({"seed": 1.5}, "seed", f"must be an integer from {-(2**63)} to {2**64 - 1}. Got 1.5 instead."),

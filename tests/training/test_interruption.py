@@ -29,6 +29,15 @@ TRAIN = importlib.import_module("pprop.training.train")
 pytestmark = pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads")
 
 
+@pytest.fixture(autouse=True)
+def two_threads() -> Generator[None]:
+    """A test before this one may have asked numba for fewer."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(2)
+    yield
+    numba.set_num_threads(before)
+
+
 class Watcher:
     """A progress that does something to the training after some reports: once, or at every report from then on."""
 

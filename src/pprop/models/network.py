@@ -99,6 +99,7 @@ def glorot_uniform(widths: Sequence[int], seeds: Tensor, kernels: Kernels | None
 
     Examples
     --------
+    >>> import torch
     >>> [tuple(w.shape) for w in glorot_uniform([10, 4, 2], torch.tensor([1, 2, 3]))]
     [(3, 10, 4), (3, 4, 2)]
     """

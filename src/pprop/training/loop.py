@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pprop._interrupt import check_interrupt
 from pprop.kernels.trainer import Trainer
 from pprop.training.progress import Progress
 from pprop.training.stopping import Stopping, StoppingState
@@ -118,6 +119,7 @@ def run_loop(trainer: Trainer, runs: int, stopping: Stopping, progress: Progress
     state, ledger = StoppingState(stopping, runs), Ledger(runs, trainer.weights())
     for epoch in itertools.count(1):
         values = trainer.epoch().double().numpy().copy()
+        check_interrupt()
         ledger.record(values[:, None])
         before = state.ended.copy()
         improved = np.flatnonzero(state.update(values[1], values[2]))

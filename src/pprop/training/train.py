@@ -13,6 +13,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._errors import InputError
+from pprop._interrupt import remember_interrupts
 from pprop._validate import check_float, check_int, check_positions, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
@@ -143,7 +144,8 @@ def train(
     )
     loop_begin = time.perf_counter()
     if isinstance(model.predictor, FeatureNetwork):
-        result, logits = _train_network(task, model.predictor, operator, progress, verbose=verbose)
+        with remember_interrupts():
+            result, logits = _train_network(task, model.predictor, operator, progress, verbose=verbose)
     else:
         if place.type != "cpu":
             raise InputError(f"A predictor of one's own is trained on the CPU. Got device={device!r}.")
