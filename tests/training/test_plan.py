@@ -37,7 +37,7 @@ def test_a_run_on_a_gpu_is_counted_item_by_item():
     assert training_items(TINY, "cuda") == {
         "weights": 4 * (4 * 8 + 8 * 8),
         "moments": 4 * 2 * (4 * 8 + 8 * 8),
-        "hidden layer": 4 * 5 * 8 + 4 * 5,
+        "hidden layer": 4 * 2 * 5 * 8 + 4 * 5,
         "states": 4 * 5 * (9 + 2) * 8,
         "feature masks": 4 * 2 * 10 * 5 // 4,
         "edge masks": 4 * 2 * 2 * 13 * 5 // 4,
