@@ -1,4 +1,4 @@
-"""Check and time the GPU backend: contract tests, the trainer against the reference, and every launch shape.
+"""Check and time the GPU backend: contract tests, the trainer against the reference, and its kernels one by one.
 
     PYTHONPATH=src python3 experiments/gpu_kernels.py --data FOLDER --out FOLDER
 
@@ -9,7 +9,6 @@ GB/s are bytes that the sums must read, counted from the sizes, over that time.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import subprocess
@@ -33,45 +32,21 @@ from pprop.models.network import normalized_features
 
 ROOT = Path(__file__).parents[1]
 ALPHA, STEPS, RATE, PENALTY = 0.1, 10, 0.01, 0.005
-TESTS = ("test_contract.py", "test_contract_network.py", "test_triton_trainer.py")
-FEATURE_VARIANTS: dict[str, dict[str, Any]] = {
-    "slices of 8": {"slice_width": 8},
-    "slices of 32": {"slice_width": 32},
-    "slices of 64": {"slice_width": 64},
-    "16 warps x 2": {"feature_warps": 16, "feature_blocks": 2},
-    "8 warps x 4": {"feature_warps": 8, "feature_blocks": 4},
-    "8 warps x 4, 32 wide": {"feature_warps": 8, "feature_blocks": 4, "slice_width": 32},
-    "4 warps x 8": {"feature_warps": 4, "feature_blocks": 8},
-    "unroll 2": {"feature_unroll": 2},
-    "unroll 8": {"feature_unroll": 8, "feature_warps": 16},
-    "limit 64": {"feature_limit": 64},
-    "limit 16": {"feature_limit": 16},
-    "gather evict_last": {"gather_policy": "evict_last"},
-    "stream plain": {"stream_policy": ""},
-}
-STEP_VARIANTS: dict[str, dict[str, Any]] = {
-    "persistent": {"persistent": True},
-    "persistent, 16 warps": {"persistent": True, "step_warps": 16},
-    "persistent, unroll 1": {"persistent": True, "step_unroll": 1},
-    "persistent, unroll 4": {"persistent": True, "step_unroll": 4},
-    "persistent, limit 16": {"persistent": True, "step_limit": 16},
-    "persistent, limit 4": {"persistent": True, "step_limit": 4, "step_unroll": 4},
-    "persistent, L2 only": {"persistent": True, "step_cache": ".cg"},
-    "launches": {"persistent": False},
-    "launches, 1 warp": {"persistent": False, "tile_warps": 1},
-    "launches, 2 warps": {"persistent": False, "tile_warps": 2},
-    "launches, 8 warps": {"persistent": False, "tile_warps": 8},
-    "launches, 16 warps, unroll 4": {"persistent": False, "tile_warps": 16, "step_unroll": 4},
-    "launches, unroll 4": {"persistent": False, "step_unroll": 4},
-    "launches, limit 32": {"persistent": False, "step_limit": 32, "step_unroll": 4},
-}
+TESTS = (
+    "test_contract.py",
+    "test_contract_network.py",
+    "test_large_steps.py",
+    "test_masks.py",
+    "test_triton_bits.py",
+    "test_triton_trainer.py",
+)
 
 
 class Report:
     """Lines for people and numbers for later, written after every step, with a deadline for what is optional."""
 
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self.folder, self.numbers, self.lines = folder, dict[str, Any](), list[str]()
+    def __init__(self, folder: Path, name: str, seconds: float = float("inf")) -> None:
+        self.folder, self.numbers, self.lines, self._name = folder, dict[str, Any](), list[str](), name
         self.begin, self.end = time.perf_counter(), time.perf_counter() + seconds
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -80,8 +55,8 @@ class Report:
         print(line, flush=True)
         self.lines.append(line)
         self.numbers.update(numbers)
-        (self.folder / "gpu_kernels.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
-        (self.folder / "gpu_kernels.json").write_text(json.dumps(self.numbers, indent=1), encoding="utf-8")
+        (self.folder / f"{self._name}.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        (self.folder / f"{self._name}.json").write_text(json.dumps(self.numbers, indent=1), encoding="utf-8")
 
     @property
     def late(self) -> bool:
@@ -286,38 +261,6 @@ def time_parts(report: Report, name: str, spec: TrainerSpec, tuning: Tuning) -> 
     report.say(f"    {name:28s} {'WHOLE EPOCH':18s} {whole:8.3f} ms  (parts {total:.3f})", **{f"{name} / epoch": whole})
 
 
-def explore(report: Report, name: str, spec: TrainerSpec, *, stop: float) -> Tuning:
-    """Time the launch shapes that matter for the two pairs of large kernels; return the best of both."""
-    best: dict[str, tuple[float, dict[str, Any]]] = {}
-    for group, chosen, names in (
-        ("features", FEATURE_VARIANTS, ("forward first", "backward first")),
-        ("steps", STEP_VARIANTS, ("forward steps", "backward steps")),
-    ):
-        for label, change in {"default": dict[str, Any](), **chosen}.items():
-            if report.late or time.perf_counter() > stop:
-                report.say(f"    {name}: out of time before {label!r}")
-                break
-            try:
-                trainer = TritonTrainer(spec, dataclasses.replace(Tuning(), **change))
-                functions = parts(spec, trainer)
-                took = [replayed(functions[part], 7) for part in names]
-            except Exception as error:  # a shape that does not compile or fit is a result
-                report.say(f"    {name:28s} {label:22s} failed: {type(error).__name__}: {str(error)[:90]}")
-                continue
-            finally:
-                trainer = functions = None
-                torch.cuda.empty_cache()
-            report.say(
-                f"    {name:28s} {label:22s} {names[0]} {took[0]:7.3f}  {names[1]} {took[1]:7.3f} ms",
-                **{f"{name} / {group} / {label}": took},
-            )
-            if group not in best or sum(took) < best[group][0]:
-                best[group] = (sum(took), change)
-    changes = {key: value for _, change in best.values() for key, value in change.items()}
-    report.say(f"    {name}: best {changes or 'default'}", **{f"{name} / best": changes})
-    return dataclasses.replace(Tuning(), **changes)
-
-
 def start_tests(report: Report) -> subprocess.Popen[str]:
     """Begin the contract tests on the GPU, in a process of their own."""
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, f"--rootdir={ROOT}", "-p", "no:cacheprovider",
@@ -326,25 +269,6 @@ def start_tests(report: Report) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     log = (report.folder / "gpu_tests.txt").open("w", encoding="utf-8")
     return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=environment, cwd=ROOT)
-
-
-def start_compilers(arguments: argparse.Namespace, count: int) -> list[subprocess.Popen[bytes]]:
-    """Compile the launch shapes in processes of their own: what they leave in triton's cache is only loaded later."""
-    return [
-        subprocess.Popen(
-            [sys.executable, __file__, "--data", str(arguments.data), "--warm", str(part), str(count)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        for part in range(count)
-    ]  # fmt: skip
-
-
-def warm(graphs: dict[str, Graph], part: int, count: int) -> None:
-    """Compile every `count`-th launch shape, from `part` on."""
-    shapes = [(name, change) for name in graphs for change in ({}, *FEATURE_VARIANTS.values(), *STEP_VARIANTS.values())]
-    for name, change in shapes[part::count]:
-        change = {"persistent": name == "cora_ml", **change}
-        TritonTrainer(make_spec(graphs[name], 2, "steps", "cuda"), dataclasses.replace(Tuning(), **change))
 
 
 def wait_for(report: Report, name: str, processes: list[Any], seconds: float) -> None:
@@ -393,41 +317,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with cora_ml.npz and ms_academic.npz")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "gpu-output")))
-    parser.add_argument("--seconds", type=float, default=230.0, help="stop exploring after this time")
     parser.add_argument("--test-seconds", type=float, default=110.0, help="stop the contract tests after this time")
     parser.add_argument("--only", choices=["tests", "check", "time"], help="one part alone")
-    parser.add_argument("--warm", type=int, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     graphs: dict[str, Graph] = {}
     if arguments.data:
         os.environ["PPROP_DATA"] = str(arguments.data)
         graphs = {name: load_dataset(name) for name in ("cora_ml", "ms_academic")}
-    if arguments.warm:
-        warm(graphs, *arguments.warm)
-        return
-    report = Report(arguments.out, arguments.seconds)
+    report = Report(arguments.out, "gpu_kernels")
     report.say(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}")
     tests = [start_tests(report)] if arguments.only in (None, "tests") else []
-    compilers = start_compilers(arguments, 12) if graphs and arguments.only in (None, "time") else []
     if arguments.only in (None, "check"):
         check_all(report, graphs.get("cora_ml"))
-    wait_for(report, "compilers", compilers, arguments.test_seconds)
     wait_for(report, "tests", tests, arguments.test_seconds)
     if tests:
         for line in (report.folder / "gpu_tests.txt").read_text(encoding="utf-8").strip().splitlines()[-8:]:
             report.say(f"    tests: {line[:150]}")
     if arguments.only in (None, "time"):
-        left = report.end - time.perf_counter()
-        shares = {"cora_ml": 0.5, "ms_academic": 0.9}
-        begin = time.perf_counter()
         for name, graph in graphs.items():
-            spec = make_spec(graph, 100, "steps", "cuda")
-            time_parts(report, f"{name} R=100 default", spec, Tuning())
-            tuning = explore(report, f"{name} R=100", spec, stop=begin + shares[name] * left)
-            time_parts(report, f"{name} R=100 best", spec, tuning)
-            del spec
-            for runs in (1, 10):
-                time_parts(report, f"{name} R={runs} default", make_spec(graph, runs, "steps", "cuda"), Tuning())
+            for runs in (1, 10, 100):
+                time_parts(report, f"{name} R={runs}", make_spec(graph, runs, "steps", "cuda"), Tuning())
         if "cora_ml" in graphs:
             time_parts(report, "cora_ml PPNP R=100", make_spec(graphs["cora_ml"], 100, "rows", "cuda"), Tuning())
     report.say("done")

@@ -94,7 +94,7 @@ def main() -> None:
         torch.set_num_threads(1)
         warm(graphs, *arguments.warm)
         return
-    report = Report(arguments.out, arguments.seconds)
+    report = Report(arguments.out, "gpu_tune", arguments.seconds)
     compilers = [
         subprocess.Popen(
             [sys.executable, *sys.argv, "--warm", str(part), str(arguments.compilers)],

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, final
 import numba
 import numpy as np
 import torch
-from llvmlite import ir
-from numba import prange, types
-from numba.extending import intrinsic
+from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, StepPropagation
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
+from pprop.kernels.numba_cpu.arena import Arena
+from pprop.kernels.numba_cpu.team import fetch_add
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
 
 __all__ = ["PIECE", "LargeSteps"]
@@ -35,17 +35,6 @@ PIECE = 8192
 _AHEAD = 24
 _LINE = 64  # bytes
 _REGISTERS = 256  # bytes of a row that are summed at once: 16 of NEON's 32 registers, 8 of AVX2's 16
-
-
-@intrinsic
-def _claim(typing, counter):
-    """Return the first element of an int64 array and add one to it, as one step that no other thread can part."""
-
-    def codegen(context, builder, sig, args):
-        place = context.make_array(counter)(context, builder, args[0]).data
-        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
-
-    return types.int64(counter), codegen
 
 
 @part
@@ -108,7 +97,7 @@ def _work(counter, A, scales, long, partial, alpha, last, source, own, stride, c
     starts, long_rows = address(long.starts), address(long.rows)
     source, own, out, partial = address(source), address(own), address(out), address(partial)
     pieces, windows, stay = long.starts[-1], past // PIECE + 1, alpha.dtype.type(1) - alpha[0]
-    task = _claim(counter)
+    task = fetch_add(counter, 0, 1)
     while task < pieces + windows:
         if task < pieces:
             k = _first_row(len(long.rows), starts, task + 1) - 1
@@ -132,7 +121,7 @@ def _work(counter, A, scales, long, partial, alpha, last, source, own, stride, c
                         i, first, second, last, alpha[0], stay, rows, columns, own, stride, column, shift, out, width,
                         twice,
                     )  # fmt: skip
-        task = _claim(counter)
+        task = fetch_add(counter, 0, 1)
 
 
 @serial
@@ -213,13 +202,6 @@ def _long_rows(indptr: NDArray[np.int64]) -> _Long:
     return _Long(rows, np.concatenate([np.zeros(1, np.int64), np.cumsum(pieces)]))
 
 
-def _state(n: int, c: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array (n, c) that starts on a cache line; numpy asks for large pages, which torch does not."""
-    raw = np.empty(n * c * dtype.itemsize + _LINE, dtype=np.uint8)
-    skip = -raw.ctypes.data % _LINE
-    return raw[skip : skip + n * c * dtype.itemsize].view(dtype).reshape(n, c)
-
-
 @final
 class LargeSteps(StepPropagation):
     """K power steps without dropout, one run after the other; beside H it holds two states.
@@ -269,7 +251,7 @@ class LargeSteps(StepPropagation):
     def _run(self, side: _Side, start: NDArray[Any]) -> NDArray[Any]:
         (n, c), dtype = start.shape, start.dtype
         alpha, counter, line = np.array([self._alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
-        state, spare = _state(n, c, dtype), _state(n, c, dtype)
+        state, spare = (Arena().empty((n, c), dtype) for _ in range(2))  # apart: one of them is the result
         _scaled(side.scales.columns, start, state)
         block = _REGISTERS // dtype.itemsize
         partial = np.empty(2 * int(side.long.starts[-1]) * block, dtype)

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from pprop.kernels.numba_cpu._jit import serial
 
-__all__ = ["Team", "meet"]
+__all__ = ["Team", "fetch_add", "meet"]
 
 _SPINS = 2000
 _CAN_YIELD = sys.platform != "win32"
@@ -31,7 +31,7 @@ def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @intrinsic
-def _fetch_add(typing, array, index, amount):
+def fetch_add(typing, array, index, amount):
     """Add to an element of an int64 array as one step that no other thread can part; return what it was before."""
 
     def codegen(context, builder, sig, args):
@@ -60,9 +60,9 @@ def meet(desk, threads):
     if threads == 1:
         return
     met = _look(desk, 1)
-    if _fetch_add(desk, 0, 1) == threads - 1:
-        _fetch_add(desk, 0, -threads)
-        _fetch_add(desk, 1, 1)
+    if fetch_add(desk, 0, 1) == threads - 1:
+        fetch_add(desk, 0, -threads)
+        fetch_add(desk, 1, 1)
         return
     waited = 0
     while _look(desk, 1) == met and _look(desk, 2) == 0:
