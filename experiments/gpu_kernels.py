@@ -295,22 +295,21 @@ def random_graph(n: int, f: int, c: int, *, directed: bool, weighted: bool) -> G
 
 
 def check_all(report: Report, graph: Graph | None) -> None:
-    small = {"feature_warps": 2, "step_warps": 4, "tile_warps": 2}
+    small = {"feature_warps": 2, "tile_warps": 2}
     cases: list[tuple[str, float, dict[str, Any]]] = [
-        ("steps", 0.5, {"persistent": True}),
-        ("steps", 0.3, {"persistent": False, **small}),
-        ("steps", 0.5, {"persistent": True, "slice_width": 64, "feature_blocks": 2, "feature_warps": 8}),
+        ("steps", 0.5, {}),
+        ("steps", 0.3, small),
+        ("steps", 0.5, {"slice_width": 32, "feature_blocks": 2, "feature_warps": 8}),
         ("rows", 0.5, small),
         ("none", 0.5, {}),
-        ("steps", 0.0, {"persistent": False}),
+        ("steps", 0.0, {}),
     ]
     for kind, dropout, change in cases:
         weighted = "slice_width" not in change
         spec = make_spec(random_graph(700, 300, 5, directed=weighted, weighted=weighted), 3, kind, "cuda", dropout, 40)
         check(report, f"random graph, {kind}, p = {dropout}, {change}", spec, Tuning(**change))
     if graph is not None:
-        check(report, "Cora-ML, persistent", make_spec(graph, 3, "steps", "cuda"), Tuning(persistent=True))
-        check(report, "Cora-ML, launches", make_spec(graph, 3, "steps", "cuda"), Tuning(persistent=False))
+        check(report, "Cora-ML", make_spec(graph, 3, "steps", "cuda"), Tuning())
 
 
 def main() -> None:

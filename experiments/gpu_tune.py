@@ -28,7 +28,7 @@ from pprop.kernels.triton_gpu.tuning import Tuning
 GRAPHS = ("ms_academic", "pubmed", "cora_ml")
 BEFORE: dict[str, Any] = {
     "feature_warps": 8, "feature_blocks": 8, "feature_registers": 0, "step_registers": 0, "kept_only": False,
-    "load_ahead": False, "window": 0, "adjacent": False, "least_classes": 8, "second_together": False,
+    "load_ahead": False, "least_classes": 8, "second_together": False,
     "slice_width": 32, "unit_a_program": False,
 }  # fmt: skip
 SHAPES: dict[str, dict[str, Any]] = {
@@ -39,7 +39,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     "4 tiles, free registers": {"step_tiles": 4, "step_registers": 0},
     "2 warps": {"feature_warps": 2},
     "slices of 32": {"slice_width": 32},
-    "windows of 1024": {"window": 1024},
     "adjoint in turns": {"unit_a_program": False},
     "72 registers": {"feature_registers": 72},
     "second layer 3xTF32": {"second_rows": 64, "second_precision": "tf32x3"},

@@ -27,7 +27,7 @@ from pprop.kernels.triton_gpu.trainer import TritonTrainer
 from pprop.kernels.triton_gpu.tuning import Tuning
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-SMALL = Tuning(slice_width=8, feature_warps=4, feature_unroll=2, feature_limit=4, step_warps=2, persistent=True)
+SMALL = Tuning(slice_width=8, feature_warps=4, feature_unroll=2, feature_limit=4, tile_warps=2)
 ALPHA, RATE, PENALTY = 0.15, 0.01, 0.005
 
 
@@ -154,7 +154,7 @@ def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph
 
 def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=9, runs=1, weighted=True)
-    tuning = Tuning(slice_width=16, feature_warps=2, persistent=False, tile_warps=2, step_cache=".cg", feature_blocks=2)
+    tuning = Tuning(slice_width=16, feature_warps=2, tile_warps=2, feature_blocks=2)
     compare(TritonTrainer(spec, tuning), twins, 2)
 
 
@@ -162,14 +162,21 @@ def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dens
     "change",
     [
         {"kept_only": False, "least_classes": 8, "feature_registers": 0, "step_registers": 0},
-        {"window": 0, "adjacent": False, "second_together": False, "load_ahead": False},
-        {"window": 8, "persistent": False, "second_rows": 32, "step_tiles": 3},
+        {"second_together": False, "load_ahead": False},
+        {"second_rows": 32, "step_tiles": 3},
     ],
 )
 def test_layouts(make_graph, dense_transition, change):
-    """What may be switched off, or works on small windows only, gives the same epochs."""
-    spec, twins = make(make_graph, dense_transition, "steps", hidden=20, runs=1, weighted="window" in change)
-    tuning = dataclasses.replace(SMALL, slice_width=16, feature_warps=1, step_warps=1, tile_warps=1, **change)
+    """What may be switched off, or be larger, gives the same epochs."""
+    spec, twins = make(
+        make_graph,
+        dense_transition,
+        "steps",
+        hidden=20,
+        runs=1,
+        weighted="step_tiles" in change or "load_ahead" in change,
+    )
+    tuning = dataclasses.replace(SMALL, slice_width=16, feature_warps=1, tile_warps=1, **change)
     compare(TritonTrainer(spec, tuning), twins, 2)
 
 
@@ -181,22 +188,15 @@ def test_passing_over_what_is_dropped_has_the_same_bits(make_graph, dense_transi
         assert torch.equal(a, b)
 
 
-def test_a_plan_in_windows_has_every_entry_once():
+def test_a_plan_has_every_entry_once_and_its_rows_by_length():
     rng = np.random.default_rng(5)
     matrix = sparse.csr_array(sparse.random_array((90, 40), density=0.2, rng=rng))
-    order = rng.permutation(90)
-    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, limit=8, window=12, order=order)
+    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, limit=8)
     found = plan.order[plan.order >= 0]
     assert sorted(found.tolist()) == list(range(matrix.nnz))
     assert np.array_equal(plan.index[plan.order >= 0], matrix.indices[found])
-    rows = plan.rows.reshape(-1, 4)
-    short = rows[plan.tiles[:, 0] == 0]
-    place, lengths = np.argsort(order)[short[:6]].reshape(2, 12), np.diff(matrix.indptr)[short[:3].ravel()]
-    assert place[0].max() < place[1].min()  # windows follow the order
-    assert (np.diff(lengths) <= 0).all()  # and are sorted by length
-    words = np.repeat(np.arange(plan.count), -(-plan.tiles[:, 2] // 32))
-    assert np.array_equal(plan.groups[:, 2], words)
-    assert plan.words == 4 * len(words)
+    short = plan.rows.reshape(-1, 4)[plan.tiles[:, 0] == 0].ravel()
+    assert (np.diff(np.diff(matrix.indptr)[short[short >= 0]]) <= 0).all()
 
 
 def test_a_slice_of_two_words_of_hidden_units(make_graph, dense_transition):
@@ -247,12 +247,12 @@ def test_memory_is_what_is_planned(monkeypatch, make_graph, dense_transition):
     taken = []
     for runs in (1, 2):
         spec, _ = make(make_graph, dense_transition, "steps", f=40, runs=runs)
-        trainer = TritonTrainer(spec, Tuning(persistent=True, feature_warps=1, step_warps=1))
+        trainer = TritonTrainer(spec, Tuning(feature_warps=1, tile_warps=1))
         taken.append(sum(tensor.untyped_storage().nbytes() for tensor in tensors_of(trainer).values()))
     entries = len(transition_matrix(make_graph(23, directed=True, weighted=False)[0]).indices)
     planned, _ = trainer_bytes(
         n=23, f=40, hidden=9, classes=3, nonzeros=spec.features.nnz, entries=entries, steps=2,
-        tuning=Tuning(feature_warps=1, step_warps=1),
+        tuning=Tuning(feature_warps=1, tile_warps=1),
     )  # fmt: skip
     assert 0.5 * planned < taken[1] - taken[0] <= planned
 

@@ -1,8 +1,8 @@
 """The first layer of the fused epoch: evaluation and next training pass in one, and the adjoint that ends in Adam.
 
 Work is dealt out as units of (run, slice of C hidden columns, tile of rows), in this order, and programs take units in
-turns: all multiprocessors work on the same few runs, whose slices of W stay in the L2 cache. (`Tuning.l1_bytes` deals out
-long shares instead, so that a slice that fits stays in one L1 cache; no faster on an H200.) Counted for 100 runs on
+turns: all multiprocessors work on the same few runs, whose slices of W stay in the L2 cache. (A slice of 16
+columns would stay in one L1 cache, if one multiprocessor kept to it: no faster on an H200.) Counted for 100 runs on
 Cora-ML: 142,286 entries x 256 bytes x 100 = 3.6 GB of gathered rows, half a millisecond from an L2 at 7 TB/s.
 
 Everything with hidden columns is stored slice by slice, (R, slices, rows, C). The product with W_2 is a kernel of its
@@ -61,12 +61,6 @@ def _value_of(entry):
 
 
 @device
-def _turn(program, turns, beside):
-    """Return a program's first turn: those of one multiprocessor follow each other."""
-    return program % (turns // beside) * beside + program // (turns // beside)
-
-
-@device
 def _finish_pair(
     whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
     E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
@@ -89,25 +83,22 @@ def _finish_pair(
     tl.store(hidden + at, tl.where(value <= 0, 0.0, value), mask=there[:, None])
 
 
-@kernel("ahead", "shared", "turns", "beside", "n", "f", "words")
+@kernel("ahead", "units", "n", "f", "words")
 def forward_pair(
-    clock, ahead, shares, shared, turns, beside, tiles, count, rows, entries, planes, words, weights, hidden_words,
+    clock, ahead, units, tiles, count, rows, entries, planes, words, weights, hidden_words,
     hidden, quiet, n, f, kept_scale, hidden_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr,
     AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
 ):  # fmt: skip
     """X W once: all entries feed the evaluation, those kept in epoch clock + ahead the training pass.
 
-    `turns` programs take turns in one share; they have better chances to find each other's rows in the L1 cache if they
-    run on one multiprocessor, as programs that are `shared` apart usually do. In a share of all multiprocessors the
-    `beside` programs of each stand turns / beside apart. With AHEAD entries are loaded one turn of the loop before the
+    Programs take units in turns. With AHEAD entries are loaded one turn of the loop before the
     rows they point to; the last load reads past the tile.
     """
-    share = tl.program_id(0) % shared
-    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, turns, beside), tl.load(shares + share + 1)
+    unit = tl.program_id(0).to(tl.int64)
     slot, column = tl.arange(0, T), tl.arange(0, C)
     epoch = tl.load(clock) + ahead
-    while unit < end:
+    while unit < units:
         tile, copy = (unit % count).to(tl.int32), (unit // count).to(tl.int32)
         run, group = copy // SLICES, copy % SLICES
         klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
@@ -151,7 +142,7 @@ def forward_pair(
             if klass == 3:
                 _finish_pair(whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale,
                              hidden_scale, 64, T, C, WORDS, SLICES, DROP)  # fmt: skip
-        unit += turns
+        unit += tl.num_programs(0)
 
 
 @device
@@ -183,9 +174,9 @@ def _finish_adam(
     tl.store(squares_at, tl.sum(tl.sum(tl.where(there, new * new, 0.0), axis=1), axis=0))
 
 
-@kernel("shared", "turns", "beside", "n", "f", "words", "groups")
+@kernel("units", "n", "f", "words", "groups")
 def backward_first(
-    clock, corrections, shares, shared, turns, beside, tiles, count, rows, entries, planes, words, rounds, groups,
+    clock, corrections, units, tiles, count, rows, entries, planes, words, rounds, groups,
     gradient, weights, means, squares_of, norms, n, f, rate, penalty,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr, KEPT: tl.constexpr,
     AHEAD: tl.constexpr, STREAM_POLICY: tl.constexpr, GATHER_POLICY: tl.constexpr,
@@ -194,12 +185,11 @@ def backward_first(
 
     With KEPT every slot goes from one kept entry to the next, in `rounds`; otherwise all slots read all entries.
     """
-    share = tl.program_id(0) % shared
-    unit, end = tl.load(shares + share) + _turn(tl.program_id(0) // shared, turns, beside), tl.load(shares + share + 1)
+    unit = tl.program_id(0).to(tl.int64)
     slot, column = tl.arange(0, T), tl.arange(0, C)
     epoch = tl.load(clock)
     mean_correction, square_correction = tl.load(corrections), tl.load(corrections + 1)
-    while unit < end:
+    while unit < units:
         tile, copy = (unit % count).to(tl.int32), (unit // count).to(tl.int32)
         klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
         length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
@@ -263,4 +253,4 @@ def backward_first(
             if klass == 3:
                 _finish_adam(acc, row_at, to, mean_at, square_at, norm_at, mean_correction, square_correction, rate,
                              penalty, 64, T, C)  # fmt: skip
-        unit += turns
+        unit += tl.num_programs(0)

@@ -63,7 +63,7 @@ def trainer_bytes(
         run += 4 * (n + 1) * 2 * (2 * columns + columns)
         once += 2 * 4 * 3 * entries // 2 + 16 * n
         if matrix_dropout:
-            step_slots = 128 * tuning.step_warps // min(2 * columns, 128)
+            step_slots = 128 * tuning.tile_warps // min(2 * columns, 128)
             words = [_words(n, entries, step_slots, tuning.step_limit)]
             run += 32 * ring_size(steps) * (2 * 4 * words[0] + words[0] // step_slots)
     run += 4 * columns * sum(2 * size for size in set_sizes) + 16 * (sum(set_sizes) or 2 * (n + 1))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop.kernels.streams import FEATURES, Bernoulli
 from pprop.kernels.triton_gpu._jit import multiprocessors, power_of_two
 from pprop.kernels.triton_gpu.first_layer import backward_first, forward_pair
-from pprop.kernels.triton_gpu.plan import central_order, row_plan
+from pprop.kernels.triton_gpu.plan import row_plan
 from pprop.kernels.triton_gpu.planes import HiddenWords, Planes
 from pprop.kernels.triton_gpu.second_layer import adam_second, backward_second, copy_where, forward_second
 from pprop.kernels.triton_gpu.tuning import Tuning
@@ -38,11 +36,6 @@ class Network:
     """X W_1, ReLU, dropout, W_2 for R runs, twice in one pass; and the way back, which ends in Adam.
 
     The first axis of every buffer is the run. After `keep` the first R of them are in use.
-
-    Parameters
-    ----------
-    order
-        Nodes so that those with like features are near; by default as they are numbered.
     """
 
     def __init__(
@@ -53,7 +46,6 @@ class Network:
         rate: float,
         penalty: float,
         tuning: Tuning,
-        order: NDArray[np.int64] | None = None,
     ) -> None:
         runs, f, hidden = weights[0].shape
         self.shape = shape = Shape(features.shape[0], f, hidden, weights[1].shape[2], tuning)
@@ -64,7 +56,6 @@ class Network:
         flipped = features.T.tocsr()
         flipped.sort_indices()
         self._slots = 128 * tuning.feature_warps // width
-        orders = [order, central_order(flipped.indptr, flipped.indices, order)] if tuning.window > 0 else [None, None]
         self._sides = [
             row_plan(
                 m.indptr,
@@ -73,11 +64,9 @@ class Network:
                 slots=self._slots,
                 unroll=tuning.feature_unroll,
                 limit=tuning.feature_limit,
-                window=tuning.window,
-                order=rows,
                 device=device,
             )
-            for m, rows in zip((features, flipped), orders, strict=True)
+            for m in (features, flipped)
         ]
         self._entries = [plan.packed(m.data) for plan, m in zip(self._sides, (features, flipped), strict=True)]
         self._multiprocessors = multiprocessors(weights[0])
@@ -105,7 +94,6 @@ class Network:
             if self._law is not None
         ]
         self._hidden_words = HiddenWords(runs, n, shape.units, dropout, device) if self._law is not None else None
-        self._share()
 
     def _sliced(self, weights: Tensor) -> Tensor:
         """(R, f, h) to (R, slices, f, C), padded with zeros."""
@@ -113,29 +101,15 @@ class Network:
         padded = torch.nn.functional.pad(weights, (0, self.shape.units - self.shape.hidden))
         return padded.reshape(runs, f, self.shape.slices, self.shape.width).transpose(1, 2)
 
-    def _share(self) -> None:
-        """Deal out the units: long shares where a slice fits into an L1 cache, turns of all programs where it does not.
+    def _programs(self, side: int) -> tuple[int, int]:
+        """Return how many units (run, slice, tile) one side of the first layer has, and how many programs take turns.
 
-        In turns all multiprocessors work on the same few runs, whose slices then stay in the L2 cache.
+        All multiprocessors work on the same few runs at a time, whose slices then stay in the L2 cache.
         """
-        sets, tuning = self.runs * self.shape.slices, self.tuning
-        self._shares: list[tuple[Tensor, int, int, int]] = []  # begins, their number, programs, turns in a share
-        for side, (plan, rows) in enumerate(zip(self._sides, (self.shape.f, self.shape.n), strict=True)):
-            units = sets * plan.count
-            if rows * self.shape.width * 4 <= tuning.l1_bytes:
-                shares = plan.shares(sets, min(self._multiprocessors, units))
-                programs = (len(shares) - 1) * tuning.programs
-                self._shares.append((shares, len(shares) - 1, programs, tuning.programs))
-            else:
-                programs = units if side == 1 and tuning.unit_a_program else self._multiprocessors * tuning.programs
-                programs = min(programs, units)
-                self._shares.append((torch.tensor([0, units], device=self._device), 1, programs, programs))
-
-    def _beside(self, shared: int, programs: int) -> int:
-        """Return how many programs of a share are on one multiprocessor and take neighbouring units; 1 for none."""
-        if shared > 1 or not self.tuning.adjacent or programs % self._multiprocessors > 0:
-            return 1
-        return programs // self._multiprocessors
+        units = self.runs * self.shape.slices * self._sides[side].count
+        if side == 1 and self.tuning.unit_a_program:
+            return units, units
+        return units, min(self._multiprocessors * self.tuning.programs, units)
 
     def weights(self, *, best: bool = False) -> list[Tensor]:
         """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered."""
@@ -155,7 +129,6 @@ class Network:
         for buffer in (self.first, self.second, self.norms, *self.moments, *self.best):
             buffer[: len(slots)] = buffer[slots]
         self.runs = len(slots)
-        self._share()
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         """Draw the masks of epoch clock + ahead."""
@@ -170,9 +143,9 @@ class Network:
         planes = self._planes[0].bits if self._planes else plan.rows
         words = plan.rows if self._hidden_words is None else self._hidden_words.words
         scale = 1.0 if self._law is None else self._law.scale
-        shares, shared, programs, turns = self._shares[0]
+        units, programs = self._programs(0)
         forward_pair[(programs,)](
-            clock, ahead, shares, shared, turns, self._beside(shared, programs), plan.tiles, plan.count,
+            clock, ahead, units, plan.tiles, plan.count,
             plan.rows, self._entries[0], planes, plan.words, self.first, words, self.hidden,
             self.quiet, shape.n, shape.f, scale, scale,
             T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
@@ -222,9 +195,9 @@ class Network:
         shape, plan, tuning = self.shape, self._sides[1], self.tuning
         planes = self._planes[1].bits if self._planes else plan.rows
         rounds = self._planes[1].rounds if self._planes else plan.rows
-        shares, shared, programs, turns = self._shares[1]
+        units, programs = self._programs(1)
         backward_first[(programs,)](
-            clock, corrections, shares, shared, turns, self._beside(shared, programs), plan.tiles, plan.count,
+            clock, corrections, units, plan.tiles, plan.count,
             plan.rows, self._entries[1], planes, plan.words, rounds, rounds.shape[-1], self.hidden, self.first,
             self.moments[0], self.moments[1], self.norms, shape.n, shape.f, rate, self.penalty if rate > 0 else 0.0,
             T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, DROP=self._law is not None,

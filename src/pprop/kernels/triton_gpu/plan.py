@@ -2,32 +2,27 @@
 
 Rows differ in length (on Cora-ML an average of 7 neighbours and a hub of 247), and a program waits for its longest row.
 So rows are sorted by length, long ones are spread over 4, 16 or 64 lanes, and T slots (row, lane) of similar length
-make a tile. Sorting all rows would tear neighbours of the graph apart: rows may be sorted in windows, so that the rows
-of one tile and of the next gather much the same, which is then found in a cache. Entry k of a row is at iteration k div
-lanes, lane k mod lanes; an iteration of a tile is T neighbouring entries in memory, and the sum of a row has an order
-that depends on the matrix alone. Coordinates are the original ones throughout, so that masks do not depend on the plan.
+make a tile. Entry k of a row is at iteration k div lanes, lane k mod lanes; an iteration of a tile is T neighbouring
+entries in memory, and the sum of a row has an order that depends on the matrix alone. Coordinates are the original ones
+throughout, so that masks do not depend on the plan.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from pprop._errors import CapacityError
 
-__all__ = ["LANES", "Plan", "central_order", "near_order", "row_plan"]
+__all__ = ["LANES", "Plan", "row_plan"]
 
 LANES = (1, 4, 16, 64)
 """Lanes per row, by class."""
-_TILE_OVERHEAD = 6  # what the begin and the end of a tile cost, in iterations; for sharing out tiles only
 
 
 @final
@@ -68,12 +63,6 @@ class Plan:
         """Number of tiles."""
         return len(self.tiles)
 
-    @cached_property
-    def cost(self) -> NDArray[np.int64]:
-        """Work before each tile, and in all, in iterations."""
-        lengths = self.tiles[:, 2].cpu().numpy().astype(np.int64)
-        return np.concatenate([[0], np.cumsum(lengths + _TILE_OVERHEAD)])
-
     def packed(self, values: NDArray[Any]) -> Tensor:
         """Return the entries as int64, the column in the low half and the float32 value in the high half."""
         placed = self.placed(torch.from_numpy(values.astype(np.float32)))
@@ -84,46 +73,6 @@ class Plan:
         padded = torch.cat([values, values.new_zeros(1)])
         return padded[self.order].to(self.index.device)
 
-    def shares(self, sets: int, programs: int) -> Tensor:
-        """Divide `sets` copies of the tiles into contiguous shares of equal work: the first unit of each program.
-
-        Unit u is tile u mod tiles of copy u div tiles. A program that keeps to its share works on one copy for long,
-        and finds that copy's operand in the cache of its multiprocessor. Shape (programs + 1,), int64.
-        """
-        bound = np.arange(programs + 1) * (sets * int(self.cost[-1])) // programs
-        copy, rest = np.divmod(bound, max(int(self.cost[-1]), 1))
-        unit = copy * self.count + np.searchsorted(self.cost[:-1], rest, side="left")
-        unit[-1] = sets * self.count
-        return torch.from_numpy(unit).to(self.tiles.device)
-
-
-def near_order(indptr: NDArray[Any], indices: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the nodes of a graph so that neighbours are near each other: reverse Cuthill-McKee of its two directions.
-
-    >>> near_order(np.array([0, 1, 3, 5, 6]), np.array([2, 2, 3, 0, 1, 1])).tolist()
-    [3, 1, 2, 0]
-    """
-    n = len(indptr) - 1
-    graph = sparse.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=(n, n))
-    both = sparse.csr_array(graph + graph.T)
-    both.indices, both.indptr = both.indices.astype(np.int32), both.indptr.astype(np.int32)
-    return reverse_cuthill_mckee(both, symmetric_mode=True).astype(np.int64)
-
-
-def central_order(
-    indptr: NDArray[Any], indices: NDArray[Any], columns: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
-    """Return the rows by the mean place of their columns in an order of the columns; None without one.
-
-    >>> central_order(np.array([0, 2, 3]), np.array([0, 2, 1]), np.array([1, 2, 0])).tolist()
-    [1, 0]
-    """
-    if columns is None:
-        return None
-    place = np.argsort(columns)[indices].astype(np.float64)
-    sums = np.concatenate([[0.0], np.cumsum(place)])
-    return np.argsort(np.diff(sums[indptr]) / np.maximum(np.diff(indptr), 1), kind="stable")
-
 
 def row_plan(
     indptr: NDArray[Any],
@@ -133,8 +82,6 @@ def row_plan(
     slots: int,
     unroll: int = 1,
     limit: int = 32,
-    window: int = 0,
-    order: NDArray[np.int64] | None = None,
     device: torch.device | str = "cpu",
 ) -> Plan:
     """Deal out the rows of a CSR structure.
@@ -147,11 +94,6 @@ def row_plan(
         Iterations come in multiples of this divisor of 32.
     limit
         Most iterations of a row before it is spread over more lanes.
-    window
-        How many rows of a class, a multiple of T, are sorted by length among themselves; 0 for all. Rows of small
-        windows lie near their neighbours in `order`.
-    order
-        The rows so that neighbours gather the same; by default as they are numbered.
 
     Examples
     --------
@@ -167,13 +109,7 @@ def row_plan(
     n = len(lengths)
     lanes = np.array([k for k in LANES if k <= slots], dtype=np.int64)
     klass = np.minimum(np.searchsorted(lanes * limit, lengths), len(lanes) - 1)
-    position = np.arange(n) if order is None else np.argsort(order)
-    window_of = np.zeros(n, dtype=np.int64)
-    if window > 0:
-        by_class = np.lexsort((position, -klass))
-        first = np.searchsorted(-klass[by_class], -klass[by_class], side="left")
-        window_of[by_class] = (np.arange(n) - first) // (-(-window // slots) * slots)
-    by_length = np.lexsort((position, -lengths, window_of, -klass))  # the longest first
+    by_length = np.lexsort((np.arange(n), -lengths, -klass))  # the longest first
     klass, lengths = klass[by_length], lengths[by_length]
 
     # place every sorted row in a tile of its class

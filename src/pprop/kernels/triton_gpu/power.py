@@ -5,8 +5,7 @@ step between and a row of zeros for padding, so that one pass over the edges mov
 evaluation's half, the kept ones the other half too. Steps are made in scaled variables, y = S_c z (see `NumbaSteps`),
 so that an unweighted graph stores no value per edge.
 
-Each step is a launch over all runs (`*_tile`). With `Tuning.persistent` one program makes all steps of a run, with a
-barrier between them (`*_run`): no faster on an H200, where a launch within a captured graph costs little.
+Each step is a launch over all runs; within a captured graph a launch costs little.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pprop.kernels.triton_gpu.bits import loop_end
 from pprop.kernels.triton_gpu.first_layer import load_entries, load_kept, rows_of
 from pprop.kernels.triton_gpu.planes import plane_of
 
-__all__ = ["adjoint_run", "adjoint_tile", "forward_run", "forward_tile"]
+__all__ = ["adjoint_tile", "forward_tile"]
 
 
 @device
@@ -26,7 +25,6 @@ def _gather(
     source, plane, index, values, base, length, word, first, stride,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, MASKED: tl.constexpr, DROP: tl.constexpr,
     WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
 ):  # fmt: skip
     """Add up columns first to first + C of the kept entries of T slots; columns from MASKED on keep all entries."""
     slot = tl.arange(0, T)
@@ -47,9 +45,9 @@ def _gather(
             where = source + neighbour[k][:, None] * stride + column[None, :]
             if DROP:
                 wanted = (((bits >> k) & 1) == 1)[:, None] | (column >= MASKED)[None, :]
-                term = tl.load(where, mask=wanted, other=0.0, cache_modifier=CACHE)
+                term = tl.load(where, mask=wanted, other=0.0)
             else:
-                term = tl.load(where, cache_modifier=CACHE)
+                term = tl.load(where)
             gathered = gathered + (term,)
         for k in tl.static_range(U):
             if WEIGHTED:
@@ -63,7 +61,6 @@ def _gather(
 def _gather_kept(
     source, plane, most_at, index, values, base, length, word, first, stride,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
 ):  # fmt: skip
     """The same where nothing but kept entries counts: each slot goes from one to the next."""
     slot = tl.arange(0, T)
@@ -83,7 +80,7 @@ def _gather_kept(
             gathered = ()
             for k in tl.static_range(U):
                 where = source + neighbour[k][:, None] * stride + column[None, :]
-                gathered = gathered + (tl.load(where, mask=there[k][:, None], other=0.0, cache_modifier=CACHE),)
+                gathered = gathered + (tl.load(where, mask=there[k][:, None], other=0.0),)
             for k in tl.static_range(U):
                 if WEIGHTED:
                     acc += gathered[k] * tl.load(values + places[k], mask=there[k], other=0.0)[:, None]
@@ -117,12 +114,11 @@ def _forward_tile(
     keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
     WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
 ):  # fmt: skip
     klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
     length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
     acc = _gather(source, plane, index, values, base, length, word, first, 2 * CLASSES,
-                  T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+                  T, C, U, CLASSES, DROP, WEIGHTED, AHEAD)  # fmt: skip
     row_at = rows + tile * T
     last = step == steps - 1
     if klass == 0:
@@ -142,41 +138,13 @@ def _forward_tile(
                             64, T, C, CLASSES)  # fmt: skip
 
 
-@kernel("ahead", "words", "steps")
-def forward_run(
-    clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, steps,
-    alpha, keep_scale,
-    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
-):  # fmt: skip
-    """All steps of one run."""
-    run = tl.program_id(0)
-    position = (tl.load(clock) + ahead) * steps
-    size = (n + 1).to(tl.int64) * (2 * CLASSES)
-    own, state = start + run * size, states + run * 2 * size
-    step = 0
-    while step < steps:
-        plane = plane_of(planes, run, position + step, words, RING)
-        source, target = state + (step % 2) * size, state + ((step + 1) % 2) * size
-        tile = 0
-        while tile < count:
-            for first in tl.static_range(0, 2 * CLASSES, C):
-                _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, own, source, target,
-                              row_scale, column_scale, alpha, keep_scale,
-                              T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
-            tile += 1
-        tl.debug_barrier()  # orders this block's writes before its reads of the next step; its L1 holds no older line
-        step += 1
-
-
 @kernel("ahead", "words", "step", "steps")
 def forward_tile(
     clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, step,
     steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
     WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr, TILES: tl.constexpr,
+    TILES: tl.constexpr,
 ):  # fmt: skip
     """TILES neighbouring tiles of one step of one run."""
     begin, run = tl.program_id(0) * TILES, tl.program_id(1)
@@ -188,7 +156,7 @@ def forward_tile(
         for first in tl.static_range(0, 2 * CLASSES, C):
             _forward_tile(tile, first, step, steps, plane, tiles, rows, index, values, start + run * size, source,
                           target, row_scale, column_scale, alpha, keep_scale,
-                          T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+                          T, C, U, CLASSES, DROP, WEIGHTED, AHEAD)  # fmt: skip
 
 
 @device
@@ -215,16 +183,15 @@ def _adjoint_tile(
     alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, DROP: tl.constexpr,
     KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
 ):  # fmt: skip
     klass, base = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1)
     length, word = tl.load(tiles + tile * 4 + 2), tl.load(tiles + tile * 4 + 3)
     if KEPT:
         acc = _gather_kept(source, plane, most_at, index, values, base, length, word, first, CLASSES,
-                           T, C, U, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+                           T, C, U, WEIGHTED, AHEAD)  # fmt: skip
     else:
         acc = _gather(source, plane, index, values, base, length, word, first, CLASSES,
-                      T, C, U, CLASSES, DROP, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+                      T, C, U, CLASSES, DROP, WEIGHTED, AHEAD)  # fmt: skip
     row_at = rows + tile * T
     if klass == 0:
         _finish_adjoint(acc, row_at, total, target, row_scale, column_scale, first, step, alpha, keep_scale,
@@ -243,43 +210,13 @@ def _adjoint_tile(
                             64, T, C, CLASSES)  # fmt: skip
 
 
-@kernel("words", "groups", "steps")
-def adjoint_run(
-    clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
-    steps, alpha, keep_scale,
-    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr,
-):  # fmt: skip
-    """All steps of one run, from the last to the first; the scales are those of the transpose."""
-    run = tl.program_id(0)
-    position = tl.load(clock) * steps
-    size = (n + 1).to(tl.int64) * CLASSES
-    sums, state = total + run * size, states + run * 2 * size
-    done = 0
-    while done < steps:
-        step = steps - 1 - done
-        plane = plane_of(planes, run, position + step, words, RING)
-        most_at = plane_of(rounds, run, position + step, groups, RING)
-        source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
-        tile = 0
-        while tile < count:
-            for first in tl.static_range(0, CLASSES, C):
-                _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, sums, source, target,
-                              row_scale, column_scale, alpha, keep_scale,
-                              T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD, CACHE)  # fmt: skip
-            tile += 1
-        tl.debug_barrier()
-        done += 1
-
-
 @kernel("words", "groups", "done", "steps")
 def adjoint_tile(
     clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
     done, steps, alpha, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
     KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
-    CACHE: tl.constexpr, TILES: tl.constexpr,
+    TILES: tl.constexpr,
 ):  # fmt: skip
     """TILES neighbouring tiles of one step of one run."""
     begin, run = tl.program_id(0) * TILES, tl.program_id(1)
@@ -293,4 +230,4 @@ def adjoint_tile(
         for first in tl.static_range(0, CLASSES, C):
             _adjoint_tile(tile, first, step, plane, most_at, tiles, rows, index, values, total + run * size, source,
                           target, row_scale, column_scale, alpha, keep_scale,
-                          T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD, CACHE)  # fmt: skip
+                          T, C, U, CLASSES, DROP, KEPT, WEIGHTED, AHEAD)  # fmt: skip

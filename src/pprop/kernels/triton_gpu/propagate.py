@@ -10,9 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels.streams import EDGES, Bernoulli
@@ -25,8 +23,6 @@ from pprop.kernels.triton_gpu.rows import launch_rows_adjoint, launch_rows_forwa
 from pprop.kernels.triton_gpu.tuning import Tuning
 
 __all__ = ["Gradient", "NoPropagation", "Propagation", "RowsPropagation", "StepsPropagation", "make_propagation"]
-
-_PERSISTENT_BYTES, _PERSISTENT_RUNS = 2**19, 32
 
 
 @final
@@ -96,7 +92,7 @@ class NoPropagation(Propagation):
 
 @final
 class StepsPropagation(Propagation):
-    """K power steps in scaled variables, in one program a run or in one launch a step."""
+    """K power steps in scaled variables, one launch a step."""
 
     by_node = True
 
@@ -108,14 +104,10 @@ class StepsPropagation(Propagation):
         dropout: float,
         tuning: Tuning,
         device: torch.device,
-        order: NDArray[np.int64] | None = None,
     ) -> None:
         self._steps, self._alpha, self._n, self._tuning, self._runs = spec.steps, spec.alpha, shape.n, tuning, runs
         self._classes = classes = shape.padded_classes
-        bytes_per_run = (shape.n + 1) * 2 * classes * 4
-        fits = bytes_per_run <= _PERSISTENT_BYTES and runs >= _PERSISTENT_RUNS
-        self.persistent = fits if tuning.persistent is None else tuning.persistent
-        self._warps = tuning.step_warps if self.persistent else tuning.tile_warps
+        self._warps = tuning.tile_warps
         self._columns = [min(2 * classes, 128), min(classes, 128)]
 
         sides = (spec.transition, spec.transition.transpose)
@@ -127,8 +119,6 @@ class StepsPropagation(Propagation):
                 slots=128 * self._warps // columns,
                 unroll=tuning.step_unroll,
                 limit=tuning.step_limit,
-                window=tuning.window,
-                order=order,
                 device=device,
             )
             for side, columns in zip(sides, self._columns, strict=True)
@@ -168,13 +158,13 @@ class StepsPropagation(Propagation):
     def forward_steps(self, clock: Tensor, *, ahead: int) -> None:
         """Make the steps from states[:, 0]."""
         arguments = (clock, ahead, *self._structure(0), self.predictions, self.states, *self._scales[0], self._n)
-        self._launch(power.forward_run, power.forward_tile, 0, arguments)
+        self._launch(power.forward_tile, 0, arguments)
 
     def backward(self, clock: Tensor, seeds: Tensor) -> None:
         rounds = self._planes[1].rounds if self._planes else self._plans[1].rows
         structure = (*self._structure(1), rounds, rounds.shape[-1])
         arguments = (clock, *structure, self.above, self.above_states, *self._scales[1], self._n)
-        self._launch(power.adjoint_run, power.adjoint_tile, 1, arguments)
+        self._launch(power.adjoint_tile, 1, arguments)
 
     def keep(self, slots: Tensor) -> None:
         self._runs = len(slots)
@@ -184,7 +174,7 @@ class StepsPropagation(Propagation):
         bits = self._planes[side].bits if self._planes else plan.rows
         return plan.tiles, plan.count, plan.rows, plan.index, self._values[side], bits, plan.words
 
-    def _launch(self, all_steps: Any, one_step: Any, side: int, arguments: tuple[Any, ...]) -> None:
+    def _launch(self, one_step: Any, side: int, arguments: tuple[Any, ...]) -> None:
         if self._steps == 0:
             return
         plan = self._plans[side]
@@ -199,14 +189,10 @@ class StepsPropagation(Propagation):
             **({"KEPT": dropped and self._tuning.kept_only} if side == 1 else {}),
             "WEIGHTED": self._weighted,
             "AHEAD": self._tuning.load_ahead,
-            "CACHE": self._tuning.step_cache,
             "num_warps": self._warps,
             **self._tuning.registers(self._tuning.step_registers, self._warps),
         }
         scale = 1.0 if self._law is None else self._law.scale
-        if self.persistent:
-            all_steps[(self._runs,)](*arguments, self._steps, self._alpha, scale, **constants)
-            return
         several = self._tuning.step_tiles or (4 if self._classes >= 16 else 1)
         for step in range(self._steps):
             one_step[(-(-plan.count // several), self._runs)](
@@ -268,12 +254,11 @@ def make_propagation(
     dropout: float,
     tuning: Tuning,
     device: torch.device,
-    order: NDArray[np.int64] | None = None,
 ) -> Propagation:
-    """Bind the propagation of a trainer to buffers for R runs; `order` is of the nodes, neighbours near each other."""
+    """Bind the propagation of a trainer to buffers for R runs."""
     runs = len(sets[0].nodes)
     if spec is None:
         return NoPropagation(runs, shape, device)
     if isinstance(spec, PropagateSteps):
-        return StepsPropagation(spec, runs, shape, dropout, tuning, device, order)
+        return StepsPropagation(spec, runs, shape, dropout, tuning, device)
     return RowsPropagation(spec, sets, shape, dropout, device)

@@ -13,10 +13,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pprop.kernels.trainer import LabelledNodes, PropagateSteps, Trainer, TrainerSpec
+from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerSpec
 from pprop.kernels.triton_gpu.losses import cross_entropy_rows, finish_epoch
 from pprop.kernels.triton_gpu.network import Network
-from pprop.kernels.triton_gpu.plan import near_order
 from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
 from pprop.kernels.triton_gpu.tuning import Tuning
 
@@ -43,12 +42,10 @@ class TritonTrainer(Trainer):
         tuning = tuning or Tuning()
         device = spec.weights[0].device
         runs = len(spec.seeds)
-        steps = spec.propagation if isinstance(spec.propagation, PropagateSteps) else None
-        order = near_order(steps.transition.indptr, steps.transition.indices) if steps and tuning.window > 0 else None
-        self.network = Network(spec.features, spec.weights, spec.dropout, spec.rate, spec.penalty, tuning, order)
+        self.network = Network(spec.features, spec.weights, spec.dropout, spec.rate, spec.penalty, tuning)
         sets = [spec.train, spec.stopping]
         self.propagation = make_propagation(
-            spec.propagation, sets, self.network.shape, spec.matrix_dropout, tuning, device, order
+            spec.propagation, sets, self.network.shape, spec.matrix_dropout, tuning, device
         )
         self._sets = [_Labels(nodes, self.propagation, self.network.shape.n, device) for nodes in sets]
         self.seeds = spec.seeds.to(device).clone()

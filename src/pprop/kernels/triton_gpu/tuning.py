@@ -18,24 +18,15 @@ class Tuning:
     Attributes
     ----------
     slice_width
-        Hidden columns of one unit of the first layer, C. Small slices stay in a multiprocessor's L1 cache, but every
-        slice reads the entries of X again.
+        Hidden columns of one unit of the first layer, C. Every slice reads the entries of X again.
     feature_warps, feature_blocks, feature_unroll, feature_limit
         Warps of a program of the first layer, programs per multiprocessor (0: as many as run at a time), entries of a
         slot in flight, most iterations before a row is spread over more lanes.
     unit_a_program
         Whether the adjoint of the first layer has a program for every unit, instead of programs that take turns.
-    l1_bytes
-        A slice of at most this many bytes is left to one multiprocessor and its L1 cache; larger ones are read by all
-        multiprocessors at a time, from the L2 cache.
-    persistent
-        Whether one program makes all power steps of a run; None: if there are 32 runs or more and a run's state is at
-        most 512 KB.
-    step_warps, step_unroll, step_limit
-        The same for a program that makes all steps of a run.
-    tile_warps, step_tiles
-        Warps of a program that makes some neighbouring tiles of one step, and how many tiles these are (0: 4 for 16
-        classes and more, else 1).
+    tile_warps, step_tiles, step_unroll, step_limit
+        The same for the steps: warps of a program, neighbouring tiles that it makes (0: 4 for 16 classes and more, else
+        1), entries in flight, most iterations.
     feature_registers, step_registers
         Registers of a thread of the first layer and of the steps, at most; 0 leaves the number to the compiler, which
         then aims at many threads and waits for each pair of rows before it asks for the next.
@@ -43,11 +34,6 @@ class Tuning:
         Whether the way back goes from one kept entry to the next; otherwise it passes over those that are dropped.
     load_ahead
         Whether entries are loaded one turn of the loop before the rows they point to.
-    window
-        How many rows, near to each other in the graph, are sorted by length among themselves; 0 for all rows.
-    adjacent
-        Whether programs that usually share a multiprocessor, and so its L1 cache, take neighbouring tiles of the first
-        layer where all multiprocessors work on one slice.
     least_classes
         Classes are padded to a power of two of at least this.
     second_together
@@ -56,8 +42,6 @@ class Tuning:
         Nodes of one product there, warps of the program, and "ieee" or "tf32x3", the tensor cores' replacement.
     stream_policy, gather_policy
         Eviction policies of what is read once and of what is gathered: "", "evict_first" or "evict_last".
-    step_cache
-        Cache modifier of the gathered states: "" (through L1) or ".cg" (L2 only).
     """
 
     slice_width: int = 64
@@ -65,9 +49,6 @@ class Tuning:
     feature_blocks: int = 0
     feature_unroll: int = 4
     feature_limit: int = 64
-    l1_bytes: int = 0
-    persistent: bool | None = False
-    step_warps: int = 32
     step_unroll: int = 4
     step_limit: int = 32
     tile_warps: int = 4
@@ -77,8 +58,6 @@ class Tuning:
     step_registers: int = 40
     kept_only: bool = True
     load_ahead: bool = True
-    window: int = 0
-    adjacent: bool = True
     least_classes: int = 4
     second_together: bool = True
     second_rows: int = 16
@@ -86,7 +65,6 @@ class Tuning:
     second_precision: str = "ieee"
     stream_policy: str = "evict_first"
     gather_policy: str = ""
-    step_cache: str = ""
 
     @staticmethod
     def registers(most: int, warps: int) -> dict[str, int]:
