@@ -22,7 +22,7 @@ SEEDS = torch.tensor([4, -9, 2**62 + 1])
 def feature_mask(kernels, draw):
     """drop(X) W with X all ones and W the identity shows which entries of X were kept."""
     product = kernels.features(sparse.csr_array(np.ones((9, 33))))
-    identity = torch.eye(33, dtype=torch.float64).expand(len(draw.seeds), -1, -1)
+    identity = torch.eye(33, dtype=torch.float64).repeat(len(draw.seeds), 1, 1)
     return product.forward(identity, draw) > 0
 
 
@@ -30,7 +30,7 @@ def edge_masks(kernels, draw, steps=3):
     """One step at alpha = 0 from the identity is the dropped matrix itself; K steps in one call use K masks."""
     rng = np.random.default_rng(8)
     graph = Graph.from_scipy(sparse.csr_array((rng.random((7, 7)) < 0.6).astype(float)), directed=True)
-    identity = torch.eye(7, dtype=torch.float64).expand(len(draw.seeds), -1, -1)
+    identity = torch.eye(7, dtype=torch.float64).repeat(len(draw.seeds), 1, 1)
     single = [
         # positions epoch * 1 of the single-step operator are the same sequence, one step at a time
         kernels.steps(transition_matrix(graph), 0.0, 1).forward(
