@@ -1,0 +1,132 @@
+"""Means, paired tests, Holm's correction and variance components, against hand-made values and scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pprop._errors import InputError
+from pprop.study.bootstrap import bootstrap_interval
+from pprop.study.cell import Seeds
+from pprop.study.holm import holm
+from pprop.study.statistics import combined_intervals, describe_seeds, paired_test, split_means, summarise
+from pprop.study.variance import variance_components
+
+SPLITS, INITS = 20, 5
+
+
+def runs(seed: int, mean: float = 0.8) -> dict[Seeds, float]:
+    random = np.random.default_rng(seed)
+    return {Seeds(s, i): mean + 0.01 * float(random.standard_normal()) for s in range(SPLITS) for i in range(INITS)}
+
+
+def test_the_plus_minus_is_the_larger_distance_to_an_end_of_the_percentile_interval() -> None:
+    values = np.random.default_rng(3).gamma(1.0, size=30)  # skewed: the two distances differ
+    summary = summarise(values)
+    low, high = bootstrap_interval(values)
+    assert summary.count == 30
+    assert summary.mean == pytest.approx(values.mean())
+    assert summary.mean - low != pytest.approx(high - summary.mean, rel=1e-3)
+    assert summary.half == max(summary.mean - low, high - summary.mean)
+
+
+def test_combined_intervals_are_the_root_of_the_squares_and_keep_the_sign() -> None:
+    assert combined_intervals(84.0, 0.3, 85.0, 0.4) == -2.0
+    assert math.isnan(combined_intervals(1.0, 0.0, 2.0, 0.0))
+
+
+def test_the_test_over_runs_pairs_equal_seeds_whatever_their_order() -> None:
+    first, second = runs(0), runs(1, 0.795)
+    shuffled = dict(sorted(second.items(), key=lambda item: item[1]))
+    test = paired_test(first, shuffled, "runs")
+    expected = stats.ttest_rel([first[seeds] for seeds in first], [second[seeds] for seeds in first])
+    assert test.pairs == 100
+    assert test.p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert test.t == pytest.approx(expected.statistic, rel=1e-9)
+    assert (test.only_first, test.only_second) == ((), ())
+
+
+def test_the_test_over_splits_pairs_means_also_with_a_model_of_one_run_per_split() -> None:
+    first = runs(0)
+    second = {Seeds(s, 0): 0.78 + 0.001 * s for s in range(SPLITS)}
+    test = paired_test(first, second, "splits")
+    means = [np.mean([first[Seeds(s, i)] for i in range(INITS)]) for s in range(SPLITS)]
+    expected = stats.ttest_rel(means, [second[Seeds(s, 0)] for s in range(SPLITS)])
+    assert test.pairs == 20
+    assert test.p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert test.only_first == ()
+
+
+def test_runs_without_a_partner_are_named() -> None:
+    first, second = runs(0), runs(1)
+    del first[Seeds(3, 4)], second[Seeds(5, 0)], second[Seeds(5, 1)]
+    test = paired_test(first, second)
+    assert test.pairs == 97
+    assert test.only_first == (Seeds(5, 0), Seeds(5, 1))
+    assert test.only_second == (Seeds(3, 4),)
+    assert paired_test(first, second, "splits").only_first == ()  # the split has other runs
+    assert describe_seeds(test.only_second) == "split 3 init 4"
+
+
+def test_no_test_is_made_without_spread_or_with_one_pair() -> None:
+    same = {Seeds(s, 0): 0.8 + 0.01 * s for s in range(5)}
+    shifted = {seeds: value - 0.05 for seeds, value in same.items()}
+    assert math.isnan(paired_test(same, same).p)
+    assert math.isnan(paired_test(same, shifted).p)  # equal up to rounding
+    assert math.isnan(paired_test({Seeds(0, 0): 1.0}, {Seeds(0, 0): 0.5}).p)
+    empty = paired_test(same, {Seeds(9, 9): 1.0})
+    assert empty.pairs == 0
+    assert math.isnan(empty.difference)
+
+
+def test_split_means_do_not_depend_on_the_order_of_rows() -> None:
+    values = runs(4)
+    assert split_means(values) == split_means(dict(reversed(values.items())))
+
+
+def test_holm_agrees_with_values_computed_by_hand() -> None:
+    # sorted 0.005, 0.01, 0.03, 0.04: 4 * 0.005, 3 * 0.01, 2 * 0.03, then 1 * 0.04 raised to the one before
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02], rtol=1e-14)
+
+
+def test_holm_stops_at_one_keeps_single_tests_and_skips_those_not_made() -> None:
+    np.testing.assert_array_equal(holm([0.6, 0.9]), [1.0, 1.0])
+    np.testing.assert_array_equal(holm([0.3]), [0.3])
+    np.testing.assert_allclose(holm([0.02, np.nan, 0.01]), [0.02, np.nan, 0.02])
+    assert holm([]).shape == (0,)
+    with pytest.raises(InputError, match="'p_values' parameter of holm"):
+        holm([0.2, 1.2])
+
+
+def test_variance_components_agree_with_one_way_analysis_of_variance() -> None:
+    random = np.random.default_rng(0)
+    table = 0.8 + 0.02 * random.standard_normal((SPLITS, 1)) + 0.01 * random.standard_normal((SPLITS, INITS))
+    parts = variance_components({Seeds(s, i): float(table[s, i]) for s in range(SPLITS) for i in range(INITS)})
+    assert parts is not None
+    within = sum((table[s] - table[s].mean()) @ (table[s] - table[s].mean()) for s in range(SPLITS)) / (SPLITS * 4)
+    between = INITS * sum((table[s].mean() - table.mean()) ** 2 for s in range(SPLITS)) / (SPLITS - 1)
+    assert parts.init**2 == pytest.approx(within)
+    assert parts.split**2 == pytest.approx((between - within) / INITS)
+    assert stats.f_oneway(*table).statistic == pytest.approx(between / within)
+    assert parts.share == pytest.approx(parts.split**2 / (parts.split**2 + parts.init**2))
+    assert parts.split_interval[0] < parts.split < parts.split_interval[1]
+    assert parts.init_interval[0] < parts.init < parts.init_interval[1]
+
+
+def test_a_split_variance_below_zero_is_zero() -> None:
+    # means of all splits equal: nothing is left for the splits
+    values = {Seeds(s, i): 0.8 + (-1) ** i * 0.01 for s in range(6) for i in range(2)}
+    parts = variance_components(values)
+    assert parts is not None
+    assert parts.split == 0.0
+    assert parts.share == 0.0
+
+
+def test_an_unbalanced_design_has_no_components() -> None:
+    values = runs(0)
+    del values[Seeds(0, 0)]
+    assert variance_components(values) is None
+    assert variance_components({Seeds(s, 0): 0.8 for s in range(20)}) is None
