@@ -16,10 +16,10 @@ from pprop import Graph
 from pprop.kernels import BACKENDS
 from pprop.kernels.trainer import Trainer
 from pprop.models import FeatureNetwork
-from pprop.models.readout import MapReadout, PlainReadout, RowReadout
 from pprop.training.captured import run_captured
 from pprop.training.loop import run_loop
 from pprop.training.program import Task, node_sets
+from pprop.training.propagated import bind_propagation
 from pprop.training.runs_program import RunsProgram
 from pprop.training.train_runs import make_trainer
 
@@ -47,23 +47,11 @@ def trainer_of(
     orders = [rng.permutation(n) for _ in range(runs)]
     train = node_sets([order[: 20 - run] for run, order in enumerate(orders)], labels)
     stopping = node_sets([order[20 : 60 + run] for run, order in enumerate(orders)], labels)
-    operator, solver = None, None
-    if model.propagation is not None:
-        operator, solver = model.propagation.operator(graph), model.propagation.solver
     assert isinstance(model.predictor, FeatureNetwork)
     kernels = next(b for b in BACKENDS if b.name == backend).kernels
-    if operator is None:
-        readout = PlainReadout(n)
-    elif isinstance(solver, pprop.Exact):
-        readout = RowReadout(operator, torch.cat([train.nodes.flatten(), stopping.nodes.flatten()]).numpy(), kernels)
-    else:
-        assert solver is not None
-        readout = MapReadout(solver.bind(operator, kernels), n)
-    task = Task(
-        model, graph, kernels, readout, tuple(range(11, 11 + runs)), classes, train, stopping, pprop.Stopping(), 0.01,
-        torch.device("cpu"),
-    )  # fmt: skip
-    return make_trainer(task, model.predictor, operator, fused=fused), task
+    seeds = tuple(range(11, 11 + runs))
+    task = Task(graph, kernels, seeds, classes, train, stopping, pprop.Stopping(), 0.01, torch.device("cpu"))
+    return make_trainer(task, bind_propagation(model, task), model.predictor, fused=fused), task
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from pprop.kernels.numba_cpu.fused_structure import Entries
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, _Run, _Shared
 from pprop.kernels.trainer import TrainerSpec
 from pprop.training.plan import Plan, plan_runs
-from pprop.training.train_runs import make_trainer
 
 # widths that fill their blocks, that do not, and that take several
 MODELS = {
@@ -63,11 +62,11 @@ def prepare(model: Model, graph: Graph, split: Split, monkeypatch: pytest.Monkey
         plans.append(plan_runs(*arguments, **options))
         return plans[0]
 
-    def stop_here(task: Any, predictor: Any, operator: Any, progress: object) -> NoReturn:
-        raise Ready(make_trainer(task, predictor, operator))
+    def stop_here(trainer: Any, task: object, progress: object, ended: object) -> NoReturn:
+        raise Ready(trainer)
 
     monkeypatch.setattr(TRAIN, "plan_runs", keep_plan)
-    monkeypatch.setattr(TRAIN, "train_runs", stop_here)
+    monkeypatch.setattr("pprop.training.methods.drive", stop_here)
     monkeypatch.setattr(_Run, "_forward", lambda self, thread: None)  # nothing to compile
     before = numba.get_num_threads()
     numba.set_num_threads(1)  # every thread has a little room of its own, which the table leaves out

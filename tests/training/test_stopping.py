@@ -7,7 +7,25 @@ import pytest
 import torch
 
 from pprop import InputError, Stopping
-from pprop.training.stopping import StoppingState
+from pprop.training.stopping import CRITERIA, StoppingState
+
+
+def stop_by_loss(losses: list[float], patience: int) -> tuple[int, int]:
+    """Return the same for the rule that watches the loss alone."""
+    left = patience
+    for epoch, loss in enumerate(losses):
+        left = patience if loss <= min(losses[: epoch + 1]) else left - 1
+        if left == 0:
+            return epoch + 1, losses.index(min(losses[: epoch + 1]))
+    return len(losses), losses.index(min(losses))
+
+
+def stop_by_window(losses: list[float], length: int) -> tuple[int, int]:
+    """Return the same for the first GCN's rule, which keeps the last epoch."""
+    for epoch in range(length + 1, len(losses)):
+        if losses[epoch] > np.mean(losses[epoch - length : epoch]):
+            return epoch + 1, epoch
+    return len(losses), len(losses) - 1
 
 
 def stop_alone(losses: list[float], accuracies: list[float], patience: int) -> tuple[int, int]:
@@ -30,18 +48,28 @@ def stop_alone(losses: list[float], accuracies: list[float], patience: int) -> t
 
 @pytest.mark.parametrize("device", [None, torch.device("cpu")], ids=["numpy", "torch"])
 @pytest.mark.parametrize("patience", [1, 3, 10])
-def test_many_runs_at_once_stop_like_each_run_alone(patience: int, device: torch.device | None) -> None:
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_many_runs_at_once_stop_like_each_run_alone(criterion: str, patience: int, device: torch.device | None) -> None:
     rng = np.random.default_rng(patience)
     runs, cap = 200, 60
     losses = np.round(np.linspace(2, 1, cap) + rng.normal(0, 0.3, (runs, cap)), 1)  # rounded, so that ties occur
     accuracies = np.round(rng.random((runs, cap)), 1)
-    state = StoppingState(Stopping(patience=patience, max_epochs=cap), runs, device)
+    if criterion == "window":  # a mean is rounded as its library likes: no ties with it
+        losses += 1e-3 * rng.random((runs, cap))
+    state = StoppingState(Stopping(patience, cap, criterion), runs, device)
     given = (losses, accuracies) if device is None else (torch.from_numpy(losses), torch.from_numpy(accuracies))
     for epoch in range(cap + 5):  # an ended run may be told more, and nothing changes
         state.update(*(curve[:, min(epoch, cap - 1)] for curve in given))
     assert bool(state.ended.all())
     epochs, best = (list(map(int, values)) for values in (state.epochs, state.best_epoch))
-    alone = [stop_alone(list(losses[r]), list(accuracies[r]), patience) for r in range(runs)]
+    alone = [
+        {
+            "paper": lambda r: stop_alone(list(losses[r]), list(accuracies[r]), patience),
+            "loss": lambda r: stop_by_loss(list(losses[r]), patience),
+            "window": lambda r: stop_by_window(list(losses[r]), patience),
+        }[criterion](r)
+        for r in range(runs)
+    ]
     assert [tuple(pair) for pair in zip(epochs, best, strict=True)] == alone
     assert len({e for e, _ in alone}) > 5  # the case is not degenerate: runs end at different epochs
 
@@ -73,6 +101,11 @@ def test_a_loss_that_is_not_a_number_never_counts_as_better() -> None:
     state.update(np.array([np.nan]), np.array([0.4]))
     assert state.ended[0]
     assert state.best_epoch[0] == 0
+
+
+def test_an_unknown_criterion_is_refused() -> None:
+    with pytest.raises(InputError, match="'criterion' parameter of Stopping must be one of 'paper', 'loss'"):
+        Stopping(criterion="accuracy")
 
 
 @pytest.mark.parametrize("field", ["patience", "max_epochs"])

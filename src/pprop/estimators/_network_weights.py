@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pprop.graph import Graph
 from pprop.kernels import Backend
 from pprop.models import FeatureNetwork, Model
-from pprop.models.inference import logits_of, make_module, module_state
+from pprop.models.inference import Inference, make_module, module_state
 
 __all__ = ["Weights", "expected_weights", "logits_from", "named_weights"]
 
@@ -40,7 +40,7 @@ def expected_weights(model: Model, n_features: int, n_classes: int) -> Weights:
 def logits_from(model: Model, graph: Graph, weights: Weights, backend: Backend) -> NDArray[np.float32]:
     """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training."""
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]
-    return logits_of(model, graph, tensors, backend.kernels)[0].numpy()
+    return Inference(model, graph, backend.kernels).logits(tensors)[0].numpy()
 
 
 def _state(model: Model) -> dict[str, torch.Tensor]:

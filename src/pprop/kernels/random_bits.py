@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pprop.kernels.streams import Bernoulli
+from pprop.kernels.streams import BRANCHES, Bernoulli
 
-__all__ = ["derive_seed", "keep_bits", "philox", "sequence_word", "signed", "uniform"]
+__all__ = ["branch_seeds", "derive_seed", "keep_bits", "philox", "sequence_word", "signed", "uniform"]
 
 _LOW = 0xFFFFFFFF
 _ROUNDS = 10
@@ -105,6 +105,21 @@ def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:
     at = torch.tensor
     low, high = (int(sequence_word(at(signed(seed)), stream, at(first), at(second), at(index))) for index in (0, 1))
     return signed(high << 32 | low)
+
+
+def branch_seeds(seeds: Tensor, branches: int, layer: int = 0) -> Tensor:
+    """Return one seed for every branch (head, tower) of every run, (R * branches,), runs first: see `BRANCHES`.
+
+    Examples
+    --------
+    >>> seeds = branch_seeds(torch.tensor([5, 6]), 3)
+    >>> seeds.shape, int(seeds[4]) == derive_seed(6, BRANCHES, 1)
+    (torch.Size([6]), True)
+    """
+    at = torch.arange(branches, device=seeds.device).expand(len(seeds), branches)
+    layers, zeros = torch.full_like(at, layer), torch.zeros_like(at)
+    low, high = (sequence_word(seeds[:, None], BRANCHES, at, layers, zeros + index) for index in (0, 1))
+    return (high << 32 | low).flatten()
 
 
 def signed(seed: int) -> int:

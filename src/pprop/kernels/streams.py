@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-__all__ = ["EDGES", "FEATURES", "HIDDEN", "MODULE", "PPR", "RUNS", "WEIGHTS", "Bernoulli", "stream"]
+__all__ = ["BRANCHES", "EDGES", "FEATURES", "HIDDEN", "MODULE", "PPR", "RUNS", "WEIGHTS", "Bernoulli", "stream"]
 
 FEATURES = 0
 """Nonzeros (i, j) of the feature matrix; position in the sequence: the epoch."""
@@ -21,6 +21,9 @@ MODULE = 5
 """Seed of a user's own module; site (epoch + 1, 0), or (0, 0) for its initialisation; first two words."""
 RUNS = 6
 """Seed of a run; key: the split seed, site (initialisation seed, 0); first two words."""
+
+BRANCHES = 7
+"""Seed of a head or tower of a model, as of a run of its own; key: the run's seed, site (branch, layer); first two words."""
 
 
 def stream(kind: int, layer: int = 0) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cached_property
+from typing import final
 
 import numpy as np
 import torch
@@ -12,16 +14,26 @@ from torch import Tensor, nn
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.kernels import Kernels
+from pprop.kernels import FeatureProduct, Kernels
+from pprop.models.architecture import Architecture, BoundModel, Masks
 from pprop.models.model import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
 from pprop.propagation import PPROperator
+from pprop.propagation.solvers import LinearMap
 
-__all__ = ["logits_of", "make_module", "module_inputs", "module_state", "predict_alone", "propagate_predictions"]
+__all__ = ["Inference", "make_module", "module_inputs", "module_state"]
 
 
-def logits_of(model: Model, graph: Graph, weights: list[Tensor], kernels: Kernels) -> Tensor:
-    """Return the logits of all nodes in R runs, shape (R, n, c), from weights with the runs axis first.
+@final
+class Inference:
+    """A model bound to a graph and a backend, to turn weights into logits as often as one likes.
+
+    Parameters
+    ----------
+    model, graph, kernels
+        The model, the graph, the backend.
+    operator
+        The model's operator on the graph, if it is at hand.
 
     Examples
     --------
@@ -29,37 +41,61 @@ def logits_of(model: Model, graph: Graph, weights: list[Tensor], kernels: Kernel
     >>> from pprop.kernels import choose_backend
     >>> from pprop.models import APPNP
     >>> graph = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=np.eye(2))
-    >>> weights = [torch.eye(2)[None], torch.eye(2)[None]]
-    >>> logits_of(APPNP(hidden=2), graph, weights, choose_backend("auto", "cpu", "example").kernels).shape
+    >>> inference = Inference(APPNP(hidden=2), graph, choose_backend("auto", "cpu", "example").kernels)
+    >>> inference.logits([torch.eye(2)[None], torch.eye(2)[None]]).shape
     torch.Size([1, 2, 2])
     """
-    operator = None if model.propagation is None else model.propagation.operator(graph)
-    return propagate_predictions(model, operator, predict_alone(model, graph, weights, kernels), kernels)
 
+    def __init__(
+        self, model: Model | Architecture, graph: Graph, kernels: Kernels, operator: PPROperator | None = None
+    ) -> None:
+        self._model, self._graph, self._kernels, self._operator = model, graph, kernels, operator
 
-def predict_alone(model: Model, graph: Graph, weights: list[Tensor], kernels: Kernels) -> Tensor:
-    """Return the predictions H of each node on its own, shape (R, n, c)."""
-    predictor = model.predictor
-    if isinstance(predictor, FeatureNetwork):
-        return RunsNetwork(kernels, normalized_features(graph), weights).forward(None)
-    inputs = module_inputs(graph)
-    predictions: list[Tensor] = []
-    for run in range(len(weights[0])):
-        with torch.random.fork_rng(devices=[]):  # making a module draws weights, which are replaced at once
-            module = make_module(predictor)
-        names = module_state(module).keys()
-        state = {name: tensor[run] for name, tensor in zip(names, weights, strict=True)}
-        module.load_state_dict({**module.state_dict(), **state})
-        with torch.no_grad():
-            predictions.append(module.eval()(inputs).to(torch.float32))
-    return torch.stack(predictions)
+    def logits(self, weights: list[Tensor]) -> Tensor:
+        """Return the logits of all nodes in R runs, shape (R, n, c), from weights with the runs axis first."""
+        if isinstance(self._model, Architecture):
+            with torch.no_grad():
+                return self._architecture.logits(self._architecture.outputs(weights, Masks(None)))
+        return self.propagated(self.alone(weights))
 
+    def alone(self, weights: list[Tensor]) -> Tensor:
+        """Return the predictions H of each node on its own, shape (R, n, c)."""
+        assert isinstance(self._model, Model)
+        predictor = self._model.predictor
+        if isinstance(predictor, FeatureNetwork):
+            return RunsNetwork(self._kernels, self._features, weights).forward(None)
+        inputs = module_inputs(self._graph)
+        predictions: list[Tensor] = []
+        for run in range(len(weights[0])):
+            with torch.random.fork_rng(devices=[]):  # making a module draws weights, which are replaced at once
+                module = make_module(predictor)
+            names = module_state(module).keys()
+            state = {name: tensor[run] for name, tensor in zip(names, weights, strict=True)}
+            module.load_state_dict({**module.state_dict(), **state})
+            with torch.no_grad():
+                predictions.append(module.eval()(inputs).to(torch.float32))
+        return torch.stack(predictions)
 
-def propagate_predictions(model: Model, operator: PPROperator | None, predictions: Tensor, kernels: Kernels) -> Tensor:
-    """Return the logits of predictions H: propagated, or as they are in a model without propagation."""
-    if operator is None or model.propagation is None:
-        return predictions
-    return model.propagation.solver.bind(operator, kernels).forward(predictions, None)
+    def propagated(self, predictions: Tensor) -> Tensor:
+        """Return the logits of predictions H: propagated, or as they are in a model without propagation."""
+        return predictions if self._map is None else self._map.forward(predictions, None)
+
+    @cached_property
+    def _architecture(self) -> BoundModel:
+        assert isinstance(self._model, Architecture)
+        return self._model.bind(self._graph, self._kernels)
+
+    @cached_property
+    def _features(self) -> FeatureProduct:
+        return self._kernels.features(normalized_features(self._graph))
+
+    @cached_property
+    def _map(self) -> LinearMap | None:
+        settings = self._model.propagation if isinstance(self._model, Model) else None
+        if settings is None:
+            return None
+        operator = self._operator or settings.operator(self._graph)
+        return settings.solver.bind(operator, self._kernels)
 
 
 def make_module(predictor: nn.Module | Callable[[], nn.Module]) -> nn.Module:

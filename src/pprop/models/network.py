@@ -15,7 +15,7 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph
-from pprop.kernels import Draw, Kernels
+from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import uniform
 from pprop.kernels.streams import WEIGHTS, stream
 
@@ -118,16 +118,15 @@ class RunsNetwork:
     ----------
     kernels
         The backend.
-    features
-        Feature matrix, shape (n, f).
+    first
+        The first layer, bound to the features.
     weights
         One tensor (R, a, b) per layer.
     """
 
-    def __init__(self, kernels: Kernels, features: sparse.csr_array, weights: list[Tensor]) -> None:
+    def __init__(self, kernels: Kernels, first: FeatureProduct, weights: list[Tensor]) -> None:
         self.weights = weights
-        self._kernels = kernels
-        self._first = kernels.features(features)
+        self._kernels, self._first = kernels, first
         self._saved: tuple[list[Tensor], Draw | None] = ([], None)
 
     def forward(self, draw: Draw | None) -> Tensor:

@@ -17,7 +17,7 @@ from pprop.kernels import Draw, Kernels
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap
 
-__all__ = ["MapReadout", "PlainReadout", "Readout", "RowReadout", "apply_readout"]
+__all__ = ["MapReadout", "PlainReadout", "Readout", "RowReadout", "apply_readout", "gather_nodes"]
 
 
 class Readout(ABC):
@@ -40,7 +40,7 @@ class PlainReadout(Readout):
         self._n = n_nodes
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return _gather(predictions, nodes)
+        return gather_nodes(predictions, nodes)
 
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
         return _scatter(gradient, nodes, self._n)
@@ -54,7 +54,7 @@ class MapReadout(Readout):
         self._map, self._n = linear_map, n_nodes
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return _gather(self._map.forward(predictions, draw), nodes)
+        return gather_nodes(self._map.forward(predictions, draw), nodes)
 
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
         return self._map.adjoint(_scatter(gradient, nodes, self._n), draw)
@@ -86,7 +86,8 @@ class RowReadout(Readout):
         return self._rows.adjoint(gradient, self.row_of_node[nodes], draw)
 
 
-def _gather(values: Tensor, nodes: Tensor) -> Tensor:
+def gather_nodes(values: Tensor, nodes: Tensor) -> Tensor:
+    """Return the rows of (R, n, c) that belong to nodes (R, m), shape (R, m, c)."""
     return values[torch.arange(len(nodes), device=nodes.device)[:, None], nodes]
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pprop.kernels.trainer import Trainer
-from pprop.training.loop import COMPACT_SHARE, Ledger, LoopResult
+from pprop.training.loop import COMPACT_SHARE, Ended, Ledger, LoopResult, nobody
 from pprop.training.progress import Progress
 from pprop.training.stopping import Stopping, StoppingState
 
@@ -70,7 +70,12 @@ class _Batch:
 
 
 def run_captured(
-    trainer: Trainer, runs: int, stopping: Stopping, progress: Progress, device: torch.device
+    trainer: Trainer,
+    runs: int,
+    stopping: Stopping,
+    progress: Progress,
+    device: torch.device,
+    ended_runs: Ended = nobody,
 ) -> LoopResult:
     """Train until every run has ended, as `run_loop` does; up to a few epochs more are computed and not counted."""
     ledger = Ledger(runs, trainer.weights())
@@ -85,6 +90,8 @@ def run_captured(
         if len(fresh):
             ledger.keep_weights(fresh, trainer.remembered())
             ledger.end(fresh, batch.state)
+            over = ledger.run_of_slot[fresh]
+            ended_runs(ledger.result(over), over, ledger.work + epochs * int((~now).sum()))
         known = now
         ended = int(known.sum())
         progress.epoch(epochs, runs - len(ledger.run_of_slot) + ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -16,7 +17,7 @@ from pprop.kernels.trainer import Trainer
 from pprop.training.progress import Progress
 from pprop.training.stopping import Stopping, StoppingState
 
-__all__ = ["COMPACT_SHARE", "History", "Ledger", "LoopResult", "run_loop"]
+__all__ = ["COMPACT_SHARE", "Ended", "History", "Ledger", "LoopResult", "nobody", "run_loop"]
 
 COMPACT_SHARE = 0.1
 """The batch is packed anew when this share of it has ended; until then ended runs idle along."""
@@ -63,6 +64,14 @@ class LoopResult:
     history: tuple[History, ...]
 
 
+Ended = Callable[[LoopResult, NDArray[np.int64], int], None]
+"""Told of runs as they end: what they leave behind, which runs of the loop, and the epochs made by all runs so far."""
+
+
+def nobody(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
+    """Take no notice of runs that end."""
+
+
 @final
 class Ledger:
     """What the runs leave behind, collected as they end."""
@@ -99,19 +108,39 @@ class Ledger:
         """Go on with some of the slots."""
         self.run_of_slot = self.run_of_slot[slots]
 
-    def result(self) -> LoopResult:
-        """Return everything, in the order of the runs."""
-        table = np.zeros((3, len(self._epochs), int(self._epochs.max())))
+    @property
+    def work(self) -> int:
+        """Epochs that the runs which have ended were trained for."""
+        return int(self._epochs.sum())
+
+    def result(self, runs: NDArray[np.int64] | None = None) -> LoopResult:
+        """Return everything of some runs (default: all, in their order), which have ended."""
+        runs = np.arange(len(self._epochs)) if runs is None else runs
+        epochs = self._epochs[runs]
+        table = np.zeros((3, len(runs), int(epochs.max())))
+        place = np.full(len(self._epochs), -1)
+        place[runs] = np.arange(len(runs))
         made = 0
-        for runs, values in self._curves:
+        for in_slots, values in self._curves:
             stop = min(made + values.shape[1], table.shape[2])
-            table[:, runs, made:stop] = values[:, : stop - made].transpose(0, 2, 1)
+            if stop <= made:
+                break
+            slots = np.flatnonzero(place[in_slots] >= 0)
+            table[:, place[in_slots[slots]], made:stop] = values[:, : stop - made, slots].transpose(0, 2, 1)
             made += values.shape[1]
-        history = tuple(History(*table[:, run, :end].copy()) for run, end in enumerate(self._epochs))
-        return LoopResult(self._weights, self._epochs, self._best_epoch, self._loss, self._accuracy, history)
+        return LoopResult(
+            [w[torch.from_numpy(runs)] for w in self._weights],
+            epochs,
+            self._best_epoch[runs],
+            self._loss[runs],
+            self._accuracy[runs],
+            tuple(History(*table[:, place[run], :end].copy()) for run, end in zip(runs, epochs, strict=True)),
+        )
 
 
-def run_loop(trainer: Trainer, runs: int, stopping: Stopping, progress: Progress) -> LoopResult:
+def run_loop(
+    trainer: Trainer, runs: int, stopping: Stopping, progress: Progress, ended_runs: Ended = nobody
+) -> LoopResult:
     """Train until every run has ended; return each run's best weights, as copies.
 
     One epoch is one training step, then the stopping loss and accuracy with dropout off.
@@ -127,7 +156,10 @@ def run_loop(trainer: Trainer, runs: int, stopping: Stopping, progress: Progress
             ledger.keep_weights(improved, trainer.weights())
         ended = int(np.count_nonzero(state.ended))
         if ended > np.count_nonzero(before):
-            ledger.end(np.flatnonzero(state.ended & ~before), state)
+            fresh = np.flatnonzero(state.ended & ~before)
+            ledger.end(fresh, state)
+            over = ledger.run_of_slot[fresh]
+            ended_runs(ledger.result(over), over, ledger.work + epoch * (len(state.ended) - ended))
         progress.epoch(epoch, runs - len(ledger.run_of_slot) + ended)
         if ended == len(ledger.run_of_slot):
             break

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,9 +18,10 @@ from pprop.kernels.trainer import Trainer
 from pprop.models.inference import make_module, module_inputs, module_state
 from pprop.models.readout import apply_readout
 from pprop.training.chunks import ShareOfProgress, join_results
-from pprop.training.loop import LoopResult, run_loop
+from pprop.training.loop import Ended, LoopResult, nobody, run_loop
 from pprop.training.program import NodeSet, Task
 from pprop.training.progress import Progress
+from pprop.training.propagated import Propagated
 
 __all__ = ["ModuleProgram", "train_modules"]
 
@@ -42,11 +44,11 @@ class ModuleProgram(Trainer):
     The penalty applies to the first parameter of the module that is a matrix.
     """
 
-    def __init__(self, task: Task, run: int, module: nn.Module, inputs: Tensor) -> None:
+    def __init__(self, task: Task, propagated: Propagated, run: int, module: nn.Module, inputs: Tensor) -> None:
         slot = slice(run, run + 1)
-        self._module, self._inputs, self._readout = module, inputs, task.readout
+        self._module, self._inputs, self._readout = module, inputs, propagated.readout
         self._seed, self._train, self._stopping = task.seeds[run], task.train.keep(slot), task.stopping.keep(slot)
-        self._penalty, self._matrix_dropout = task.model.penalty, task.matrix_dropout
+        self._penalty, self._matrix_dropout = propagated.model.penalty, propagated.dropout
         self._expected = (task.graph.n_nodes, task.n_classes)
         trainable = [p for p in module.parameters() if p.requires_grad]
         if not trainable:
@@ -100,13 +102,20 @@ class ModuleProgram(Trainer):
         return loss, right / nodes.sizes[0]
 
 
-def train_modules(task: Task, predictor: nn.Module | Callable[[], nn.Module], progress: Progress) -> LoopResult:
+def train_modules(
+    task: Task,
+    propagated: Propagated,
+    predictor: nn.Module | Callable[[], nn.Module],
+    progress: Progress,
+    ended: Ended = nobody,
+) -> LoopResult:
     """Train one module per run, one after another."""
     inputs = module_inputs(task.graph)
     results: list[LoopResult] = []
     for run, seed in enumerate(task.seeds):
         with _seeded(seed, 0):
             module = make_module(predictor)
-        program = ModuleProgram(task, run, module, inputs)
+        program = ModuleProgram(task, propagated, run, module, inputs)
         results.append(run_loop(program, 1, task.rule, ShareOfProgress(progress, run)))
+        ended(results[-1], np.array([run]), sum(int(result.epochs.sum()) for result in results))
     return join_results(results)

@@ -1,4 +1,4 @@
-"""What is to be trained: labelled nodes, seeds, rates, bound to a graph and a backend."""
+"""What every training needs, whatever the model: labelled nodes, seeds, rates, a graph and a backend."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from torch import Tensor
 
 from pprop.graph import Graph
 from pprop.kernels import Kernels
-from pprop.models.model import Model
-from pprop.models.readout import Readout
 from pprop.training.stopping import Stopping
 
 __all__ = ["NodeSet", "Task", "node_sets"]
@@ -66,8 +64,8 @@ class Task:
 
     Attributes
     ----------
-    model, graph, kernels, readout
-        The model, the graph, the backend, and the model's propagation bound to both.
+    graph, kernels
+        The graph and the backend.
     seeds
         One signed 64-bit seed per run.
     n_classes
@@ -82,10 +80,8 @@ class Task:
         Where it is computed; the labelled nodes are there.
     """
 
-    model: Model
     graph: Graph
     kernels: Kernels
-    readout: Readout
     seeds: tuple[int, ...]
     n_classes: int
     train: NodeSet
@@ -93,11 +89,6 @@ class Task:
     rule: Stopping
     rate: float
     device: torch.device
-
-    @property
-    def matrix_dropout(self) -> float:
-        """Probability of dropping an entry of the propagation matrix."""
-        return 0.0 if self.model.propagation is None else self.model.propagation.dropout
 
     @property
     def seed_tensor(self) -> Tensor:

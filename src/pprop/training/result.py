@@ -12,7 +12,7 @@ from pprop._errors import InputError
 from pprop._validate import check_positions
 from pprop.datasets import Split
 from pprop.graph import Graph
-from pprop.models import Model
+from pprop.models import Architecture, Model
 from pprop.training.loop import History
 
 __all__ = ["Trained"]
@@ -55,7 +55,7 @@ class Trained:
     ((1, 5), (1, 2, 2), (1,))
     """
 
-    model: Model
+    model: Model | Architecture
     graph: Graph
     splits: tuple[Split, ...]
     seeds: tuple[int, ...]

@@ -15,6 +15,7 @@ from pprop.kernels import Draw
 from pprop.kernels.trainer import Trainer
 from pprop.models.network import RunsNetwork
 from pprop.training.program import Task
+from pprop.training.propagated import Propagated
 
 __all__ = ["RunsProgram"]
 
@@ -25,17 +26,17 @@ class RunsProgram(Trainer):
 
     Parameters
     ----------
-    task
-        Its model's predictor is a `FeatureNetwork`.
+    task, propagated
+        What is trained; the model's predictor is a `FeatureNetwork`.
     network
         R networks with their initial weights, which are changed in place.
     """
 
-    def __init__(self, task: Task, network: RunsNetwork, dropout: float) -> None:
-        self._kernels, self._readout, self._network = task.kernels, task.readout, network
+    def __init__(self, task: Task, propagated: Propagated, network: RunsNetwork, dropout: float) -> None:
+        self._kernels, self._readout, self._network = task.kernels, propagated.readout, network
         self._seeds, self._train, self._stopping = task.seed_tensor, task.train, task.stopping
-        self._rate, self._penalty = task.rate, task.model.penalty
-        self._dropout, self._matrix_dropout = dropout, task.matrix_dropout
+        self._rate, self._penalty = task.rate, propagated.model.penalty
+        self._dropout, self._matrix_dropout = dropout, propagated.dropout
         self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in network.weights]
         # The kernel sums squares in a fixed order; a step of rate 0 leaves the weights as they are.
         first = network.weights[0]

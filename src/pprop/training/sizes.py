@@ -50,6 +50,8 @@ class Sizes:
         Of one run.
     max_epochs
         Length of the longest curve.
+    units, weights
+        Floats per node and weights of one run of a model that is trained by single operations; 0 for the fused ones.
 
     Examples
     --------
@@ -71,10 +73,14 @@ class Sizes:
     train_nodes: int = 0
     stopping_nodes: int = 0
     max_epochs: int = 10000
+    units: int = 0
+    weights: int = 0
 
     @property
     def weight_count(self) -> int:
         """Weights of one run: f h + h c, or f c of a network without a hidden layer."""
+        if self.weights:
+            return self.weights
         if self.hidden == 0:
             return self.features * self.classes
         return self.hidden * (self.features + self.classes)
@@ -106,6 +112,9 @@ def training_items(sizes: Sizes, device: str) -> Items:
     """
     cpu = device == "cpu"
     n, f = sizes.nodes, sizes.features
+    if sizes.units:
+        weights = _FLOAT * sizes.weight_count
+        return {"weights": weights, "moments": 2 * weights, "gradients": weights, "states": _FLOAT * n * sizes.units}
     units = _block(sizes.hidden, _UNITS)[1] if cpu else _padded(sizes.hidden, 8, 64)
     lanes, classes = _block(sizes.classes, _CLASSES) if cpu else (0, _padded(sizes.classes, 8, 1 << 30))
     first = f * units if units else f * classes

@@ -8,39 +8,51 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from pprop._validate import check_int
+from pprop._validate import check_choice, check_int
 
-__all__ = ["Stopping", "StoppingState"]
+__all__ = ["CRITERIA", "Stopping", "StoppingState"]
+
+CRITERIA = ("paper", "loss", "window")
+"""What early stopping may watch."""
 
 
 @final
 @dataclass(frozen=True)
 class Stopping:
-    """The paper's criterion.
+    """When a run ends, and which of its epochs is kept.
 
-    The patience is refilled in every epoch whose stopping accuracy is at least the best so far, or whose stopping loss
-    is at most the best so far; otherwise it drops by one, and the run ends at zero. The weights kept are those of the
-    epoch with the highest accuracy, among equals the one with the lowest loss, among equals the earliest.
+    ``"paper"``: the patience is refilled in every epoch whose stopping accuracy is at least the best so far, or whose
+    stopping loss is at most the best so far; otherwise it drops by one, and the run ends at zero. The weights kept are
+    those of the epoch with the highest accuracy, among equals the one with the lowest loss, among equals the earliest.
+
+    ``"loss"``: the same with the loss alone; the weights of the lowest loss are kept.
+
+    ``"window"``: the rule of the first GCN. From epoch `patience` + 1 on, a run ends when its stopping loss exceeds the
+    mean of the `patience` losses before it; the last weights are kept.
 
     Parameters
     ----------
     patience
-        Epochs without improvement before a run ends.
+        Epochs without improvement before a run ends, or the length of the window.
     max_epochs
         Epochs after which it ends in any case.
+    criterion
+        ``"paper"``, ``"loss"`` or ``"window"``.
 
     Examples
     --------
     >>> Stopping()
-    Stopping(patience=100, max_epochs=10000)
+    Stopping(patience=100, max_epochs=10000, criterion='paper')
     """
 
     patience: int = 100
     max_epochs: int = 10000
+    criterion: str = "paper"
 
     def __post_init__(self) -> None:
         check_int(self.patience, "patience", "Stopping", low=1)
         check_int(self.max_epochs, "max_epochs", "Stopping", low=1)
+        check_choice(self.criterion, "criterion", "Stopping", CRITERIA)
 
 
 @final
@@ -82,6 +94,9 @@ class StoppingState:
         self.best_epoch = full((runs,), -1, dtype=whole, **place)
         self.kept_loss = full((runs,), np.inf, dtype=wide, **place)
         self.kept_accuracy = full((runs,), -np.inf, dtype=wide, **place)
+        # the losses before this epoch, the latest last; only the window looks further back than one
+        length = rule.patience if rule.criterion == "window" else 1
+        self._recent = full((runs, length), np.inf, dtype=wide, **place)
         self.ended = full((runs,), False, dtype=self._xp.bool if device is not None else np.bool_, **place)
 
     def update(self, loss: Any, accuracy: Any) -> Any:
@@ -90,18 +105,40 @@ class StoppingState:
         Everything is written in place, so that a captured update finds its state again.
         """
         where, going = self._xp.where, ~self.ended
-        refilled = (accuracy >= self._best_accuracy) | (loss <= self._best_loss)
-        self._best_accuracy[...] = self._xp.maximum(self._best_accuracy, accuracy)
-        self._best_loss[...] = self._xp.fmin(self._best_loss, loss)
-        self._patience[...] = where(refilled, self._rule.patience, self._patience - 1)
-        same = accuracy == self.kept_accuracy
-        better = ((accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))) & going
+        better = self._better(loss, accuracy) & going
+        exhausted = self._exhausted(loss, accuracy)
         self.kept_accuracy[...] = where(better, accuracy, self.kept_accuracy)
         self.kept_loss[...] = where(better, loss, self.kept_loss)
         self.best_epoch[...] = where(better, self.epochs, self.best_epoch)
         self.epochs[...] = self.epochs + going
-        self.ended[...] = self.ended | (self._patience <= 0) | (self.epochs >= self._rule.max_epochs)
+        self.ended[...] = self.ended | exhausted | (self.epochs >= self._rule.max_epochs)
         return better
+
+    def _better(self, loss: Any, accuracy: Any) -> Any:
+        """Say which runs are at the epoch to be kept so far."""
+        match self._rule.criterion:
+            case "paper":
+                same = accuracy == self.kept_accuracy
+                return (accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))
+            case "loss":
+                return (loss < self.kept_loss) | (self.best_epoch < 0)
+            case _:
+                return self.best_epoch < self.epochs  # the last one
+
+    def _exhausted(self, loss: Any, accuracy: Any) -> Any:
+        """Note this epoch's values; say which runs have waited long enough."""
+        if self._rule.criterion == "window":
+            above = (loss > self._recent.mean(-1)) & (self.epochs > self._rule.patience)
+            self._recent[:, :-1] = self._xp.roll(self._recent, -1)[:, :-1]
+            self._recent[:, -1] = loss
+            return above
+        refilled = loss <= self._best_loss
+        if self._rule.criterion == "paper":
+            refilled = refilled | (accuracy >= self._best_accuracy)
+        self._best_accuracy[...] = self._xp.maximum(self._best_accuracy, accuracy)
+        self._best_loss[...] = self._xp.fmin(self._best_loss, loss)
+        self._patience[...] = self._xp.where(refilled, self._rule.patience, self._patience - 1)
+        return self._patience <= 0
 
     def keep(self, slots: Any) -> None:
         """Go on with some of the runs only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import numpy as np
@@ -18,24 +18,18 @@ from pprop._validate import check_float, check_int, check_positions, describe, r
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph._attributes import check_labels
-from pprop.kernels import Kernels, choose_backend
+from pprop.kernels import choose_backend
 from pprop.kernels.random_bits import derive_seed, signed
 from pprop.kernels.streams import RUNS
-from pprop.models import FeatureNetwork, Model
-from pprop.models.inference import predict_alone, propagate_predictions
-from pprop.models.network import normalized_features
-from pprop.models.readout import MapReadout, PlainReadout, Readout, RowReadout
-from pprop.propagation import Exact, PPROperator
+from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.training.chunks import train_chunks
-from pprop.training.loop import LoopResult
-from pprop.training.module_program import train_modules
+from pprop.training.loop import Ended, LoopResult
+from pprop.training.methods import Method, method_of
 from pprop.training.plan import plan_runs
-from pprop.training.program import NodeSet, Task, node_sets
+from pprop.training.program import Task, node_sets
 from pprop.training.progress import Progress, show_progress
 from pprop.training.result import Trained
-from pprop.training.sizes import Sizes
 from pprop.training.stopping import Stopping
-from pprop.training.train_runs import train_runs
 
 __all__ = ["run_seed", "train"]
 
@@ -56,7 +50,7 @@ def run_seed(split_seed: int, init_seed: int) -> int:
 
 
 def train(
-    model: Model,
+    model: Model | Architecture,
     graph: Graph,
     splits: Split | Sequence[Split],
     *,
@@ -68,6 +62,7 @@ def train(
     device: str = "cpu",
     progress: bool | None = None,
     verbose: bool = False,
+    on_end: Callable[[Trained, NDArray[np.int64]], None] | None = None,
 ) -> Trained:
     """Train a model once for every split and seed.
 
@@ -79,7 +74,7 @@ def train(
     Parameters
     ----------
     model
-        ``APPNP(...)``, ``PPNP(...)`` or ``MLP(...)``.
+        ``APPNP(...)``, ``PPNP(...)``, ``MLP(...)``, or a baseline such as ``GCN(...)``.
     graph
         With features, n nodes.
     splits
@@ -101,6 +96,9 @@ def train(
         Whether to draw a progress bar on standard error; None: if that is a terminal.
     verbose
         Whether to say on standard error how much memory the training takes and how many runs go together.
+    on_end
+        Called in this thread as runs end, with the results of just those and their positions among all, so that nothing
+        of them is lost if the others never end. What it raises ends the training.
 
     Returns
     -------
@@ -117,59 +115,94 @@ def train(
     (array([3]), (1, 3), 'numba')
     """
     begin = time.perf_counter()
-    for value, kind, name in ((model, Model, "model"), (graph, Graph, "graph"), (stopping, Stopping, "stopping")):
+    for value, kind, name in (
+        (model, Model | Architecture, "model"),
+        (graph, Graph, "graph"),
+        (stopping, Stopping, "stopping"),
+    ):
         if not isinstance(value, kind):
-            reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
+            wanted = "a model such as pprop.APPNP()" if name == "model" else f"a pprop.{name.title()}"
+            reject(name, "train", wanted, describe(value))
     run_splits, run_seeds = _pair(splits, seeds)
     for split in set(run_splits):
         _check_nodes(split, graph.n_nodes)
     known, n_classes = _check_labels(graph, labels, run_splits)
     place = _device(device)
+    if isinstance(model, Model) and not isinstance(model.predictor, FeatureNetwork) and place.type != "cpu":
+        raise InputError(f"A predictor of one's own is trained on the CPU. Got device={device!r}.")
     chosen = choose_backend(backend, place.type, "train")
-    train_set = node_sets([split.train for split in run_splits], known).to(place)
-    stopping_set = node_sets([split.stopping for split in run_splits], known).to(place)
-    operator = None if model.propagation is None else model.propagation.operator(graph)
     task = Task(
-        model=model,
         graph=graph,
         kernels=chosen.kernels,
-        readout=_readout(model, operator, graph, chosen.kernels, train_set, stopping_set, place),
         seeds=tuple(signed(seed) for seed in run_seeds),
         n_classes=n_classes,
-        train=train_set,
-        stopping=stopping_set,
+        train=node_sets([split.train for split in run_splits], known).to(place),
+        stopping=node_sets([split.stopping for split in run_splits], known).to(place),
         rule=stopping,
         rate=check_float(learning_rate, "learning_rate", "train", "(0, inf)"),
         device=place,
     )
     loop_begin = time.perf_counter()
-    if isinstance(model.predictor, FeatureNetwork):
-        with remember_interrupts():
-            result, logits = _train_network(task, model.predictor, operator, progress, verbose=verbose)
-    else:
-        if place.type != "cpu":
-            raise InputError(f"A predictor of one's own is trained on the CPU. Got device={device!r}.")
-        with show_progress(progress, "Training", len(run_seeds), batch=1, max_epochs=stopping.max_epochs) as bar:
-            result = train_modules(task, model.predictor, bar)
-        logits = _logits(task, operator, result)
-    loop_seconds = time.perf_counter() - loop_begin
-    return Trained(
-        model=model,
-        graph=graph,
-        splits=run_splits,
-        seeds=run_seeds,
-        epochs=result.epochs,
-        best_epoch=result.best_epoch,
-        stopping_loss=result.stopping_loss,
-        stopping_accuracy=result.stopping_accuracy,
-        history=result.history,
-        weights=tuple(tensor.numpy() for tensor in result.weights),
-        logits=logits.numpy(),
-        backend=chosen.name,
-        device=str(place),
-        seconds=time.perf_counter() - begin,
-        run_epochs_per_second=float(result.epochs.sum()) / loop_seconds,
-    )
+    logits = np.zeros((len(run_seeds), graph.n_nodes, n_classes), dtype=np.float32)
+
+    def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
+        now = time.perf_counter()
+        return Trained(
+            model=model,
+            graph=graph,
+            splits=tuple(run_splits[int(run)] for run in runs.tolist()),
+            seeds=tuple(run_seeds[int(run)] for run in runs.tolist()),
+            epochs=result.epochs,
+            best_epoch=result.best_epoch,
+            stopping_loss=result.stopping_loss,
+            stopping_accuracy=result.stopping_accuracy,
+            history=result.history,
+            weights=tuple(tensor.numpy() for tensor in result.weights),
+            logits=logits[runs],
+            backend=chosen.name,
+            device=str(place),
+            seconds=now - begin,
+            run_epochs_per_second=work / (now - loop_begin),
+        )
+
+    with remember_interrupts():
+        method = method_of(model, task)
+
+        def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
+            logits[runs] = method.logits([tensor.to(place) for tensor in result.weights]).cpu().numpy()
+            if on_end is not None:
+                on_end(trained(result, runs, work), runs)
+
+        result = _train(task, method, ended, progress, verbose=verbose)
+    return trained(result, np.arange(len(run_seeds)), int(result.epochs.sum()))
+
+
+def _train(task: Task, method: Method, ended: Ended, progress: bool | None, *, verbose: bool) -> LoopResult:
+    """Train in as many runs at once as fit into memory."""
+    sizes, runs, cap = method.sizes(), len(task.seeds), task.rule.max_epochs
+    if sizes is None:
+        with show_progress(progress, "Training", runs, batch=1, max_epochs=cap) as bar:
+            return method.train(task, bar, ended)
+    plan = plan_runs(sizes, runs, device=str(task.device), at_once=method.at_once)
+    if verbose:
+        sys.stderr.write(plan.describe() + "\n")
+    work = 0
+
+    def train_chunk(part: slice, bar: Progress) -> LoopResult:
+        nonlocal work
+        before = work
+
+        def ended_here(result: LoopResult, which: NDArray[np.int64], epochs: int) -> None:
+            ended(result, which + part.start, before + epochs)
+
+        result = method.train(task.part(part), bar, ended_here)
+        work += int(result.epochs.sum())
+        return result
+
+    refill = plan.at_once < plan.chunk
+    batch = plan.at_once if refill else plan.chunk
+    with show_progress(progress, "Training", runs, batch=batch, max_epochs=cap, refill=refill) as bar:
+        return train_chunks(plan, train_chunk, bar)
 
 
 def _device(device: object) -> torch.device:
@@ -190,75 +223,6 @@ def _device(device: object) -> torch.device:
             f"torch.cuda.set_device({place.index}) first, or set CUDA_VISIBLE_DEVICES."
         )
     return current
-
-
-def _train_network(
-    task: Task, predictor: FeatureNetwork, operator: PPROperator | None, progress: bool | None, *, verbose: bool
-) -> tuple[LoopResult, torch.Tensor]:
-    """Train the paper's network in as many runs at once as fit into memory; return the logits of all nodes, too."""
-    fused = len(predictor.hidden) == 1
-    at_once = task.kernels.runs_at_once(len(task.seeds)) if fused else None
-    sizes = _sizes(task, predictor, operator)
-    plan = plan_runs(sizes, len(task.seeds), device=str(task.device), at_once=at_once)
-    if verbose:
-        sys.stderr.write(plan.describe() + "\n")
-    logits: list[torch.Tensor] = []
-
-    def train_chunk(runs: slice, bar: Progress) -> LoopResult:
-        part = task.part(runs)
-        result = train_runs(part, predictor, operator, bar)
-        logits.append(_logits(part, operator, result))
-        return result
-
-    refill, cap = plan.at_once < plan.chunk, task.rule.max_epochs
-    batch = plan.at_once if refill else plan.chunk
-    with show_progress(progress, "Training", plan.runs, batch=batch, max_epochs=cap, refill=refill) as bar:
-        return train_chunks(plan, train_chunk, bar), torch.cat(logits)
-
-
-def _logits(task: Task, operator: PPROperator | None, result: LoopResult) -> torch.Tensor:
-    """Return the logits of all nodes with the best weights, on the CPU."""
-    weights = [tensor.to(task.device) for tensor in result.weights]
-    predictions = predict_alone(task.model, task.graph, weights, task.kernels)
-    return propagate_predictions(task.model, operator, predictions, task.kernels).cpu()
-
-
-def _sizes(task: Task, predictor: FeatureNetwork, operator: PPROperator | None) -> Sizes:
-    features = normalized_features(task.graph)
-    steps = operator is not None and not isinstance(task.readout, RowReadout)
-    solver = None if task.model.propagation is None else task.model.propagation.solver
-    return Sizes(
-        nodes=task.graph.n_nodes,
-        features=features.shape[1],
-        hidden=sum(predictor.hidden),
-        classes=task.n_classes,
-        feature_entries=features.nnz,
-        entries=len(operator.transition.indices) if operator is not None and steps else 0,
-        steps=solver.matrix_products if solver is not None else 0,
-        ppr_rows=len(task.readout.nodes) if isinstance(task.readout, RowReadout) else 0,
-        weighted=operator is not None and operator.transition.weights is not None,
-        dropout=predictor.dropout > 0 or task.matrix_dropout > 0,
-        train_nodes=task.train.nodes.shape[1],
-        stopping_nodes=task.stopping.nodes.shape[1],
-        max_epochs=task.rule.max_epochs,
-    )
-
-
-def _readout(
-    model: Model,
-    operator: PPROperator | None,
-    graph: Graph,
-    kernels: Kernels,
-    train_set: NodeSet,
-    stopping_set: NodeSet,
-    place: torch.device,
-) -> Readout:
-    if operator is None or model.propagation is None:
-        return PlainReadout(graph.n_nodes)
-    if isinstance(model.propagation.solver, Exact):
-        needed = torch.cat([train_set.nodes.flatten(), stopping_set.nodes.flatten()])
-        return RowReadout(operator, needed.cpu().numpy(), kernels, device=place)
-    return MapReadout(model.propagation.solver.bind(operator, kernels), graph.n_nodes)
 
 
 def _pair(splits: object, seeds: object) -> tuple[tuple[Split, ...], tuple[int, ...]]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import final
+
+import numpy as np
 
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, Trainer, TrainerSpec
 from pprop.models.network import FeatureNetwork, RunsNetwork, glorot_uniform, normalized_features
 from pprop.models.readout import RowReadout
-from pprop.propagation import PowerIteration, PPROperator
+from pprop.propagation import PowerIteration
 from pprop.training.captured import run_captured
 from pprop.training.chunks import join_results
-from pprop.training.loop import LoopResult, run_loop
+from pprop.training.loop import Ended, LoopResult, run_loop
 from pprop.training.program import Task
 from pprop.training.progress import Progress
+from pprop.training.propagated import Propagated
 from pprop.training.runs_program import RunsProgram
 
-__all__ = ["make_trainer", "train_runs"]
+__all__ = ["drive", "make_trainer"]
 
 
-def make_trainer(task: Task, predictor: FeatureNetwork, operator: PPROperator | None, *, fused: bool = True) -> Trainer:
+def make_trainer(task: Task, propagated: Propagated, predictor: FeatureNetwork, *, fused: bool = True) -> Trainer:
     """Return the backend's fused trainer for a network with one hidden layer, else the program of single operations."""
     features = normalized_features(task.graph)
     widths = predictor.widths(features.shape[1], task.n_classes)
@@ -30,55 +33,62 @@ def make_trainer(task: Task, predictor: FeatureNetwork, operator: PPROperator | 
             features=features,
             weights=(weights[0], weights[1]),
             seeds=task.seed_tensor,
-            propagation=_propagation(task, operator),
+            propagation=_propagation(propagated),
             train=LabelledNodes(task.train.nodes, task.train.labels),
             stopping=LabelledNodes(task.stopping.nodes, task.stopping.labels),
             dropout=predictor.dropout,
-            matrix_dropout=task.matrix_dropout,
+            matrix_dropout=propagated.dropout,
             rate=task.rate,
-            penalty=task.model.penalty,
+            penalty=propagated.model.penalty,
         )
         trainer = task.kernels.trainer(spec)
         if trainer is not None:
             return trainer
-    return RunsProgram(task, RunsNetwork(task.kernels, features, weights), predictor.dropout)
+    return RunsProgram(
+        task, propagated, RunsNetwork(task.kernels, task.kernels.features(features), weights), predictor.dropout
+    )
 
 
-def _propagation(task: Task, operator: PPROperator | None) -> PropagateSteps | PropagateRows | None:
-    settings = task.model.propagation
+def _propagation(propagated: Propagated) -> PropagateSteps | PropagateRows | None:
+    settings, operator, readout = propagated.model.propagation, propagated.operator, propagated.readout
     if operator is None or settings is None:
         return None
-    if isinstance(settings.solver, PowerIteration):
-        steps = settings.solver.steps
-        return PropagateSteps(operator.transition, operator.alpha, steps) if steps > 0 else None
-    assert isinstance(task.readout, RowReadout)
-    return PropagateRows(task.readout.block, task.readout.nodes, task.readout.row_of_node)
+    if isinstance(readout, RowReadout):
+        return PropagateRows(readout.block, readout.nodes, readout.row_of_node)
+    assert isinstance(settings.solver, PowerIteration)
+    steps = settings.solver.steps
+    return PropagateSteps(operator.transition, operator.alpha, steps) if steps > 0 else None
 
 
-def train_runs(task: Task, predictor: FeatureNetwork, operator: PPROperator | None, progress: Progress) -> LoopResult:
-    """Train the paper's network in every run of a task."""
-    runs, trainer = len(task.seeds), make_trainer(task, predictor, operator)
+def drive(trainer: Trainer, task: Task, progress: Progress, ended: Ended) -> LoopResult:
+    """Train every run of a task with a trainer, in the loop that suits the device and the trainer."""
+    runs = len(task.seeds)
     if task.device.type == "cuda":
-        return run_captured(trainer, runs, task.rule, progress, task.device)
+        return run_captured(trainer, runs, task.rule, progress, task.device, ended)
     threads, parts = trainer.parts()
-    if threads == 1 or len(parts) == 1:
-        alone = [(trainer, runs)] if len(parts) == 1 else [(part, 1) for part in parts]
-        return _one_after_another(alone, task, progress)
-    return _side_by_side(parts, threads, task, progress)
-
-
-def _one_after_another(trainers: list[tuple[Trainer, int]], task: Task, progress: Progress) -> LoopResult:
-    results: list[LoopResult] = []
-    together = _Together(progress)
-    for trainer, runs in trainers:
+    if len(parts) == 1:
         try:
-            results.append(run_loop(trainer, runs, task.rule, together.share() if len(trainers) > 1 else progress))
+            return run_loop(trainer, runs, task.rule, progress, ended)
         finally:
             trainer.close()
+    if threads == 1:
+        return _one_after_another(parts, task, progress, ended)
+    return _side_by_side(parts, threads, task, progress, ended)
+
+
+def _one_after_another(parts: list[Trainer], task: Task, progress: Progress, ended: Ended) -> LoopResult:
+    results: list[LoopResult] = []
+    together = _Together(progress)
+    for run, trainer in enumerate(parts):
+        try:
+            results.append(run_loop(trainer, 1, task.rule, together.share()))
+        finally:
+            trainer.close()
+        ended(results[-1], np.array([run]), together.work)
     return join_results(results)
 
 
-def _side_by_side(parts: list[Trainer], threads: int, task: Task, progress: Progress) -> LoopResult:
+def _side_by_side(parts: list[Trainer], threads: int, task: Task, progress: Progress, ended: Ended) -> LoopResult:
     """Train single runs, as many at a time as there are threads; an interruption or an error in one ends them all."""
     together = _Together(progress)
 
@@ -89,15 +99,14 @@ def _side_by_side(parts: list[Trainer], threads: int, task: Task, progress: Prog
             trainer.close()
 
     with ThreadPoolExecutor(threads, "pprop-run") as pool:
-        pending = [pool.submit(train_one, part) for part in parts]
+        run_of = {pool.submit(train_one, part): run for run, part in enumerate(parts)}
         try:
-            done = wait(pending, return_when=FIRST_EXCEPTION).done  # not in order: the first may be far from its end
-            for one in done:
-                one.result()
-            return join_results([one.result() for one in pending])
+            for one in as_completed(run_of):  # not in order: the first may be far from its end
+                ended(one.result(), np.array([run_of[one]]), together.work)
+            return join_results([one.result() for one in run_of])
         except BaseException:
             together.stop.set()
-            for one in pending:
+            for one in run_of:
                 one.cancel()
             raise
 
@@ -115,6 +124,11 @@ class _Together:
         self.stop = threading.Event()
         self._whole, self._lock = whole, threading.Lock()
         self._ended, self._work, self._going = 0, 0, dict[int, int]()
+
+    @property
+    def work(self) -> int:
+        """Epochs made by all runs so far."""
+        return self._work
 
     def share(self) -> Progress:
         """Return what one run reports to."""

@@ -1,0 +1,158 @@
+"""What a model is that does not predict first and propagate then: the paper's baselines, on the runs axis.
+
+A description is frozen and knows its weights; bound to a graph and a backend it computes the logits of all nodes from R
+weight tensors at once, through `pprop.models.operations`, so that torch's autograd finds the way back and the kernels
+do the work. The training adds the loss, the penalty of each weight, Adam and early stopping.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from pprop.graph import Graph
+from pprop.kernels import Draw, Kernels
+from pprop.kernels.random_bits import branch_seeds
+from pprop.kernels.streams import WEIGHTS, stream
+
+__all__ = ["Architecture", "BoundModel", "Masks", "Weight", "initial_weights"]
+
+
+@final
+@dataclass(frozen=True)
+class Weight:
+    """One weight matrix of a model.
+
+    Attributes
+    ----------
+    name
+        For people and files.
+    shape
+        (a, b); a vector has a = 1, and the matrices of several heads stand one above the other.
+    penalty
+        lambda of its lambda / 2 * |W|^2 in the loss.
+    fans
+        Inputs and outputs for Glorot's start in +- sqrt(6 / (in + out)); None starts at zero.
+
+    Examples
+    --------
+    >>> Weight("first", (100, 64), penalty=0.02, fans=(100, 64)).shape
+    (100, 64)
+    """
+
+    name: str
+    shape: tuple[int, int]
+    penalty: float = 0.0
+    fans: tuple[int, int] | None = None
+
+
+@final
+class Masks:
+    """The dropout masks of one epoch, for R runs.
+
+    Examples
+    --------
+    >>> masks = Masks(torch.tensor([1, 2]), epoch=5)
+    >>> masks.draw(0.5).epoch, masks.step(0.5, 1, of=2).epoch, masks.draw(0.0)
+    (5, 11, None)
+    >>> masks.branches(8).draw(0.6).seeds.shape
+    torch.Size([16])
+    >>> Masks(None).draw(0.5) is None
+    True
+    """
+
+    def __init__(self, seeds: Tensor | None, epoch: int = 0) -> None:
+        self._seeds, self._epoch = seeds, epoch  # without seeds nothing is dropped
+        self._branches: dict[tuple[int, int], Tensor] = {}
+
+    def draw(self, probability: float) -> Draw | None:
+        """Return what the kernels take for dropout with this probability; None for 0."""
+        return self.step(probability, 0, of=1)
+
+    def step(self, probability: float, step: int, of: int) -> Draw | None:
+        """Return the same for product number `step`, of so many in an epoch, with the same sparse matrix."""
+        if self._seeds is None or probability <= 0:
+            return None
+        return Draw(self._seeds, self._epoch * of + step, probability)
+
+    def branches(self, count: int, layer: int = 0) -> Masks:
+        """Return the masks of R * count runs: each head or tower of a layer is a run with a seed of its own."""
+        if self._seeds is None:
+            return self
+        known = self._branches.get((count, layer))
+        if known is None:
+            known = self._branches[count, layer] = branch_seeds(self._seeds, count, layer)
+        return Masks(known, self._epoch)
+
+    def next(self) -> Masks:
+        """Return the masks of the epoch after this one."""
+        later = Masks(self._seeds, self._epoch + 1)
+        later._branches = self._branches  # seeds of branches do not depend on the epoch
+        return later
+
+    def keep(self, slots: Tensor) -> Masks:
+        """Return the masks of some of the runs."""
+        return Masks(None if self._seeds is None else self._seeds[slots], self._epoch)
+
+
+class BoundModel(ABC):
+    """A model on a graph and a backend."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+
+    @abstractmethod
+    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+        """Return the outputs of all nodes, (R, n, c), differentiable in the weights; ``Masks(None)`` drops nothing.
+
+        Outputs are logits unless the model has a loss of its own.
+        """
+
+    def loss(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return loss (R,), right answers (R,) and gradient (R, m, c) for the outputs of some nodes, (R, m, c)."""
+        return self.kernels.cross_entropy(outputs, labels)
+
+    def logits(self, outputs: Tensor) -> Tensor:
+        """Return the logits of outputs."""
+        return outputs
+
+
+class Architecture(ABC):
+    """Description of a model other than predict-then-propagate; subclasses are frozen dataclasses."""
+
+    @abstractmethod
+    def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
+        """Return the weights that are trained."""
+
+    @abstractmethod
+    def bind(self, graph: Graph, kernels: Kernels) -> BoundModel:
+        """Return the model on a graph, computed by a backend."""
+
+    @abstractmethod
+    def units(self, n_classes: int) -> int:
+        """Return how many floats per node one run holds while it is in training, all layers together."""
+
+
+def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels) -> list[Tensor]:
+    """Return one tensor (R, a, b) per weight: Glorot's, a function of the run's seed, or zeros.
+
+    Examples
+    --------
+    >>> from pprop.kernels import choose_backend
+    >>> kernels = choose_backend("auto", "cpu", "example").kernels
+    >>> start = initial_weights([Weight("W", (5, 4), fans=(5, 4)), Weight("b", (1, 4))], torch.tensor([3]), kernels)
+    >>> [tuple(tensor.shape) for tensor in start], float(start[1].abs().max())
+    ([(1, 5, 4), (1, 1, 4)], 0.0)
+    """
+    return [
+        torch.zeros(len(seeds), *weight.shape, device=seeds.device)
+        if weight.fans is None
+        else kernels.uniform(seeds, stream(WEIGHTS, layer), *weight.shape, math.sqrt(6.0 / sum(weight.fans)))
+        for layer, weight in enumerate(weights)
+    ]
