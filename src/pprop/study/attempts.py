@@ -1,0 +1,120 @@
+"""Who computes what: each process claims the runs it is about to compute, so that none is computed twice.
+
+A claim is an attempt that has not ended. It ends when its run is added, when the process lets go of it, or when another
+process finds that its owner is dead: on the same machine by the process number and its start time, from another machine
+when the claim has not been renewed for `LEASE` seconds. Attempts are kept, as a log of what was begun.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self, final
+
+from pprop.study.owner import Owner, this_process
+from pprop.study.row import RowKey
+from pprop.study.row_codec import KEY, key_values
+from pprop.study.store import Store
+
+__all__ = ["LEASE", "Attempts"]
+
+LEASE = 600.0
+"""Seconds after which a claim from another machine counts as abandoned, unless it was renewed."""
+_RENEWAL = 30.0
+
+_SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
+_MINE = "ended IS NULL AND place = ? AND pid = ? AND started = ?"
+
+
+@final
+class Attempts:
+    """The claims of one process on runs of a store; renewed by a thread while the context is open, ended after it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pprop.study.cell import Seeds
+    >>> keys = [RowKey("a1", "c1", "d1", Seeds(split, 0)) for split in range(3)]
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     with Attempts(store) as mine:
+    ...         [len(mine.claim(keys, most=2)), len(mine.claim(keys)), len(mine.claim(keys))]
+    [2, 1, 0]
+    """
+
+    def __init__(self, store: Store, owner: Owner | None = None) -> None:
+        self._store, self._owner = store, this_process() if owner is None else owner
+        self._mine = (self._owner.place, self._owner.pid, self._owner.started)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="pprop-claims", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        try:
+            self.release()
+        except OSError:  # a full disk takes no note of this either; the claims end with this process
+            if error is None:
+                raise
+
+    def claim(self, keys: Iterable[RowKey], most: int | None = None) -> list[RowKey]:
+        """Return the first `most` of those runs that are neither finished nor being computed: they are now ours."""
+        claimed: list[RowKey] = []
+        with self._store.lock:
+            self._store.execute("BEGIN IMMEDIATE")  # nobody else claims until COMMIT
+            try:
+                for key in keys:
+                    if most is not None and len(claimed) == most:
+                        break
+                    if not self._store.has(key) and not self._claimed(key):
+                        self._begin(key)
+                        claimed.append(key)
+                self._store.execute("COMMIT")
+            except BaseException:
+                self._store.roll_back()
+                raise
+        return claimed
+
+    def elsewhere(self, keys: Iterable[RowKey]) -> int:
+        """Return how many of those runs are being computed by other processes."""
+        return sum(not self._store.has(key) and self._claimed(key) for key in keys)
+
+    def release(self) -> None:
+        """End all claims of this process."""
+        self._store.execute(f"UPDATE attempts SET ended = ? WHERE {_MINE}", (time.time(), *self._mine))
+
+    def _claimed(self, key: RowKey) -> bool:
+        """Say whether somebody alive has a claim; end that of somebody dead."""
+        columns = "number, place, pid, started, lease"
+        where = f"ended IS NULL AND {_SAME_KEY}"
+        for number, place, pid, started, lease in self._store.execute(
+            f"SELECT {columns} FROM attempts WHERE {where}", key_values(key)
+        ):
+            alive = Owner(place, pid, started).alive()
+            if alive or (alive is None and lease > time.time()):
+                return True
+            self._store.execute("UPDATE attempts SET ended = ? WHERE number = ?", (time.time(), number))
+        return False
+
+    def _begin(self, key: RowKey) -> None:
+        now = time.time()
+        columns = ", ".join((*KEY, "place", "pid", "started", "lease", "begun"))
+        values = (*key_values(key), *self._mine, now + LEASE, now)
+        marks = ", ".join("?" * len(values))
+        self._store.execute(f"INSERT INTO attempts ({columns}) VALUES ({marks})", values)
+
+    def _renew(self) -> None:
+        while not self._over.wait(_RENEWAL):
+            try:
+                lease = time.time() + LEASE
+                self._store.execute(f"UPDATE attempts SET lease = ? WHERE {_MINE}", (lease, *self._mine))
+            except OSError:
+                pass  # a full disk: the next row says so, in the thread that computes

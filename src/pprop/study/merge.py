@@ -1,0 +1,132 @@
+"""Rows computed on different machines, or what is left of a damaged store, in one new store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from pprop._errors import InputError
+from pprop.study.cell import Cell
+from pprop.study.row import Row
+from pprop.study.salvage import Salvage
+from pprop.study.store import Store
+
+__all__ = ["Merged", "Source", "merge_studies"]
+
+_BATCH = 200  # rows in one transaction: a commit of its own for each would wait for the disk each time
+
+
+@final
+@dataclass(frozen=True)
+class Source:
+    """What one folder gave.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    rows, new
+        Rows read, and those of them that the new store did not have yet.
+    conflicts
+        Runs that were there with another result; the first one was kept.
+    lost
+        Rows that could not be read.
+    certain
+        Whether that is their number, or a lower bound.
+    problem
+        What is wrong with the folder's store, or None.
+    """
+
+    folder: Path
+    rows: int
+    new: int
+    conflicts: tuple[str, ...]
+    lost: int
+    certain: bool
+    problem: str | None
+
+
+@final
+@dataclass(frozen=True)
+class Merged:
+    """What a merge gave.
+
+    Attributes
+    ----------
+    sources
+        One for each folder.
+    rows
+        Rows of the new store.
+    """
+
+    sources: tuple[Source, ...]
+    rows: int
+
+    @property
+    def sound(self) -> bool:
+        """Whether every row was read and no two results disagreed."""
+        return not any(source.conflicts or source.lost or source.problem for source in self.sources)
+
+
+def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
+    """Write every sound row of some studies into the store of `out`, which may have rows already.
+
+    A run that two of them have with the same result is taken once. With different results it is a conflict: the first
+    one stays, and the run is named. No source is changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pprop.study.row_codec import example_row
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     here, there, out = (Path(folder) / name for name in ("here", "there", "out"))
+    ...     for place, split in ((here, 5), (there, 6)):
+    ...         with Store.open(place, create=True) as store:
+    ...             added = store.add(example_row(split))
+    ...     merged = merge_studies([here, there], out)
+    >>> merged.rows, merged.sound
+    (2, True)
+    """
+    if not folders:
+        raise InputError("A merge needs the folder of at least one study.")
+    salvages = [Salvage(folder) for folder in folders]  # all of them are looked at before anything is written
+    for folder in folders:
+        if Path(folder).resolve() == Path(out).resolve():
+            raise InputError(f"The study {str(folder)!r} cannot be merged into itself. Choose another --out.")
+    with Store.open(out, create=True) as store:
+        sources = tuple(_take(salvage, store) for salvage in salvages)
+        return Merged(sources, len(store.keys()))
+
+
+def _take(salvage: Salvage, store: Store) -> Source:
+    rows = new = 0
+    conflicts: list[str] = []
+    batch: list[Row] = []
+
+    def write() -> int:
+        try:
+            added = store.add_all(batch)
+        except InputError:  # a conflict somewhere in the batch: take its rows one by one to see where
+            added = sum(_add(store, row, conflicts.append) for row in batch)
+        batch.clear()
+        return added
+
+    for row in salvage:
+        rows += 1
+        batch.append(row)
+        if len(batch) == _BATCH:
+            new += write()
+    new += write()
+    return Source(salvage.folder, rows, new, tuple(conflicts), salvage.lost, salvage.certain, salvage.problem)
+
+
+def _add(store: Store, row: Row, conflict: Callable[[str], None]) -> bool:
+    try:
+        return store.add(row)
+    except InputError:
+        cell = Cell.parse(row.cell)
+        seeds = f"split {row.key.seeds.split}, initialisation {row.key.seeds.init}"
+        conflict(f"{cell.model} on {cell.dataset} ({cell.config}), {seeds}")
+        return False

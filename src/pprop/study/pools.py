@@ -1,0 +1,57 @@
+"""Rows that may be compared and averaged: of one cell, with one version of the code and of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import final
+
+from pprop.study.cell import Cell
+from pprop.study.row import Row
+from pprop.study.store import Store
+
+__all__ = ["Pool", "pools"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows of one cell with one code and one data version.
+
+    Attributes
+    ----------
+    cell, code, data
+        What they share.
+    rows
+        In the order of their seeds.
+    """
+
+    cell: Cell
+    code: str
+    data: str
+    rows: tuple[Row, ...]
+
+    @property
+    def newest(self) -> str:
+        """When the last of the rows was made."""
+        return max(row.created for row in self.rows)
+
+
+def pools(store: Store, cell: Cell) -> list[Pool]:
+    """Return the pools of a cell, that with the newest row first. A table uses one and names the others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     pools(store, Cell("mlp", {}, "citeseer"))
+    []
+    """
+
+    def versions(row: Row) -> tuple[str, str]:
+        return row.key.code, row.key.data
+
+    rows = sorted(store.rows(cell.config), key=versions)  # stable: seeds stay in order
+    found = [Pool(cell, code, data, tuple(group)) for (code, data), group in groupby(rows, key=versions)]
+    return sorted(found, key=lambda pool: (pool.newest, pool.code, pool.data), reverse=True)

@@ -1,0 +1,144 @@
+"""A row as the store keeps it: columns, the predictions packed, and a digest of everything."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pprop._errors import FormatError
+from pprop.study.cell import Seeds
+from pprop.study.row import Row, RowKey
+
+__all__ = ["COLUMNS", "COLUMN_TYPES", "KEY", "decode", "encode", "key_values", "result_digest"]
+
+KEY = ("config", "code", "data", "split", "init")
+"""Columns that identify a row."""
+
+_RESULT = {
+    "cell": "TEXT",
+    "accuracy": "REAL",
+    "f1": "REAL",
+    "f1_macro": "REAL",
+    "stopping_loss": "REAL",
+    "stopping_accuracy": "REAL",
+    "epochs": "INTEGER",
+    "best_epoch": "INTEGER",
+}
+_COST = {
+    "seconds": "REAL",
+    "together": "INTEGER",
+    "backend": "TEXT",
+    "device": "TEXT",
+    "torch": "TEXT",
+    "host": "TEXT",
+    "version": "TEXT",
+    "created": "TEXT",
+}
+_PLAIN = _RESULT | _COST
+
+COLUMN_TYPES = (
+    {"config": "TEXT", "code": "TEXT", "data": "TEXT", "split": "INTEGER", "init": "INTEGER"}
+    | _PLAIN
+    | {"predictions": "BLOB", "digest": "TEXT"}
+)
+"""SQL type of every column."""
+COLUMNS = tuple(COLUMN_TYPES)
+
+
+def key_values(key: RowKey) -> tuple[str, str, str, int, int]:
+    """Return a key as the values of its columns.
+
+    >>> key_values(RowKey("a1", "c1", "d1", Seeds(5, 0)))
+    ('a1', 'c1', 'd1', 5, 0)
+    """
+    return key.config, key.code, key.data, key.seeds.split, key.seeds.init
+
+
+def encode(row: Row) -> tuple[Any, ...]:
+    """Return the values of `COLUMNS`. SQL knows no NaN: it becomes NULL.
+
+    >>> encode(example_row())[5:7]
+    ('{}', 0.5)
+    """
+    plain = [_stored(getattr(row, name)) for name in _PLAIN]
+    packed = zlib.compress(row.predictions.astype(np.uint8).tobytes())
+    return (*key_values(row.key), *plain, packed, _digest(row, _PLAIN))
+
+
+def decode(values: Sequence[Any]) -> Row:
+    """Return the row of the values of `COLUMNS`, or raise FormatError if they are not as they were written.
+
+    >>> decode(encode(example_row())).predictions
+    array([0, 1, 1], dtype=uint8)
+    """
+    named = dict(zip(COLUMNS, values, strict=True))
+    plain = {name: named[name] for name in _PLAIN}
+    for name, kind in _PLAIN.items():
+        if kind == "REAL" and plain[name] is None:
+            plain[name] = float("nan")
+    try:
+        key = RowKey(named["config"], named["code"], named["data"], Seeds(named["split"], named["init"]))
+        predictions = np.frombuffer(zlib.decompress(named["predictions"]), dtype=np.uint8)
+        row = Row(key=key, predictions=predictions, **plain)
+        sound = _digest(row, _PLAIN) == named["digest"]
+    except (TypeError, ValueError, AttributeError, zlib.error):
+        sound, row = False, None
+    if not sound or row is None:
+        where = f"split {named['split']}, initialisation {named['init']} of the cell {named['config']}"
+        raise FormatError(f"The row of {where} is damaged: its content does not match its checksum.")
+    return row
+
+
+def result_digest(row: Row) -> str:
+    """Return a digest of what was computed: of everything but times and places.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> row = example_row()
+    >>> result_digest(row) == result_digest(replace(row, seconds=9.0, host="elsewhere"))
+    True
+    >>> result_digest(row) == result_digest(replace(row, accuracy=0.6))
+    False
+    """
+    return _digest(row, _RESULT)
+
+
+def example_row(split: int = 5, init: int = 0) -> Row:
+    """Return a row that stands for any other in examples."""
+    return Row(
+        key=RowKey("a1", "c1", "d1", Seeds(split, init)),
+        cell="{}",
+        accuracy=0.5,
+        f1=0.5,
+        f1_macro=0.4,
+        stopping_loss=float("nan"),
+        stopping_accuracy=0.5,
+        epochs=3,
+        best_epoch=2,
+        seconds=1.5,
+        together=1,
+        predictions=np.array([0, 1, 1], dtype=np.uint8),
+        backend="numba",
+        device="cpu",
+        torch="2.0",
+        host="here",
+        version="0.1",
+        created="2026-01-01T00:00:00+00:00",
+    )
+
+
+def _stored(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return None if value != value else value + 0.0  # SQL also forgets the sign of a zero; + 0.0 takes it away before
+
+
+def _digest(row: Row, names: Iterable[str]) -> str:
+    parts = [_stored(getattr(row, name)) for name in names]
+    text = repr([*key_values(row.key), *(part.hex() if isinstance(part, float) else part for part in parts)])
+    return hashlib.sha256(text.encode() + row.predictions.tobytes()).hexdigest()[:32]

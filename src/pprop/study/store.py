@@ -1,0 +1,242 @@
+"""The rows of a study in one SQLite file, each durable the moment it is added."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
+
+from pprop._errors import InputError
+from pprop.study.cell import Cell, Seeds
+from pprop.study.row import Row, RowKey
+from pprop.study.row_codec import COLUMN_TYPES, COLUMNS, KEY, decode, encode, key_values, result_digest
+from pprop.study.store_errors import check_sound, translated
+
+__all__ = ["FILE", "Group", "Store"]
+
+FILE = "rows.sqlite"
+"""Name of the file in a study's folder."""
+
+FORMAT = 1
+_MARK = 0x70707231  # "ppr1": tells our file from any other database
+_PATIENCE = 60  # seconds to wait for another process that is writing; it needs milliseconds
+
+_COLUMN_LIST = ", ".join(COLUMNS)
+_KEY_LIST = ", ".join(KEY)
+_SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
+_SCHEMA = (
+    f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in COLUMN_TYPES.items())})",
+    f"CREATE UNIQUE INDEX rows_key ON rows ({_KEY_LIST})",
+    # an attempt that has not ended is a claim, and there is one of a run at most (see pprop.study.attempts)
+    f"CREATE TABLE attempts (number INTEGER PRIMARY KEY, {', '.join(f'{n} {COLUMN_TYPES[n]}' for n in KEY)}, "
+    "place TEXT, pid INTEGER, started TEXT, lease REAL, begun REAL, ended REAL)",
+    f"CREATE UNIQUE INDEX one_claim ON attempts ({_KEY_LIST}) WHERE ended IS NULL",
+)
+
+
+@final
+@dataclass(frozen=True)
+class Group:
+    """Rows of one cell with one code and one data version, in numbers.
+
+    Attributes
+    ----------
+    cell, config, code, data
+        What they share.
+    runs
+        How many there are.
+    seconds
+        What they took together.
+    newest
+        When the last one was added (ISO 8601, UTC).
+    devices
+        Where they were computed.
+    """
+
+    cell: Cell
+    config: str
+    code: str
+    data: str
+    runs: int
+    seconds: float
+    newest: str
+    devices: tuple[str, ...]
+
+
+@final
+class Store:
+    """The rows of a study. Open one with `Store.open`; several threads and processes may.
+
+    SQLite in WAL mode with full synchronisation: a row is on the disk when `add` returns, or not there at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pprop.study.row_codec import example_row
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     store.add(example_row(split=5)), store.add(example_row(split=5)), store.has(example_row(split=5).key)
+    (True, False, True)
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._db = connection
+
+    @classmethod
+    def open(cls, folder: Path, create: bool = False) -> Store:
+        """Open the store of a study's folder; make both first if `create`.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is none, and `create` is False.
+        FormatError
+            The file is damaged or no store. It is left as it is.
+        OSError
+            It cannot be read or written, or the disk is full.
+        """
+        path = Path(folder) / FILE
+        if create:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        elif not path.is_file():
+            raise FileNotFoundError(f"There is no study in {str(folder)!r}: it has no file {FILE!r}.")
+        with translated(path):
+            connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            try:
+                check_sound(connection, path, FORMAT, _MARK)
+                _set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. What was added stays."""
+        with self.lock:
+            self._db.close()
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement, a transaction of its own unless one was begun, and return what it selects."""
+        with self.lock, translated(self.path):
+            return self._db.execute(sql, values).fetchall()
+
+    def add(self, row: Row) -> bool:
+        """Write a row; it is on the disk when this returns. Return False for one that is there already.
+
+        Raises
+        ------
+        InputError
+            The row there is another one: the same key with a different result.
+        OSError
+            The disk is full. All other rows are intact.
+        """
+        marks = ", ".join("?" * len(COLUMNS))
+        try:
+            # One statement, so that Ctrl-C comes before the row is written or after, and never undoes it.
+            self.execute(f"INSERT INTO rows ({_COLUMN_LIST}) VALUES ({marks})", encode(row))
+        except sqlite3.IntegrityError:
+            (there,) = self._select(f"WHERE {_SAME_KEY}", key_values(row.key))
+            if result_digest(there) != result_digest(row):
+                raise InputError(
+                    f"The store {str(self.path)!r} has another result for split {row.key.seeds.split}, initialisation "
+                    f"{row.key.seeds.init} of {row.cell}. The one in the store was kept."
+                ) from None
+            return False
+        finished = (time.time(), *key_values(row.key))
+        self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_SAME_KEY}", finished)
+        return True
+
+    def has(self, key: RowKey) -> bool:
+        """Say whether a run is finished."""
+        return bool(self.execute(f"SELECT 1 FROM rows WHERE {_SAME_KEY}", key_values(key)))
+
+    def keys(self, config: str | None = None) -> set[RowKey]:
+        """Return the keys of all rows, or of those of one cell."""
+        where, values = ("", ()) if config is None else ("WHERE config = ?", (config,))
+        found = self.execute(f"SELECT {_KEY_LIST} FROM rows {where}", values)
+        return {RowKey(config, code, data, Seeds(split, init)) for config, code, data, split, init in found}
+
+    def rows(self, config: str | None = None) -> list[Row]:
+        """Return all rows, or those of one cell, in the order of their keys, however they came in."""
+        return self._select("", ()) if config is None else self._select("WHERE config = ?", (config,))
+
+    def cells(self) -> list[Cell]:
+        """Return the cells that have rows, in the order of their texts."""
+        return [Cell.parse(text) for (text,) in self.execute("SELECT DISTINCT cell FROM rows ORDER BY cell")]
+
+    def groups(self) -> list[Group]:
+        """Return what there is, in numbers: one entry for each cell, code version and data version."""
+        found = self.execute(
+            "SELECT cell, config, code, data, count(*), sum(seconds), max(created), group_concat(DISTINCT device) "
+            "FROM rows GROUP BY cell, config, code, data ORDER BY cell, code, data"
+        )
+        return [
+            Group(Cell.parse(cell), config, code, data, runs, seconds, newest, tuple(sorted(devices.split(","))))
+            for cell, config, code, data, runs, seconds, newest, devices in found
+        ]
+
+    def add_all(self, rows: Iterable[Row]) -> int:
+        """Add rows in one transaction, all or none; return how many were new."""
+        with self.lock:
+            self.execute("BEGIN IMMEDIATE")
+            try:
+                new = sum(self.add(row) for row in rows)
+                self.execute("COMMIT")
+            except BaseException:
+                self.roll_back()
+                raise
+            return new
+
+    def roll_back(self) -> None:
+        """Undo the transaction that was begun; SQLite may have done so itself, as when the disk is full."""
+        if self._db.in_transaction:
+            self._db.rollback()
+
+    def _select(self, where: str, values: Sequence[Any]) -> list[Row]:
+        found = self.execute(f"SELECT {_COLUMN_LIST} FROM rows {where} ORDER BY {_KEY_LIST}", values)
+        return [decode(each) for each in found]
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new store; two processes may do this at the same time."""
+    for _ in range(100):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:  # while another process changes the mode, SQLite does not wait
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(0.05)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.rollback()
+        raise
+    folder = os.open(Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name of a new file shall be as durable as its content
+    finally:
+        os.close(folder)
