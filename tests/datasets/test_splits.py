@@ -157,6 +157,23 @@ def test_a_class_without_known_nodes_is_named_with_its_count() -> None:
         paper_split(graph, 1, known=50, per_class=5, stopping=5)
 
 
+def test_validation_splits_do_without_the_test_nodes_labels() -> None:
+    graph = labelled([9, 8, 7])
+    test = paper_split(graph, 1, known=18, per_class=2, stopping=3).evaluation
+    assert graph.labels is not None
+    hidden = graph.labels.copy()
+    hidden[test] = -1
+    kept, drawn = (
+        paper_split(each, 1, test=False, known=18, per_class=2, stopping=3)
+        for each in (graph, graph.replace(labels=hidden))
+    )
+    for name in ("train", "stopping", "evaluation"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(drawn, name))
+    hidden[kept.stopping[0]] = -1
+    with pytest.raises(InputError, match="1 nodes of unknown class"):
+        paper_split(graph.replace(labels=hidden), 1, test=False, known=18, per_class=2, stopping=3)
+
+
 def test_graphs_without_full_labels_are_refused() -> None:
     with pytest.raises(InputError, match="must be a graph with labels"):
         paper_split(Graph.from_scipy(sparse.csr_array((9, 9))), 1)
