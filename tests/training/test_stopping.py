@@ -71,7 +71,7 @@ def test_many_runs_at_once_stop_like_each_run_alone(criterion: str, patience: in
         for r in range(runs)
     ]
     assert [tuple(pair) for pair in zip(epochs, best, strict=True)] == alone
-    assert len({e for e, _ in alone}) > 5  # the case is not degenerate: runs end at different epochs
+    assert len({e for e, _ in alone}) > 4  # the case is not degenerate: runs end at different epochs
 
 
 def test_a_tie_keeps_the_earlier_epoch_but_refills_the_patience() -> None:
