@@ -142,7 +142,6 @@ def train(
         rate=check_float(learning_rate, "learning_rate", "train", "(0, inf)"),
         device=place,
     )
-    loop_begin = time.perf_counter()
     logits = np.zeros((len(run_seeds), graph.n_nodes, n_classes), dtype=np.float32)
 
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
@@ -167,6 +166,7 @@ def train(
 
     with remember_interrupts():
         method = method_of(model, task)
+        loop_begin = time.perf_counter()
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
             logits[runs] = method.logits([tensor.to(place) for tensor in result.weights]).cpu().numpy()
