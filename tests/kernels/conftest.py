@@ -71,6 +71,7 @@ def oracle() -> SimpleNamespace:
     return SimpleNamespace(philox=_philox, word=_word, law=_law, keep=_keep, scale=_scale)
 
 
+IN_PLACE = ("activate", "activate_adjoint", "adam", "drop", "elu", "elu_adjoint")
 MOST_INTERPRETED, MOST_STEPPED = 40, 400
 """Longest axis, and most nodes times steps, that triton's interpreter, which takes a millisecond a line, is given."""
 
@@ -94,7 +95,7 @@ class Elsewhere:
             moved = [self._away(a) for a in arguments]
             result = method(*moved, **named)
             for before, after in zip(arguments, moved, strict=True):
-                if isinstance(before, torch.Tensor) and name in ("activate", "activate_adjoint", "adam"):
+                if isinstance(before, torch.Tensor) and name in IN_PLACE:
                     before.copy_(after)
             own = {id(after): before for before, after in zip(arguments, moved, strict=True)}
             return self._home(result, own)

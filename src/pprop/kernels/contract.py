@@ -22,7 +22,10 @@ from pprop.graph import Transition
 from pprop.kernels.random_bits import uniform
 from pprop.kernels.trainer import Trainer, TrainerSpec
 
-__all__ = ["Draw", "FeatureProduct", "Kernels", "RowPropagation", "StepPropagation"]
+__all__ = ["SLOPE", "Draw", "EdgeAttention", "FeatureProduct", "Kernels", "RowPropagation", "StepPropagation"]
+
+SLOPE = 0.2
+"""Slope of the attention's LeakyReLU below zero, that of the graph attention network."""
 
 
 @final
@@ -81,6 +84,28 @@ class RowPropagation(ABC):
         """Return the gradient with respect to H: (R, m, c) to (R, n, c)."""
 
 
+class EdgeAttention(ABC):
+    """Attention over the entries (i, j) of a sparsity pattern, self-loops included.
+
+    With e_ij = LeakyReLU(left_i + right_j), of slope `SLOPE` below zero, and a_ij the softmax of row i of e,
+
+        out_i = sum_j drop(a_ij) values_j.
+
+    Coefficients are dropped after they are normalised, by the mask that a single power step would have. The heads of a
+    layer are runs like others, each with a seed of its own. A row without entries gives zero.
+    """
+
+    @abstractmethod
+    def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
+        """Return the sums: values (R, n, d), left and right (R, n) to (R, n, d)."""
+
+    @abstractmethod
+    def adjoint(
+        self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of values (R, n, d), left (R, n) and right (R, n), given that of the sums (R, n, d)."""
+
+
 class Kernels(ABC):
     """One backend's implementation of every operation. Instances hold no state of a training run."""
 
@@ -97,12 +122,36 @@ class Kernels(ABC):
         """Bind a block (b, n) of PPR rows; `nodes` (b,) are the nodes they belong to."""
 
     @abstractmethod
+    def attention(self, transition: Transition) -> EdgeAttention:
+        """Bind attention to the pattern of a transition matrix; its values play no part."""
+
+    @abstractmethod
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         """Apply ReLU, then dropout, in place: (R, n, h). `layer` tells the masks of several layers apart."""
 
     @abstractmethod
     def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
         """Turn the gradient after `activate` into that before it, in place; `activated` is the result of `activate`."""
+
+    @abstractmethod
+    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        """Apply dropout without ReLU in place, with the mask of `activate`: (R, n, h). It is its own adjoint."""
+
+    @abstractmethod
+    def elu(self, values: Tensor) -> Tensor:
+        """Replace every negative x by exp(x) - 1, in place: (R, n, h)."""
+
+    @abstractmethod
+    def elu_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        """Turn the gradient after `elu` into that before it, in place; `result` is the result of `elu`."""
+
+    @abstractmethod
+    def softmax(self, values: Tensor) -> Tensor:
+        """Return the softmax over the last axis; any shape."""
+
+    @abstractmethod
+    def softmax_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        """Return the gradient before `softmax`, given that after it; `result` is the result of `softmax`."""
 
     @abstractmethod
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
@@ -121,6 +170,14 @@ class Kernels(ABC):
         """Return the mean cross entropy (R,), the number of right answers (R,) in int64, and the gradient (R, m, c).
 
         `logits` has shape (R, m, c), `labels` (R, m); a label of -1 pads a shorter set and counts for nothing.
+        """
+
+    @abstractmethod
+    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what `cross_entropy` does, from probabilities (R, m, c) and with their gradient (R, m, c).
+
+        The loss is the mean negative log likelihood. A probability of the label below the smallest normal number
+        counts as that number.
         """
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numba
@@ -12,11 +13,12 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
-from pprop.kernels.numba_cpu import bits, dense, training
+from pprop.kernels.contract import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.numba_cpu import bits, dense, elementwise, training
 from pprop.kernels.numba_cpu import rows as rows_kernels
 from pprop.kernels.numba_cpu import sparse as sparse_kernels
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK
+from pprop.kernels.numba_cpu.attention import NumbaAttention
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
@@ -50,6 +52,22 @@ def _words(
     law = _bernoulli(draw)
     bits.site_words(_seeds(draw), kind, indptr, indices, transposed, position, law.threshold, law.digits, out)
     return out
+
+
+def _as_rows(values: Tensor) -> NDArray[Any]:
+    return values.contiguous().numpy().reshape(-1, values.shape[-1])
+
+
+def _loss(
+    kernel: Callable[..., None], outputs: Tensor, labels: Tensor, *constants: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return loss (R,), right answers (R,) and gradient (R, m, c) of what a model puts out, (R, m, c)."""
+    loss = torch.empty(len(outputs), dtype=outputs.dtype)
+    right = torch.empty(len(outputs), dtype=torch.int64)
+    gradient = torch.empty_like(outputs, memory_format=torch.contiguous_format)
+    given, results = ([t.contiguous().numpy() for t in ts] for ts in ((outputs, labels), (loss, right, gradient)))
+    kernel(*given, *constants, *results)
+    return loss, right, gradient
 
 
 @final
@@ -227,6 +245,9 @@ class NumbaKernels(Kernels):
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
         return NumbaRows(block, nodes)
 
+    def attention(self, transition: Transition) -> EdgeAttention:
+        return NumbaAttention(transition)
+
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         law, array = _bernoulli(draw), values.numpy()
         epoch = 0 if draw is None else draw.epoch
@@ -240,6 +261,32 @@ class NumbaKernels(Kernels):
         scale = 1.0 if draw is None else _bernoulli(draw).scale
         dense.activate_adjoint(array, activated.numpy(), array.dtype.type(scale))
         return gradient
+
+    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        if draw is not None:
+            law, array = _bernoulli(draw), values.numpy()
+            scale = array.dtype.type(law.scale)
+            mask = (_seeds(draw), stream(HIDDEN, layer), draw.epoch, law.threshold, law.digits)
+            elementwise.drop(array, *mask, scale)
+        return values
+
+    def elu(self, values: Tensor) -> Tensor:
+        elementwise.elu(values.numpy())
+        return values
+
+    def elu_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        elementwise.elu_adjoint(gradient.numpy(), result.numpy())
+        return gradient
+
+    def softmax(self, values: Tensor) -> Tensor:
+        out = torch.empty_like(values, memory_format=torch.contiguous_format)
+        elementwise.softmax(*(_as_rows(tensor) for tensor in (values, out)))
+        return out
+
+    def softmax_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        out = torch.empty_like(gradient, memory_format=torch.contiguous_format)
+        elementwise.softmax_adjoint(*(_as_rows(tensor) for tensor in (gradient, result, out)))
+        return out
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
         out = torch.empty(*inputs.shape[:2], weights.shape[2], dtype=inputs.dtype)
@@ -258,12 +305,11 @@ class NumbaKernels(Kernels):
         return out
 
     def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        loss = torch.empty(len(logits), dtype=logits.dtype)
-        right = torch.empty(len(logits), dtype=torch.int64)
-        gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-        arrays = (tensor.contiguous().numpy() for tensor in (logits, labels, loss, right, gradient))
-        training.cross_entropy(*arrays)
-        return loss, right, gradient
+        return _loss(training.cross_entropy, logits, labels)
+
+    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        least = np.finfo(probabilities.numpy().dtype).tiny
+        return _loss(elementwise.likelihood, probabilities, labels, least)
 
     def adam(
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float

@@ -9,8 +9,9 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.contract import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.random_bits import keep_bits
+from pprop.kernels.reference.attention import ReferenceAttention
 from pprop.kernels.reference.sparse import ReferenceFeatures, ReferenceSteps
 from pprop.kernels.streams import HIDDEN, PPR, Bernoulli, stream
 
@@ -67,8 +68,18 @@ class ReferenceKernels(Kernels):
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
         return ReferenceRows(block, nodes)
 
+    def attention(self, transition: Transition) -> EdgeAttention:
+        return ReferenceAttention(transition)
+
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-        values.relu_()
+        return self.drop(values.relu_(), layer, draw)
+
+    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
+        # a positive result was both positive before and kept; everything else passes no gradient
+        scale = 1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale
+        return gradient.mul_(activated > 0).mul_(scale)
+
+    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         if draw is None:
             return values
         bernoulli = Bernoulli.from_probability(draw.probability)
@@ -79,10 +90,17 @@ class ReferenceKernels(Kernels):
         keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, bernoulli)
         return values.mul_(keep).mul_(bernoulli.scale)
 
-    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
-        # a positive result was both positive before and kept; everything else passes no gradient
-        scale = 1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale
-        return gradient.mul_(activated > 0).mul_(scale)
+    def elu(self, values: Tensor) -> Tensor:
+        return torch.nn.functional.elu_(values)
+
+    def elu_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        return gradient.mul_((result + 1).clamp(max=1))  # the slope exp(x) = y + 1 where y < 0, else 1
+
+    def softmax(self, values: Tensor) -> Tensor:
+        return values.softmax(dim=-1)
+
+    def softmax_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        return result * (gradient - (gradient * result).sum(dim=-1, keepdim=True))
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
         return inputs @ weights
@@ -103,6 +121,16 @@ class ReferenceKernels(Kernels):
         one_hot = torch.zeros_like(logits).scatter_(-1, target, 1.0)
         gradient = ((log_probability.exp() - one_hot) / count[..., None]).where(counted[..., None], 0.0)
         return loss, right, gradient
+
+    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        counted = labels >= 0
+        count = counted.sum(dim=1, keepdim=True)
+        target = labels.clamp(min=0)[..., None]
+        own = probabilities.gather(-1, target).clamp(min=torch.finfo(probabilities.dtype).tiny)
+        loss = -own[..., 0].log().where(counted, 0.0).sum(dim=1) / count[:, 0]
+        right = ((probabilities.argmax(dim=-1) == labels) & counted).sum(dim=1)
+        slope = (-1.0 / (own * count[..., None])).where(counted[..., None], 0.0)
+        return loss, right, torch.zeros_like(probabilities).scatter_(-1, target, slope)
 
     def adam(
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float

@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.contract import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.reference.backend import ReferenceKernels
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.streams import HIDDEN, Bernoulli, stream
@@ -33,9 +33,9 @@ _ROWS = 64
 @kernel("n", "width", "run_stride", "row_stride", "column_stride", "number", "threshold", "digits")
 def _activate(
     values, run_stride, row_stride, column_stride, n, width, seeds, epoch, scale, number, threshold, digits,
-    B: tl.constexpr,
+    RELU: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
-    """values = scale * keep * max(values, 0) in place: 32 columns of B rows of one run."""
+    """values = scale * keep * values, or * max(values, 0), in place: 32 columns of B rows of one run."""
     part, run = tl.program_id(1), tl.program_id(2)
     row = tl.program_id(0) * B + tl.arange(0, B)
     column = part * 32 + tl.arange(0, 32)
@@ -47,7 +47,22 @@ def _activate(
     word = keep_word(tl.load(seeds + run), number, site, second, part.to(tl.int64), threshold, digits)
     keep = (word[:, None] >> tl.arange(0, 32).to(tl.uint32)[None, :]) & 1
     value = tl.load(at, mask=inside, other=0.0)
-    tl.store(at, tl.where((keep == 0) | (value <= 0), 0.0, value * tl.load(scale)), mask=inside)
+    dropped = keep == 0
+    if RELU:
+        dropped = dropped | (value <= 0)
+    tl.store(at, tl.where(dropped, 0.0, value * tl.load(scale)), mask=inside)
+
+
+def _launch(values: Tensor, layer: int, draw: Draw, *, relu: bool) -> Tensor:
+    runs, n, width = values.shape
+    law = Bernoulli.from_probability(draw.probability)
+    epoch = torch.full((1,), draw.epoch, dtype=torch.int64, device=values.device)
+    scale = values.new_full((1,), law.scale)
+    _activate[(-(-n // _ROWS), -(-width // 32), runs)](
+        values, *values.stride(), n, width, draw.seeds.contiguous(), epoch, scale, stream(HIDDEN, layer),
+        law.threshold, law.digits, RELU=relu, B=_ROWS, num_warps=4,
+    )  # fmt: skip
+    return values
 
 
 @final
@@ -73,21 +88,29 @@ class TritonKernels(Kernels):
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
         return TritonRows(block, nodes)
 
+    def attention(self, transition: Transition) -> EdgeAttention:
+        return self._plain.attention(transition)
+
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-        if draw is None:
-            return values.relu_()
-        runs, n, width = values.shape
-        law = Bernoulli.from_probability(draw.probability)
-        epoch = torch.full((1,), draw.epoch, dtype=torch.int64, device=values.device)
-        scale = values.new_full((1,), law.scale)
-        _activate[(-(-n // _ROWS), -(-width // 32), runs)](
-            values, *values.stride(), n, width, draw.seeds.contiguous(), epoch, scale, stream(HIDDEN, layer),
-            law.threshold, law.digits, B=_ROWS, num_warps=4,
-        )  # fmt: skip
-        return values
+        return values.relu_() if draw is None else _launch(values, layer, draw, relu=True)
 
     def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
         return self._plain.activate_adjoint(gradient, activated, draw)
+
+    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        return values if draw is None else _launch(values, layer, draw, relu=False)
+
+    def elu(self, values: Tensor) -> Tensor:
+        return self._plain.elu(values)
+
+    def elu_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        return self._plain.elu_adjoint(gradient, result)
+
+    def softmax(self, values: Tensor) -> Tensor:
+        return self._plain.softmax(values)
+
+    def softmax_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+        return self._plain.softmax_adjoint(gradient, result)
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
         return self._plain.linear(inputs, weights)
@@ -100,6 +123,9 @@ class TritonKernels(Kernels):
 
     def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self._plain.cross_entropy(logits, labels)
+
+    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._plain.likelihood(probabilities, labels)
 
     def adam(
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float

@@ -1,0 +1,259 @@
+"""Attention over the entries of a sparsity pattern. One thread owns each row, and in the adjoint each column.
+
+No exponential is taken per entry. With t the largest right_j of the run and c_i = LeakyReLU(left_i + t),
+
+    exp(e_ij - c_i)  =  exp(right_j - t)                                           where left_i + right_j > 0,
+                        exp(SLOPE (right_j - t)) exp(SLOPE (left_i + t) - c_i)     elsewhere:
+
+one of two numbers of j, the second times a number of i. That is safe while the right_j of a run span no more than
+`_MOST_SPAN`; a run in which they span more takes its exponentials entry by entry, less the largest score of the row.
+
+The adjoint recomputes these weights. Sums over entries are split by the sign of the score, since LeakyReLU has one
+slope for each: with s+ and s- the sums of the weights of row i, and a+ and a- those of the weights times
+keep_ij <gradient_i, values_j> / (1 - p),
+
+    dleft_i = (1 - SLOPE) (a+ s- - a- s+) / (s+ + s-)^2.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, final
+
+import numpy as np
+import torch
+from numba import prange
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from pprop.graph import Transition
+from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
+from pprop.kernels.numba_cpu import bits
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
+from pprop.kernels.streams import EDGES, Bernoulli
+
+__all__ = ["NumbaAttention", "backward_columns", "backward_rows", "forward_rows", "prepare"]
+
+_MOST_SPAN = 40.0  # exp(-40) = 4e-18: a row of such weights alone still has all its digits in float32
+
+
+@kernel
+def prepare(right, largest, factors):
+    """largest[r] = max_j right, infinite where a run spans too much; factors[r, j] = exp of 1 and SLOPE times the rest."""
+    runs, n = right.shape
+    for run in prange(runs):
+        high, low, sound = -np.inf, np.inf, True
+        for j in range(n):
+            value = right[run, j]
+            high, low = max(high, value), min(low, value)
+            sound = sound and value == value
+        largest[run] = high if sound and high - low <= _MOST_SPAN else np.inf
+    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+    for task in prange(runs * blocks):
+        run, block = task // blocks, task % blocks
+        if largest[run] < np.inf:
+            for j in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+                rest = right[run, j] - largest[run]
+                factors[run, j, 0], factors[run, j, 1] = math.exp(rest), math.exp(SLOPE * rest)
+
+
+@inline
+def _row(i, left, right, largest, indptr, indices):
+    """Return what the scores of row i are reduced by, and the factor of its weights of negative scores."""
+    if largest < np.inf:
+        score = left[i] + largest
+        return score, (math.exp((SLOPE - 1.0) * score) if score > 0 else 1.0 + 0.0 * score)
+    high = -np.inf
+    for e in range(indptr[i], indptr[i + 1]):
+        high = max(high, right[indices[e]])
+    score = left[i] + high
+    return (score if score > 0 else SLOPE * score), 0.0
+
+
+@inline
+def _weight(score, wide, factors, j, row_factor, top):
+    """Return exp(e_ij - c_i)."""
+    if wide:
+        return math.exp((score if score > 0 else SLOPE * score) - top)
+    return factors[j, 0] if score > 0 else factors[j, 1] * row_factor
+
+
+@cache
+def forward_rows(width):
+    """out[r, i] = sum_j drop(a_ij) values[r, j]; words (R, entries), or (1, 0) for no dropout."""
+
+    @kernel
+    def run_forward_rows(indptr, indices, words, bit, scale, values, left, right, largest, factors, out):
+        runs, n, _ = out.shape
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        for task in prange(runs * blocks):
+            run, block = task // blocks, task % blocks
+            source, target, keep = values[run], out[run], words[run if drop else 0]
+            mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
+            acc = np.empty(width, out.dtype)
+            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+                top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
+                norm = 0.0
+                for q in range(width):
+                    acc[q] = 0
+                for e in range(indptr[i], indptr[i + 1]):
+                    j = indices[e]
+                    weight = _weight(mine[i] + theirs[j], wide, pair, j, row_factor, top)
+                    norm += weight
+                    if not drop or keep[e] & mask:
+                        rounded = out.dtype.type(weight)
+                        for q in range(width):
+                            acc[q] += rounded * source[j, q]
+                share = out.dtype.type(scale / norm if norm != 0 else 0.0)
+                for q in range(width):
+                    target[i, q] = acc[q] * share
+
+    return run_forward_rows
+
+
+@cache
+def backward_rows(width):
+    """Fill the gradient of left, and rows[r, i] = (c_i, factor, 1 / norm, sum_j drop(a_ij) <gradient_i, values_j>)."""
+
+    @kernel
+    def run_backward_rows(
+        indptr, indices, words, bit, scale, gradient, values, left, right, largest, factors, rows, to_left
+    ):
+        runs, n, _ = values.shape
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        for task in prange(runs * blocks):
+            run, block = task // blocks, task % blocks
+            above, source, keep = gradient[run], values[run], words[run if drop else 0]
+            mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
+            plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
+            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+                top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
+                norm_plus, norm_minus = 0.0, 0.0
+                for q in range(width):
+                    plus[q] = minus[q] = 0
+                for e in range(indptr[i], indptr[i + 1]):
+                    j = indices[e]
+                    score = mine[i] + theirs[j]
+                    weight = _weight(score, wide, pair, j, row_factor, top)
+                    kept, rounded = not drop or keep[e] & mask, values.dtype.type(weight)
+                    if score > 0:
+                        norm_plus += weight
+                        if kept:
+                            for q in range(width):
+                                plus[q] += rounded * source[j, q]
+                    else:
+                        norm_minus += weight
+                        if kept:
+                            for q in range(width):
+                                minus[q] += rounded * source[j, q]
+                dot_plus, dot_minus = 0.0, 0.0
+                for q in range(width):
+                    dot_plus += above[i, q] * plus[q]
+                    dot_minus += above[i, q] * minus[q]
+                norm = norm_plus + norm_minus
+                inverse = 1.0 / norm if norm != 0 else 0.0
+                rows[run, i, 0], rows[run, i, 1], rows[run, i, 2] = top, row_factor, inverse
+                rows[run, i, 3] = scale * (dot_plus + dot_minus) * inverse
+                cross = (dot_plus * inverse) * (norm_minus * inverse) - (dot_minus * inverse) * (norm_plus * inverse)
+                to_left[run, i] = (1.0 - SLOPE) * scale * cross
+
+    return run_backward_rows
+
+
+@cache
+def backward_columns(width):
+    """Fill the gradients of values and right, by the columns of the pattern; `place` finds an entry's word."""
+
+    @kernel
+    def run_backward_columns(
+        indptr, indices, place, words, bit, scale, gradient, values, left, right, largest, factors, rows, to_values,
+        to_right,
+    ):  # fmt: skip
+        runs, n, _ = values.shape
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        for task in prange(runs * blocks):
+            run, block = task // blocks, task % blocks
+            above, own, target, keep = gradient[run], values[run], to_values[run], words[run if drop else 0]
+            mine, theirs, pair, wide, row = left[run], right[run], factors[run], largest[run] == np.inf, rows[run]
+            plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
+            for j in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+                centre = 0.0
+                for q in range(width):
+                    plus[q] = minus[q] = 0
+                for e in range(indptr[j], indptr[j + 1]):
+                    i = indices[e]
+                    score = mine[i] + theirs[j]
+                    share = _weight(score, wide, pair, j, row[i, 1], row[i, 0]) * row[i, 2]
+                    kept, rounded = not drop or keep[place[e]] & mask, values.dtype.type(share * scale)
+                    if score > 0:
+                        centre += share * row[i, 3]
+                        if kept:
+                            for q in range(width):
+                                plus[q] += rounded * above[i, q]
+                    else:
+                        centre += SLOPE * (share * row[i, 3])
+                        if kept:
+                            for q in range(width):
+                                minus[q] += rounded * above[i, q]
+                dot = 0.0
+                for q in range(width):
+                    target[j, q] = plus[q] + minus[q]
+                    dot += own[j, q] * (plus[q] + SLOPE * minus[q])
+                to_right[run, j] = dot - centre
+
+    return run_backward_columns
+
+
+@final
+class NumbaAttention(EdgeAttention):
+    """Attention by rows of the pattern; the gradients of values and right by its columns."""
+
+    def __init__(self, transition: Transition) -> None:
+        self._structure = transition.indptr, transition.indices
+        entries, shape = np.arange(len(transition.indices)), (transition.n_nodes, transition.n_nodes)
+        flipped = sparse.csr_array((entries, transition.indices, transition.indptr), shape=shape).T.tocsr()
+        flipped.sort_indices()
+        self._columns = flipped.indptr.astype(np.int64), flipped.indices.astype(np.int32), flipped.data
+        # One word holds an entry's decisions for 32 epochs; see NumbaFeatures.
+        self._cache: tuple[object, NDArray[np.uint32]] | None = None
+
+    def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
+        arrays = self._arrays(values, left, right)
+        out = torch.empty_like(values, memory_format=torch.contiguous_format)
+        forward_rows(values.shape[2])(*self._structure, *self._mask(draw), *arrays, out.numpy())
+        return out
+
+    def adjoint(
+        self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        arrays, mask = (gradient.contiguous().numpy(), *self._arrays(values, left, right)), self._mask(draw)
+        results = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in (values, left, right)]
+        to_values, to_left, to_right = (result.numpy() for result in results)
+        rows = np.empty((*left.shape, 4))
+        backward_rows(values.shape[2])(*self._structure, *mask, *arrays, rows, to_left)
+        backward_columns(values.shape[2])(*self._columns, *mask, *arrays, rows, to_values, to_right)
+        return results[0], results[1], results[2]
+
+    def _arrays(self, values: Tensor, left: Tensor, right: Tensor) -> tuple[NDArray[Any], ...]:
+        given = [tensor.contiguous().numpy() for tensor in (values, left, right)]
+        largest, factors = np.empty(len(right)), np.empty((*right.shape, 2))
+        prepare(given[2], largest, factors)
+        return *given, largest, factors
+
+    def _mask(self, draw: Draw | None) -> tuple[NDArray[np.uint32], int, float]:
+        """Return the keep words, the bit of the epoch, and what kept coefficients are multiplied by."""
+        if draw is None:
+            return np.empty((1, 0), dtype=np.uint32), 0, 1.0
+        law = Bernoulli.from_probability(draw.probability)
+        key = (draw.epoch // 32, draw.probability, draw.seeds.numpy().tobytes())
+        if self._cache is None or self._cache[0] != key:
+            words = np.empty((len(draw.seeds), len(self._structure[1])), dtype=np.uint32)
+            seeds, first = draw.seeds.contiguous().numpy().view(np.uint64), draw.epoch // 32 * 32
+            bits.site_words(seeds, EDGES, *self._structure, False, first, law.threshold, law.digits, words)
+            self._cache = key, words
+        return self._cache[1], draw.epoch % 32, law.scale
