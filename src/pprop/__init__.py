@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from pprop.estimators import APPNPClassifier, GraphSource, MLPNodeClassifier, PPNPClassifier, TrainingRecord, load
     from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
     from pprop.models import APPNP, MLP, PPNP, FeatureNetwork, Model, PropagationSettings
-    from pprop.propagation import Exact, Outcome, PowerIteration, Propagation, Solution, Statistics, propagate, solve
+    from pprop.propagation import (
+        Exact,
+        Limit,
+        Outcome,
+        PowerIteration,
+        Propagation,
+        Solution,
+        Statistics,
+        propagate,
+        solve,
+    )
     from pprop.training import History, Stopping, Trained, run_seed, train
 
 _HOMES = {
@@ -55,6 +65,7 @@ _HOMES = {
     "models": ("APPNP", "MLP", "PPNP", "FeatureNetwork", "Model", "PropagationSettings"),
     "propagation": (
         "Exact",
+        "Limit",
         "Outcome",
         "PowerIteration",
         "Propagation",
@@ -84,6 +95,7 @@ __all__ = [
     "GraphSource",
     "History",
     "InputError",
+    "Limit",
     "MLPNodeClassifier",
     "MissingDependencyError",
     "Model",

@@ -82,7 +82,8 @@ def propagate(
 
         from pprop.propagation import Exact, PowerIteration, solve
 
-        solver = Exact() if exact else PowerIteration(steps=10 if steps is None else steps)
+        steps = 10 if steps is None else steps
+        solver = Exact() if exact else PowerIteration(steps)
         solution = solve(known, rows.by_node(), alpha, solver, normalization, backend=backend)
         rows = rows.with_values(solution.value)
         if out is None:
@@ -102,7 +103,7 @@ def propagate(
             "columns": list(rows.names),
             "alpha": alpha,
             "solver": "exact" if exact else "power iteration",
-            "steps": None if exact else solver.matrix_products,
+            "steps": None if exact else steps,
             "normalization": normalization,
             "outcome": solution.outcome.value,
             "residual": statistics.residual,
@@ -112,7 +113,7 @@ def propagate(
             "seconds": statistics.seconds,
             "fingerprint": known.fingerprint,
         }
-        method = "solved exactly" if exact else counted(solver.matrix_products, "power step")
+        method = "solved exactly" if exact else counted(steps, "power step")
         text = (
             f"{counted(len(rows.names), 'column')} of {counted(known.n_nodes, 'node')} spread at alpha {alpha:g}, "
             f"{method}, {statistics.seconds:.2f} s ({statistics.backend}): {out}"

@@ -38,7 +38,7 @@ class PropagationSettings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.solver, Solver):
-            reject("solver", "PropagationSettings", "PowerIteration(steps) or Exact()", describe(self.solver))
+            reject("solver", "PropagationSettings", "PowerIteration(steps), Exact() or Limit()", describe(self.solver))
         self.solver.check_alpha(self.alpha, "PropagationSettings")
         check_float(self.dropout, "dropout", "PropagationSettings", "[0, 1)")
         check_choice(self.normalization, "normalization", "PropagationSettings", NORMALIZATIONS)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pprop.kernels import Draw, Kernels
 from pprop.propagation.operator import PPROperator
-from pprop.propagation.solvers import LinearMap
+from pprop.propagation.solvers import Exact, LinearMap, RowSolver
 
 __all__ = ["MapReadout", "PlainReadout", "Readout", "RowReadout", "apply_readout", "gather_nodes"]
 
@@ -62,13 +62,14 @@ class MapReadout(Readout):
 
 @final
 class RowReadout(Readout):
-    """The PPR rows of the needed nodes and no others."""
+    """The rows of a solver's matrix that belong to the needed nodes, and no others."""
 
     def __init__(
         self,
         operator: PPROperator,
         needed: NDArray[np.int64],
         kernels: Kernels,
+        solver: RowSolver = Exact(),
         dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
     ) -> None:
@@ -76,7 +77,7 @@ class RowReadout(Readout):
         self.nodes = torch.from_numpy(nodes).to(device)
         self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=device)
         self.row_of_node[self.nodes] = torch.arange(len(nodes), device=device)
-        self.block = operator.rows(nodes, dtype).to(device)
+        self.block = solver.rows(operator, nodes, dtype).to(device)
         self._rows = kernels.rows(self.block, self.nodes)
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:

@@ -1,17 +1,20 @@
 """Personalized PageRank: an operator (transition matrix and alpha) and the solvers that apply it."""
 
 from pprop.propagation.api import propagate, solve
+from pprop.propagation.limit import Limit
 from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solution import Outcome, Solution, Statistics
-from pprop.propagation.solvers import Exact, PowerIteration, Solver
+from pprop.propagation.solvers import Exact, PowerIteration, RowSolver, Solver
 
 __all__ = [
     "Exact",
+    "Limit",
     "Outcome",
     "PPROperator",
     "PowerIteration",
     "Propagation",
+    "RowSolver",
     "Solution",
     "Solver",
     "Statistics",

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.kernels import choose_backend
+from pprop.kernels import Backend, choose_backend
 from pprop.propagation.differentiable import apply_map
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Solution, Statistics
-from pprop.propagation.solvers import PowerIteration, Solver
+from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
 
 __all__ = ["propagate", "solve"]
 
@@ -42,10 +42,11 @@ def propagate(
     H
         Predictions of each node on its own, numpy or torch, shape (n,) or (n, c): logits, probabilities, scores.
     alpha
-        Teleport probability in (0, 1]: the weight of a node's own prediction. ``PowerIteration`` also takes 0.
+        Teleport probability in (0, 1]: the weight of a node's own prediction. ``PowerIteration`` also takes 0,
+        ``Limit`` only 0.
         (scikit-learn's label spreading and networkx's pagerank call 1 - alpha alpha.)
     solver
-        ``PowerIteration(steps)`` or ``Exact()``.
+        ``PowerIteration(steps)``, ``Exact()`` or ``Limit()``.
     normalization
         ``"sym"``, ``"row"`` or ``"col"``; see `transition_matrix`. Use "row" for probabilities: they still sum to one.
     self_loops
@@ -72,8 +73,8 @@ def propagate(
     """
     check_operator(graph, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
-    _, value, _ = _apply(graph, tensor, alpha, solver, normalization, self_loops, backend, "propagate")
-    return restore(value)
+    _, _, linear_map = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "propagate")
+    return restore(apply_map(linear_map, tensor, None))
 
 
 def solve(
@@ -101,12 +102,14 @@ def solve(
     check_operator(graph, normalization, self_loops, "solve")
     tensor, restore = _as_batch(graph, H, "solve")
     begin = time.perf_counter()
-    operator, value, chosen = _apply(graph, tensor, alpha, solver, normalization, self_loops, backend, "solve")
+    bound = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "solve")
+    operator, chosen, linear_map = bound
+    value = apply_map(linear_map, tensor, None)
     seconds = time.perf_counter() - begin
     norm, residual = operator.residual_norm(operator.residual(tensor.detach(), value.detach(), chosen.kernels))
     statistics = Statistics(
         backend=chosen.name,
-        matrix_products=solver.matrix_products,
+        matrix_products=linear_map.matrix_products,
         residual=residual,
         norm=norm,
         error_bound=residual / operator.alpha if operator.alpha > 0 else None,
@@ -115,7 +118,7 @@ def solve(
     return Solution(restore(value), solver.outcome, statistics)
 
 
-def _apply(
+def _bind(
     graph: Graph,
     tensor: Tensor,
     alpha: object,
@@ -124,13 +127,14 @@ def _apply(
     self_loops: bool,
     backend: str,
     function: str,
-) -> tuple[PPROperator, Tensor, Any]:
+) -> tuple[PPROperator, Backend, LinearMap]:
+    """Return the operator, the backend and the solver as a linear map, for predictions like `tensor`."""
     if not isinstance(solver, Solver):
-        reject("solver", function, "PowerIteration(steps) or Exact()", describe(solver))
+        reject("solver", function, "PowerIteration(steps), Exact() or Limit()", describe(solver))
     teleport = solver.check_alpha(alpha, function)
     chosen = choose_backend(backend, tensor.device.type, function)
     operator = PPROperator(graph, teleport, normalization, self_loops)
-    return operator, apply_map(solver.bind(operator, chosen.kernels), tensor, None), chosen
+    return operator, chosen, solver.bind(operator, chosen.kernels)
 
 
 def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:

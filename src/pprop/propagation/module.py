@@ -24,7 +24,7 @@ class Propagation(nn.Module):
     """The propagation layer of PPNP and APPNP, bound to one graph. It has no parameters.
 
     In training mode with ``dropout > 0``, entries of the propagation matrix are dropped: a fresh mask of (1-alpha) T at
-    every power step, always from the undropped matrix (``PowerIteration``), or a mask of the PPR matrix (``Exact``).
+    every power step, always from the undropped matrix (``PowerIteration``), or a mask of the dense matrix (``Exact``, ``Limit``).
     The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict;
     so a pass that is computed a second time, as `torch.utils.checkpoint` does, draws other masks.
 
@@ -64,7 +64,7 @@ class Propagation(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(solver, Solver):
-            reject("solver", "Propagation", "PowerIteration(steps) or Exact()", describe(solver))
+            reject("solver", "Propagation", "PowerIteration(steps), Exact() or Limit()", describe(solver))
         check_operator(graph, normalization, self_loops, "Propagation")
         self.solver = solver
         self.dropout = check_float(dropout, "dropout", "Propagation", "[0, 1)")

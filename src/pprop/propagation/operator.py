@@ -14,8 +14,14 @@ from pprop._validate import check_choice, describe, reject
 from pprop.graph import NORMALIZATIONS, Graph, Transition, transition_matrix
 from pprop.kernels import Kernels
 from pprop.propagation.dense import dense_ppr
+from pprop.propagation.fixed_point import ROUNDING, count_products, ppr_rows
 
 __all__ = ["PPROperator", "check_operator"]
+
+DENSE_NODES = 4000
+"""Nodes up to which a dense inverse, n^3 operations, is quicker than solving for the rows that a training reads."""
+MOST_PRODUCTS = 10000
+"""Products beyond which the dense inverse is taken all the same: alpha is then below 1e-5, or 0.004 if directed."""
 
 
 def check_operator(graph: object, normalization: object, self_loops: object, function: str) -> None:
@@ -63,8 +69,20 @@ class PPROperator:
         """The dense matrix Pi, shape (n, n): computed at most once."""
         return dense_ppr(self.transition, self.alpha)
 
+    @cached_property
+    def iterated(self) -> bool:
+        """Whether Pi is applied by products with T, since the dense matrix would take longer.
+
+        The choice depends on the graph and on alpha, never on what Pi is applied to: a row has the same bits always.
+        """
+        if self.graph.n_nodes <= DENSE_NODES:
+            return False
+        return count_products(self.transition, self.alpha, ROUNDING) <= MOST_PRODUCTS
+
     def rows(self, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
         """Return the rows of Pi that belong to `nodes`, shape (m, n)."""
+        if self.iterated:
+            return ppr_rows(self.transition, self.alpha, nodes, dtype)
         return torch.from_numpy(self.matrix[nodes]).to(dtype)
 
     def residual(self, predictions: Tensor, value: Tensor, kernels: Kernels) -> Tensor:

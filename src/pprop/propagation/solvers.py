@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._validate import check_float, check_int
 from pprop.kernels import Draw, Kernels, RowPropagation, StepPropagation
+from pprop.propagation.fixed_point import FixedPoint
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solution import Outcome
 
-__all__ = ["Exact", "LinearMap", "PowerIteration", "Solver"]
+__all__ = ["Exact", "LinearMap", "MatrixMap", "PowerIteration", "RowSolver", "Solver"]
 
 
 class LinearMap(ABC):
     """Predictions (R, n, c) to propagated predictions (R, n, c), and back."""
+
+    matrix_products: int = 0
+    """Products with the transition matrix that one application costs."""
 
     @abstractmethod
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
@@ -34,11 +42,6 @@ class Solver(ABC):
 
     outcome: Outcome
     alpha_interval: str = "(0, 1]"
-
-    @property
-    @abstractmethod
-    def matrix_products(self) -> int:
-        """Products with the transition matrix that one application costs."""
 
     @abstractmethod
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
@@ -56,7 +59,7 @@ class PowerIteration(Solver):
 
         Z^(0) = H,    Z^(k+1) = (1 - alpha) T Z^(k) + alpha H.
 
-    It alone accepts alpha = 0, the limit without teleport that the paper compares with.
+    It also accepts alpha = 0, the power iteration without teleport that the paper compares with; see `Limit`.
 
     Parameters
     ----------
@@ -76,20 +79,25 @@ class PowerIteration(Solver):
     def __post_init__(self) -> None:
         check_int(self.steps, "steps", "PowerIteration", low=0)
 
-    @property
-    def matrix_products(self) -> int:
-        return self.steps
-
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
-        return _Steps(kernels.steps(operator.transition, operator.alpha, self.steps))
+        return _Steps(kernels.steps(operator.transition, operator.alpha, self.steps), self.steps)
+
+
+class RowSolver(Solver):
+    """A solver whose matrix can be had row by row. Dropout removes entries of that matrix."""
+
+    @abstractmethod
+    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
+        """Return the rows of the matrix that belong to `nodes`, shape (m, n), on the CPU."""
 
 
 @final
 @dataclass(frozen=True)
-class Exact(Solver):
-    """PPNP: the dense matrix, equation (3) of the paper, Z = alpha (I - (1 - alpha) T)^-1 H.
+class Exact(RowSolver):
+    """PPNP: equation (3) of the paper, Z = alpha (I - (1 - alpha) T)^-1 H.
 
-    The matrix takes 8 n^2 bytes and is computed once per operator.
+    On a graph of up to 4000 nodes the matrix is inverted once per operator. A larger graph is propagated by as many
+    products with T as reach rounding, without a matrix of 8 n^2 bytes, which only dropout on all of its rows needs.
 
     Examples
     --------
@@ -99,19 +107,18 @@ class Exact(Solver):
 
     outcome = Outcome.EXACT
 
-    @property
-    def matrix_products(self) -> int:
-        return 0
-
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
-        n = operator.graph.n_nodes
-        return _AllRows(kernels.rows(torch.from_numpy(operator.matrix), torch.arange(n)), n)
+        whole = _Solve(operator, kernels) if operator.iterated else None
+        return MatrixMap(operator.graph.n_nodes, kernels, lambda: torch.from_numpy(operator.matrix), whole)
+
+    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
+        return operator.rows(nodes, dtype)
 
 
 @final
 class _Steps(LinearMap):
-    def __init__(self, steps: StepPropagation) -> None:
-        self._steps = steps
+    def __init__(self, steps: StepPropagation, matrix_products: int) -> None:
+        self._steps, self.matrix_products = steps, matrix_products
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         return self._steps.forward(predictions, draw)
@@ -121,17 +128,58 @@ class _Steps(LinearMap):
 
 
 @final
-class _AllRows(LinearMap):
-    """The whole PPR matrix as the block of all its rows."""
+class _Solve(LinearMap):
+    """Pi H by products with T, and its adjoint by products with T^T."""
 
-    def __init__(self, rows: RowPropagation, n: int) -> None:
-        self._rows, self._n = rows, n
+    def __init__(self, operator: PPROperator, kernels: Kernels) -> None:
+        self._operator, self._kernels = operator, kernels
+        self._there = FixedPoint(operator.transition, operator.alpha, kernels)
+        self.matrix_products = self._there.products
+
+    @cached_property
+    def _back(self) -> FixedPoint:
+        return FixedPoint(self._operator.transition.transpose, self._operator.alpha, self._kernels)
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        return self._there.apply(predictions)
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        return self._back.apply(gradient)
+
+
+@final
+class MatrixMap(LinearMap):
+    """A dense matrix as the block of all its rows, made when it is needed: for masks, or where nothing else is given.
+
+    Parameters
+    ----------
+    n
+        Nodes.
+    kernels
+        Of the backend.
+    dense
+        Makes the matrix, shape (n, n).
+    whole
+        Applies it without masks and without the matrix.
+    """
+
+    def __init__(self, n: int, kernels: Kernels, dense: Callable[[], Tensor], whole: LinearMap | None) -> None:
+        self._n, self._kernels, self._dense, self._whole = n, kernels, dense, whole
+        self.matrix_products = 0 if whole is None else whole.matrix_products
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        if draw is None and self._whole is not None:
+            return self._whole.forward(predictions, None)
         return self._rows.forward(predictions, self._every_row(predictions), draw)
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        if draw is None and self._whole is not None:
+            return self._whole.adjoint(gradient, None)
         return self._rows.adjoint(gradient, self._every_row(gradient), draw)
+
+    @cached_property
+    def _rows(self) -> RowPropagation:
+        return self._kernels.rows(self._dense(), torch.arange(self._n))
 
     def _every_row(self, like: Tensor) -> Tensor:
         return torch.arange(self._n, device=like.device).expand(len(like), -1)

@@ -14,6 +14,7 @@ from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import Inference
 from pprop.models.network import normalized_features
 from pprop.models.readout import RowReadout
+from pprop.propagation import PowerIteration
 from pprop.training.architecture_program import ArchitectureProgram
 from pprop.training.chunks import ShareOfProgress, join_results
 from pprop.training.loop import Ended, LoopResult
@@ -92,7 +93,7 @@ class NetworkMethod(Method):
             classes=task.n_classes,
             feature_entries=features.nnz,
             entries=len(operator.transition.indices) if operator is not None and steps else 0,
-            steps=settings.solver.matrix_products if settings is not None else 0,
+            steps=settings.solver.steps if settings and isinstance(settings.solver, PowerIteration) else 0,
             ppr_rows=len(readout.nodes) if isinstance(readout, RowReadout) else 0,
             weighted=operator is not None and operator.transition.weights is not None,
             dropout=predictor.dropout > 0 or self._propagated.dropout > 0,

@@ -9,7 +9,7 @@ import torch
 
 from pprop.models.model import Model
 from pprop.models.readout import MapReadout, PlainReadout, Readout, RowReadout
-from pprop.propagation import Exact, PPROperator
+from pprop.propagation import PPROperator, RowSolver
 from pprop.training.program import Task
 
 __all__ = ["Propagated", "bind_propagation"]
@@ -36,7 +36,9 @@ def bind_propagation(model: Model, task: Task) -> Propagated:
     if settings is None:
         return Propagated(model, None, PlainReadout(task.graph.n_nodes))
     operator = settings.operator(task.graph)
-    if isinstance(settings.solver, Exact):
+    if isinstance(settings.solver, RowSolver):
         needed = torch.cat([task.train.nodes.flatten(), task.stopping.nodes.flatten()])
-        return Propagated(model, operator, RowReadout(operator, needed.cpu().numpy(), task.kernels, device=task.device))
+        nodes = needed.cpu().numpy()
+        readout = RowReadout(operator, nodes, task.kernels, solver=settings.solver, device=task.device)
+        return Propagated(model, operator, readout)
     return Propagated(model, operator, MapReadout(settings.solver.bind(operator, task.kernels), task.graph.n_nodes))
