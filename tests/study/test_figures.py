@@ -30,8 +30,8 @@ def figures():
 def test_the_distribution_shows_every_run_its_mean_and_interval():
     mlp, appnp = distribution()
     assert mlp.values.tolist() == pytest.approx([62, 64, 63])
-    assert (mlp.mean, appnp.mean) == (pytest.approx(63), pytest.approx(76))
-    assert 62 <= mlp.low < mlp.mean < mlp.high <= 64
+    assert (mlp.estimate.mean, appnp.estimate.mean) == (pytest.approx(63), pytest.approx(76))
+    assert 62 <= mlp.estimate.low < mlp.estimate.mean < mlp.estimate.high <= 64
     assert len(set(mlp.offsets)) == 3
     assert (abs(mlp.offsets) <= 1).all()
 

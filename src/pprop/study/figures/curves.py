@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from pprop._errors import InputError
 from pprop.study.figures.style import COLOURS, fix_layout, new_figure, styled
-from pprop.training import History
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from pprop.training import History
 
 __all__ = ["Curves", "curves_data", "draw_curves"]
 
@@ -35,6 +36,7 @@ def curves_data(history: History, best_epoch: int) -> Curves:
 
     Examples
     --------
+    >>> from pprop.training import History
     >>> history = History(np.array([1.8, 1.5]), np.array([1.7, 1.6]), np.array([0.4, 0.5]))
     >>> curves_data(history, best_epoch=1).best_epoch
     2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,16 +10,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._errors import InputError
-from pprop.study.bootstrap import bootstrap_interval
-from pprop.study.figures.style import COLOURS, fix_layout, new_figure, styled
+from pprop.study.figures.estimate import Estimate, estimate
+from pprop.study.figures.looks import Look, looks_of
+from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
+from pprop.study.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Distribution", "distribution_data", "draw_distribution"]
+__all__ = [
+    "Distribution",
+    "Distributions",
+    "distribution_data",
+    "distributions_data",
+    "draw_distribution",
+    "draw_distributions",
+]
 
 BAND = 0.22  # half the height over which the points of a model are spread
 MOST_POINTS = 40  # of one colour at full strength
+ROW_HEIGHT = 0.3  # inches
 
 
 @final
@@ -33,32 +43,37 @@ class Distribution:
         Its name.
     values, offsets
         The runs, and where above or below the row's middle each is drawn, in [-1, 1], shape (R,).
-    mean, low, high
+    estimate
         The mean of the runs and its bootstrap interval.
     """
 
     model: str
     values: NDArray[np.float64]
     offsets: NDArray[np.float64]
-    mean: float
-    low: float
-    high: float
+    estimate: Estimate
 
 
-def distribution_data(accuracies: Mapping[str, ArrayLike], level: float = 0.95) -> list[Distribution]:
-    """Return what the figure shows: per model its runs, their mean, and the bootstrap interval of the mean.
+@final
+@dataclass(frozen=True)
+class Distributions:
+    """One panel of the figure: the models on one dataset."""
+
+    dataset: str
+    models: tuple[Distribution, ...]
+
+
+def distribution_data(accuracies: Mapping[str, ArrayLike]) -> list[Distribution]:
+    """Return what the figure shows of one dataset: per model its runs, their mean, and the interval of the mean.
 
     Parameters
     ----------
     accuracies
         Shares of right predictions by model, each of shape (R,).
-    level
-        Of the interval.
 
     Examples
     --------
     >>> rows = distribution_data({"MLP": [0.62, 0.64], "APPNP": [0.75, 0.76]})
-    >>> [(row.model, round(row.mean, 2)) for row in rows]
+    >>> [(row.model, round(row.estimate.mean, 2)) for row in rows]
     [('MLP', 63.0), ('APPNP', 75.5)]
     """
     if not accuracies:
@@ -66,55 +81,86 @@ def distribution_data(accuracies: Mapping[str, ArrayLike], level: float = 0.95) 
     rows: list[Distribution] = []
     for model, shares in accuracies.items():
         values = 100 * np.asarray(shares, dtype=np.float64)
-        low, high = bootstrap_interval(values, level)
-        rows.append(Distribution(model, values, _offsets(len(values)), float(values.mean()), low, high))
+        rows.append(Distribution(model, values, _offsets(len(values)), estimate(values)))
     return rows
 
 
-def draw_distribution(rows: list[Distribution], title: str | None = None) -> Figure:
-    """Draw the rows from top to bottom: points for the runs, above them a tick and a bar for the mean and its interval."""
+def distributions_data(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[Distributions]:
+    """Return what the figure shows of several datasets: `rows` has the runs by dataset and model.
+
+    Models stand in the same order everywhere; one without runs is left out.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Run  # stands for a Row, of which only the accuracy is read
+    >>> panels = distributions_data({"Cora-ML": {"APPNP": [Run(accuracy=0.75)], "GCN": [Run(accuracy=0.5)], "JK": []}})
+    >>> [(row.model, row.estimate.mean) for row in panels[0].models]
+    [('GCN', 50.0), ('APPNP', 75.0)]
+    """
+    order = looks_of(model for models in rows.values() for model in models)
+    panels: list[Distributions] = []
+    for dataset, models in rows.items():
+        shares = {model: [run.accuracy for run in models[model]] for model in order if models.get(model)}
+        if shares:
+            panels.append(Distributions(dataset, tuple(distribution_data(shares))))
+    return panels
+
+
+def draw_distribution(rows: Sequence[Distribution], title: str | None = None) -> Figure:
+    """Draw one dataset: models from top to bottom, a point for each run, a tick and a bar for mean and interval."""
+    return draw_distributions([Distributions(title or "", tuple(rows))])
+
+
+def draw_distributions(panels: Sequence[Distributions], columns: int | None = None) -> Figure:
+    """Draw a panel for each dataset, in `columns` columns; by default two where there is more than one panel."""
     with styled():
-        figure, axes = new_figure(height=0.75 + 0.56 * len(rows))
-        for index, row in enumerate(rows):
-            _draw_row(axes, index, row, COLOURS[index % len(COLOURS)])
-        axes.set_yticks(range(len(rows)), [row.model for row in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.62)
-        axes.tick_params(axis="y", length=0)
-        axes.margins(x=0.08)
-        axes.locator_params(axis="x", nbins=7, steps=(1, 2, 5, 10))
-        axes.grid(axis="x", color="0.88", linewidth=0.6)
-        axes.spines["left"].set_visible(False)
-        axes.set_xlabel("test accuracy (%)")
-        if title is not None:
-            axes.set_title(title, loc="left")
+        most = max(len(panel.models) for panel in panels)
+        figure, places = new_panels(len(panels), columns, height=0.62 + ROW_HEIGHT * max(most, 2))
+        looks = looks_of(row.model for panel in panels for row in panel.models)
+        for panel, axes in zip(panels, places, strict=True):
+            for index, row in enumerate(panel.models):
+                _draw_row(axes, index, row, looks[row.model])
+            _set_axes(axes, panel)
         fix_layout(figure)
     return figure
 
 
-def _draw_row(axes: Any, index: int, row: Distribution, colour: str) -> None:
+def _set_axes(axes: Any, panel: Distributions) -> None:
+    axes.set_yticks(range(len(panel.models)), [row.model for row in panel.models])
+    axes.set_ylim(len(panel.models) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.04)
+    axes.locator_params(axis="x", nbins=7, steps=(1, 2, 5, 10))
+    light_grid(axes, "x")
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("test accuracy (%)")
+    if panel.dataset:
+        axes.set_title(panel.dataset, loc="left")
+    _beside(axes, "mean", -0.7, va="bottom", color="0.35")
+
+
+def _draw_row(axes: Any, index: int, row: Distribution, look: Look) -> None:
     strength = min(1.0, MOST_POINTS / len(row.values))
     axes.scatter(
         row.values,
         index + 0.14 + BAND * row.offsets,
-        s=11,
-        color=colour,
-        alpha=max(0.3, 0.75 * strength),
+        s=7,
+        color=look.colour,
+        alpha=max(0.25, 0.7 * strength),
         linewidths=0,
         zorder=2,
     )
-    middle = index - 0.24
-    axes.plot([row.low, row.high], [middle] * 2, color=colour, linewidth=1.4, solid_capstyle="butt", zorder=3)
-    for at, size, width in ((row.low, 5, 1.4), (row.high, 5, 1.4), (row.mean, 9, 1.8)):
-        axes.plot(at, middle, marker="|", markersize=size, markeredgewidth=width, color=colour, zorder=4)
-    axes.annotate(
-        f"{row.mean:.1f}",
-        (row.mean, middle),
-        xytext=(0, 4.5),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=7.5,
-    )
+    point, above = row.estimate, index - 0.26
+    axes.plot([point.low, point.high], [above] * 2, color=look.colour, linewidth=1.4, solid_capstyle="butt", zorder=3)
+    for at, size, width in ((point.low, 4, 1.2), (point.high, 4, 1.2), (point.mean, 7, 1.6)):
+        axes.plot(at, above, marker="|", markersize=size, markeredgewidth=width, color=look.colour, zorder=4)
+    _beside(axes, f"{point.mean:.1f}", index)
+
+
+def _beside(axes: Any, text: str, place: float, **options: Any) -> None:
+    """Write in the column to the right of the axes."""
+    options = {"ha": "right", "va": "center", "fontsize": 7.5, "annotation_clip": False, **options}
+    axes.annotate(text, (1, place), (22, 0), ("axes fraction", "data"), textcoords="offset points", **options)
 
 
 def _offsets(count: int) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from pprop._optional import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "WIDTH", "fix_layout", "new_figure", "save_figure", "styled"]
+__all__ = ["COLOURS", "WIDTH", "fix_layout", "light_grid", "new_figure", "new_panels", "save_figure", "styled"]
 
 WIDTH = 3.5  # inches: one column of a two-column page
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -59,6 +59,44 @@ def new_figure(height: float, rows: int = 1, **options: Any) -> tuple[Figure, An
     figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
     figure: Figure = figures.Figure(figsize=(WIDTH, height), layout="constrained")
     return figure, figure.subplots(rows, 1, **options)
+
+
+def new_panels(
+    count: int,
+    columns: int | None = None,
+    height: float = 2.3,
+    parts: tuple[float, ...] = (1,),
+) -> tuple[Figure, list[Any]]:
+    """Return a figure of `count` panels, and their axes row by row.
+
+    Parameters
+    ----------
+    count
+        Number of panels.
+    columns
+        Panels beside each other, a column's width each; None for two, or one where there is a single panel.
+    height
+        Of each row, in inches.
+    parts
+        Relative widths of the axes that make up a panel, beside each other.
+    """
+    figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
+    across = min(columns or 2, count)
+    down = -(-count // across)
+    size = (WIDTH * across, height * down)
+    figure: Figure = figures.Figure(figsize=size, layout="constrained")
+    engine: Any = figure.get_layout_engine()
+    engine.set(wspace=0.05)  # panels beside each other stand apart
+    grid: Any = figure.subplots(down, across * len(parts), squeeze=False, width_ratios=parts * across)
+    places: list[Any] = list(grid.flat)
+    for empty in places[count * len(parts) :]:
+        empty.remove()
+    return figure, places[: count * len(parts)]
+
+
+def light_grid(axes: Any, axis: str) -> None:
+    """Draw the light lines that help to read values off one axis."""
+    axes.grid(axis=axis, color="0.88", linewidth=0.6)
 
 
 def fix_layout(figure: Figure) -> None:

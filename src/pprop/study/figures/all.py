@@ -1,0 +1,248 @@
+"""Every figure that a study's rows allow, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
+
+from pprop._errors import DatasetError
+from pprop.datasets import DATASETS, paper_split
+from pprop.graph import Graph
+from pprop.study.cell import Cell, Splits
+from pprop.study.experiment import Experiment
+from pprop.study.figures import gather, sweeps
+from pprop.study.figures.captions import dataset_title, runs_note
+from pprop.study.figures.distance import Distance, distance_data, draw_distance
+from pprop.study.figures.distribution import distributions_data, draw_distributions
+from pprop.study.figures.gather import Found, RowsOf, collect, collect_accuracies
+from pprop.study.figures.lines import Lines
+from pprop.study.figures.propagation import Propagated, draw_propagation, propagation_data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Drawn", "figures_of"]
+
+BANDS = "with their 95 % bootstrap intervals as bands"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A figure, drawn when it is asked for.
+
+    Attributes
+    ----------
+    name
+        For its file: distributions, labels, steps, alpha, propagation, depth or distance; with the kind of splits
+        appended where a study has the same figure on both.
+    title, caption
+        What it shows, and how to read it, with the number of runs behind its points.
+    data
+        What is drawn, as the figure's data function gives it.
+    draw
+        Returns the figure.
+    experiments
+        Names of those whose rows it shows.
+    """
+
+    name: str
+    title: str
+    caption: str
+    data: Any
+    draw: Callable[[], Figure]
+    experiments: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Sweep:
+    """A figure of lines: where a cell stands in it, its two functions, and what is said about it."""
+
+    name: str
+    title: str
+    place: Callable[[Cell], Hashable | None]
+    data: Callable[..., Lines]
+    draw: Callable[[Lines], Figure]
+    caption: str
+
+
+SWEEPS = (
+    Sweep(
+        "labels",
+        "Accuracy over the number of training nodes",
+        gather.labels_place,
+        sweeps.labels_data,
+        sweeps.draw_labels,
+        f"Mean accuracies over the number of training nodes per class (logarithmic), {BANDS}.",
+    ),
+    Sweep(
+        "steps",
+        "Accuracy over the number of propagation steps",
+        gather.steps_place,
+        sweeps.steps_data,
+        sweeps.draw_steps,
+        f"Mean accuracies of APPNP, trained anew at each number of propagation steps K (logarithmic), {BANDS}. "
+        "Dashed: the limit of many steps, which is PPNP for α > 0, and for α = 0 the same prediction for all nodes "
+        "up to a factor.",
+    ),
+    Sweep(
+        "alpha",
+        "Accuracy over the teleport probability",
+        gather.alpha_place,
+        sweeps.alpha_data,
+        sweeps.draw_alpha,
+        f"Mean accuracies over the teleport probability α (logarithmic), {BANDS}.",
+    ),
+    Sweep(
+        "depth",
+        "Accuracy over the depth of the network",
+        gather.depth_place,
+        sweeps.depth_data,
+        sweeps.draw_depth,
+        f"Mean accuracies of APPNP over the number of layers of its network, {BANDS}.",
+    ),
+)
+
+
+def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Callable[[str], Graph]) -> list[Drawn]:
+    """Return every figure that has rows.
+
+    Parameters
+    ----------
+    experiments
+        Those whose cells are looked at; the order decides which of two cells with the same place is shown.
+    rows_of
+        The rows of a cell that may be pooled; empty where there are none.
+    graph_of
+        The graph of a dataset, for the distances; it may raise `DatasetError`, which the caption then tells.
+
+    Examples
+    --------
+    >>> from pprop.datasets import load_dataset
+    >>> from pprop.study.experiment import load_experiments
+    >>> figures_of(load_experiments().values(), lambda cell: [], load_dataset)
+    []
+    """
+    known = list(experiments)
+    tables = collect_accuracies(known, rows_of)
+    figures = [*_distributions(tables)]
+    for sweep in SWEEPS:
+        figures += _sweep(sweep, [one for one in known if one.shows == sweep.name], rows_of)
+    figures += _propagation([one for one in known if one.shows == "propagation"], rows_of)
+    figures += _distances(tables, graph_of)
+    return figures
+
+
+def _distributions(found: Found) -> Iterator[Drawn]:
+    panels = distributions_data(found.rows)
+    if not panels:
+        return
+    counts = {(row.model, panel.dataset, ""): row.estimate.runs for panel in panels for row in panel.models}
+    caption = (
+        "Test accuracy of every run (points), and above them the mean (long tick, number) with its 95 % bootstrap "
+        f"interval (bar). {runs_note(counts, 'of each model')}{found.note}"
+    )
+    draw = partial(draw_distributions, panels)
+    yield Drawn("distributions", "Accuracy distributions", caption, panels, draw, found.experiments)
+
+
+def _sweep(sweep: Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+    both: tuple[Splits, Splits] = ("test", "validation")
+    found = {splits: collect(experiments, rows_of, sweep.place, splits) for splits in both}
+    shown = [splits for splits in both if found[splits].rows]
+    for splits in shown:
+        lines = sweep.data(found[splits].rows, splits=splits)
+        counts = {
+            (series.name, panel.dataset, f"{x:g}"): point.runs
+            for panel in lines.panels
+            for series in panel.series
+            for x, point in zip(series.x, series.estimates, strict=True)
+        }
+        counts |= {
+            (series.name, panel.dataset, "the limit"): series.limit.runs
+            for panel in lines.panels
+            for series in panel.series
+            if series.limit is not None
+        }
+        caption = f"{sweep.caption}{_best_alpha(lines) if sweep.name == 'alpha' else ''} {runs_note(counts)}"
+        name = sweep.name if len(shown) == 1 else f"{sweep.name}_{splits}"
+        draw = partial(sweep.draw, lines)
+        yield Drawn(name, sweep.title, caption + found[splits].note, lines, draw, found[splits].experiments)
+
+
+def _best_alpha(lines: Lines) -> str:
+    """Say where APPNP's mean is highest."""
+    best: list[str] = []
+    for panel in lines.panels:
+        for series in panel.series:
+            if series.name == "APPNP" and series.x:
+                x = max(zip(series.x, series.estimates, strict=True), key=lambda point: point[1].mean)[0]
+                best.append(f"{x:g} on {panel.dataset}")
+    return f" The highest mean of APPNP is at α = {', '.join(best)}." if best else ""
+
+
+def _propagation(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+    found = collect(experiments, rows_of, gather.propagation_place, "test")
+    panels = propagation_data(found.rows)
+    if not panels:
+        return
+    counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
+    caption = (
+        "Left: mean test accuracy with its 95 % bootstrap interval when predictions are propagated never (an MLP), in "
+        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of training for one run. "
+        f"{_times(panels)} {runs_note(counts, 'of each')}{found.note}"
+    )
+    draw = partial(draw_propagation, panels)
+    yield Drawn("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)
+
+
+def _times(panels: Sequence[Propagated]) -> str:
+    """Say what the times are of, and where they do not compare."""
+    unlike = [panel.dataset for panel in panels if not panel.times_compare]
+    if unlike:
+        return (
+            f"Times on {', '.join(unlike)} do not compare: the runs were not all trained on one kind of device, as "
+            "many at once."
+        )
+    epochs = "; ".join(
+        f"{panel.dataset} {', '.join(f'{way.ms_per_epoch:.3g}' for way in panel.ways)}" for panel in panels
+    )
+    return f"Milliseconds an epoch, from top to bottom: {epochs}; a run's share where several were trained together."
+
+
+def _distances(found: Found, graph_of: Callable[[str], Graph]) -> Iterator[Drawn]:
+    panels: list[Distance] = []
+    absent: list[str] = []
+    for dataset in DATASETS:
+        rows = found.rows.get(dataset_title(dataset), {})
+        better, baseline = rows.get("APPNP", []), rows.get("GCN", [])
+        seeds = {row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline}
+        if not seeds:
+            continue
+        try:
+            graph = graph_of(dataset)
+        except DatasetError:
+            absent.append(dataset_title(dataset))
+            continue
+        splits = {seed: paper_split(graph, seed) for seed in seeds}
+        panels.append(distance_data(dataset_title(dataset), graph, splits, better, baseline))
+    if not panels:
+        return
+    counts = {
+        (model, panel.dataset, ""): panel.runs[index]
+        for panel in panels
+        for index, model in enumerate(("APPNP", "GCN"))
+    }
+    away = f" Without {', '.join(absent)}, whose graph is not on this machine." if absent else ""
+    caption = (
+        "How many more percent of the test nodes APPNP gets right than GCN, by the distance of a node from the nearest "
+        "training node, with a 95 % bootstrap interval over splits. Below each distance: the mean number of test nodes "
+        f"there; the farthest are taken together until there is one on average. {runs_note(counts, 'of each model')}"
+        f"{away}"
+    )
+    draw = partial(draw_distance, panels)
+    names = (*found.origins["APPNP"], *found.origins["GCN"])
+    yield Drawn("distance", "Improvement over GCN by distance from the training nodes", caption, panels, draw, names)
