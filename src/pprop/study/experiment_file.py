@@ -12,11 +12,11 @@ from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
-from pprop.datasets import DATASETS, TEST_SEEDS
+from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
 from pprop.study.toml_lines import KeyPath, line_of
-from pprop.study.zoo import impossible, make_cell, model_kind, nearest
+from pprop.study.zoo import check_dataset, impossible, make_cell, model_kind, nearest
 
 __all__ = ["parse_experiment"]
 
@@ -162,8 +162,7 @@ class _File:
             if name not in own:
                 self.fail(path, f"the key {name!r} is missing.")
         kind = self._checked(where["model"], model_kind, own["model"])
-        if own["dataset"] not in DATASETS:
-            self.fail(where["dataset"], f"unknown dataset {own['dataset']!r}.{nearest(own['dataset'], DATASETS)}")
+        dataset = self._checked(where["dataset"], check_dataset, own["dataset"])
         per_class = own.get("per_class", 20)
         self._checked(where.get("per_class", path), _whole(), per_class, "per_class", "an experiment")
         checked = {
@@ -172,7 +171,7 @@ class _File:
         if fault := impossible(kind, checked):
             self.fail(where[f"settings.{fault[0]}"], fault[1])
         splits = self._entry("splits", _choice(("test", "validation")), "test")
-        return make_cell(kind.name, checked, own["dataset"], splits, per_class)
+        return make_cell(kind.name, checked, dataset, splits, per_class)
 
     def _entry(self, name: str, check: Callable[..., Any], *default: Any) -> Any:
         if name not in self._table:

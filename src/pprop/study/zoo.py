@@ -245,6 +245,21 @@ def model_kind(name: object) -> ModelKind:
     return MODELS[name]
 
 
+def check_dataset(name: object) -> str:
+    """Return the name of a dataset.
+
+    Examples
+    --------
+    >>> check_dataset("cora")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: unknown dataset 'cora'. Did you mean 'cora_ml'?
+    """
+    if not isinstance(name, str) or name not in DATASETS:
+        raise InputError(f"unknown dataset {name!r}.{nearest(name, DATASETS)}")
+    return name
+
+
 def fill_settings(model: str, settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """Return all settings of a model on a dataset: those given, checked, and the published ones for the rest.
 
@@ -259,8 +274,7 @@ def fill_settings(model: str, settings: Mapping[str, Any], dataset: str) -> dict
     """
     kind = model_kind(model)
     given = {name: kind.check(name, value) for name, value in settings.items()}
-    if dataset not in DATASETS:
-        raise InputError(f"unknown dataset {dataset!r}.{nearest(dataset, DATASETS)}")
+    check_dataset(dataset)
     if fault := impossible(kind, given):
         raise InputError(fault[1])
     defaults = {setting.name: setting.default for setting in kind.settings} | {"alpha": _alpha(kind, dataset)}
