@@ -39,16 +39,17 @@ FILES = {
     "models/gat.py": "class GAT: heads = 8",
     "builders.py": """
         import small.typed as other
+        from small.kernels import gather, multiply
 
         SCALE = 3
 
         def net(settings):
             from small import Net
-            return Net, _pick(settings)
+            return Net, _pick(settings), multiply
 
         def gat(settings):
             from small.models import GAT
-            return GAT
+            return GAT, gather
 
         def _pick(settings):
             return SCALE * settings
@@ -121,7 +122,8 @@ def test_an_edit_of_what_is_computed_changes_the_version(package: Path, name: st
         ("kernels/dense.py", "return 2 * sums.total(x)", "\n    return (\n        2 * sums.total(x)\n    )"),
         ("kernels/sparse.py", "return x", "return -x"),
         ("models/gat.py", "8", "4"),
-        ("builders.py", "return GAT", "return None"),
+        ("builders.py", "return GAT, gather", "return None"),
+        ("builders.py", "gather, multiply", "multiply, gather"),
         ("typed.py", "int", "str"),
         ("_validate.py", "return x", "return -x"),
     ],

@@ -20,8 +20,13 @@ from pprop.study.zoo import model_kind
 
 __all__ = ["COMMON", "code_version", "entries_of", "sources_of", "version_of"]
 
-COMMON = ("pprop.training.train", "pprop.datasets.splits", "pprop.study.evaluation", "pprop.study.metrics")
-"""What every cell runs through. The graph itself is not here: a row has its fingerprint."""
+COMMON = (
+    "pprop.training.train",
+    "pprop.study.zoo:stopping_rule",
+    "pprop.study.recipe:TrainedTogether",
+    "pprop.study.recipe:Fitted",
+)
+"""What every cell runs through: the training, and how the study feeds it and takes the measure of it."""
 
 BACKENDS = {
     "numba": "pprop.kernels.numba_cpu.backend",
@@ -29,8 +34,11 @@ BACKENDS = {
     "reference": "pprop.kernels.reference.backend",
 }
 
-WITHOUT_RESULT = ("_errors", "_interrupt", "_memory", "_optional", "_validate", "training.progress", "training.pace")
-"""Modules that refuse, measure or tell, and compute nothing that ends up in a row."""
+WITHOUT_RESULT = (
+    *("_errors", "_interrupt", "_memory", "_optional", "_validate", "training.progress", "training.pace"),
+    *("_version", "datasets.load"),  # a row has both the version and the fingerprint of the graph that was loaded
+)
+"""Modules that refuse, measure or tell, and compute nothing that a row would not show otherwise."""
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -140,7 +148,7 @@ class _Source:
         while waiting:
             name = waiting.pop()
             if name in named and name not in used:
-                used[name] = named[name]
+                used[name] = _import_of(name, named[name])
                 waiting.extend(node.id for node in ast.walk(named[name]) if isinstance(node, ast.Name))
         return self._digest([used[name] for name in sorted(used)])
 
@@ -199,6 +207,16 @@ def _binds(node: ast.stmt) -> list[str]:
             return [
                 name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
             ]
+
+
+def _import_of(name: str, node: ast.stmt) -> ast.stmt:
+    """Return an import reduced to the one name, and any other statement as it is."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return node
+    aliases = [alias for alias in node.names if name == (alias.asname or alias.name).split(".")[0]]
+    if isinstance(node, ast.Import):
+        return ast.Import(aliases)
+    return ast.ImportFrom(node.module, aliases, node.level)
 
 
 def _is_note(node: object) -> bool:
