@@ -135,7 +135,7 @@ class Architecture(ABC):
         """Return the model on a graph, computed by a backend."""
 
     @abstractmethod
-    def units(self, n_classes: int) -> int:
+    def floats_per_node(self, n_classes: int) -> int:
         """Return how many floats per node one run holds while it is in training, all layers together."""
 
 

@@ -63,7 +63,7 @@ class GCN(Architecture):
     def bind(self, graph: Graph, kernels: Kernels) -> BoundModel:
         return _BoundGCN(self, graph, kernels)
 
-    def units(self, n_classes: int) -> int:
+    def floats_per_node(self, n_classes: int) -> int:
         return 4 * self.hidden + 4 * n_classes
 
 

@@ -160,6 +160,6 @@ class ArchitectureMethod(Method):
             train_nodes=task.train.nodes.shape[1],
             stopping_nodes=task.stopping.nodes.shape[1],
             max_epochs=task.rule.max_epochs,
-            units=self._model.units(task.n_classes),
+            units=self._model.floats_per_node(task.n_classes),
             weights=sum(weight.shape[0] * weight.shape[1] for weight in weights),
         )
