@@ -1,0 +1,124 @@
+"""What stands in the paper's main table: models by dataset, each with its experiment, its rows and its command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pprop.study.cell import Cell, Seeds
+from pprop.study.experiment import Experiment
+from pprop.study.tables.samples import Sample, Samples
+from pprop.study.tables.titles import dataset_order, model_order, model_title
+from pprop.study.zoo import MODELS
+
+__all__ = ["Entry", "command", "entries", "first_runs"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One model on one dataset.
+
+    Attributes
+    ----------
+    cell
+        What is run.
+    title
+        Of the model.
+    experiment
+        Whose published values belong to it; None for one's own model.
+    sample
+        Its rows; None where it was not run.
+    """
+
+    cell: Cell
+    title: str
+    experiment: Experiment | None
+    sample: Sample | None
+
+    @property
+    def wanted(self) -> int | None:
+        """Runs by the protocol; None for one's own model."""
+        return None if self.experiment is None else len(self.experiment.seeds(cell=self.cell))
+
+    @property
+    def command(self) -> str:
+        """What to type to get its rows."""
+        if self.experiment is not None:
+            return command(self.experiment, self.cell, self.sample)
+        return f"pprop study run --model {self.cell.model} --dataset {self.cell.dataset} --out DIR"
+
+
+def command(experiment: Experiment, cell: Cell, sample: Sample | None) -> str:
+    """Return what to type to get the rows of a sample: also how many runs, and on which device, where it matters.
+
+    Examples
+    --------
+    >>> from pprop.study.experiment import load_experiments
+    >>> experiment = load_experiments()["gasteiger_2019_appnp_cora_ml"]
+    >>> command(experiment, experiment.points[0].cell, None)
+    'pprop study run gasteiger_2019_appnp_cora_ml --out DIR'
+    """
+    parts = ["pprop study run", experiment.name, "--out DIR"]
+    if sample is not None:
+        runs = first_runs(sample, experiment.seeds(cell=cell))
+        if runs is not None and runs < len(experiment.seeds(cell=cell)):
+            parts.append(f"--runs {runs}")
+        if all(row.device.startswith("cuda") for row in sample.rows):
+            parts.append("--device cuda")
+    return " ".join(parts)
+
+
+def first_runs(sample: Sample, seeds: Sequence[Seeds]) -> int | None:
+    """Return r if a sample is the first r of `seeds`, else None.
+
+    >>> from pprop.study.pools import Pool
+    >>> first_runs(Sample(Cell("mlp", {}, "citeseer"), Pool(Cell("mlp", {}, "citeseer"), "c", "d", ())), [Seeds(1, 0)])
+    0
+    """
+    there = {row.key.seeds for row in sample.rows}
+    return len(there) if there == set(seeds[: len(there)]) else None
+
+
+def entries(
+    experiments: Mapping[str, Experiment], samples: Samples, shows: str = "accuracy"
+) -> dict[str, tuple[Entry, ...]]:
+    """Return the entries of the main table by dataset: those of the paper, then one's own models.
+
+    Only datasets with rows are there; of those, every model is, run or not.
+
+    Examples
+    --------
+    >>> from pprop.study.experiment import load_experiments
+    >>> entries(load_experiments(), Samples([]))
+    {}
+    """
+    found: dict[str, list[Entry]] = {}
+    for experiment in experiments.values():
+        if experiment.shows == shows:
+            for point in experiment.points:
+                entry = Entry(point.cell, model_title(point.cell), experiment, samples.of(point.cell))
+                found.setdefault(point.cell.dataset, []).append(entry)
+    if shows == "accuracy":
+        for entry in _own(samples):
+            found.setdefault(entry.cell.dataset, []).append(entry)
+    return {
+        dataset: tuple(sorted(found[dataset], key=lambda entry: model_order(entry.cell)))
+        for dataset in sorted(found, key=dataset_order)
+        if any(entry.sample is not None for entry in found[dataset])
+    }
+
+
+def _own(samples: Samples) -> Iterable[Entry]:
+    """Yield one's own models on the paper's test splits; settings are told where a model was run with several."""
+    own = [each for each in samples.values() if each.cell.model not in MODELS and _in_the_table(each.cell)]
+    for sample in own:
+        same = [
+            each for each in own if (each.cell.model, each.cell.dataset) == (sample.cell.model, sample.cell.dataset)
+        ]
+        yield Entry(sample.cell, model_title(sample.cell, settings=len(same) > 1), None, sample)
+
+
+def _in_the_table(cell: Cell) -> bool:
+    return cell.splits == "test" and cell.per_class == 20

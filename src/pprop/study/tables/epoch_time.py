@@ -1,0 +1,140 @@
+"""The table of time per epoch: ours and the paper's machines cannot be compared, but their ratios to GCN can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pprop.study.statistics import Summary, summarise
+from pprop.study.tables.entries import Entry
+from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
+from pprop.study.tables.titles import dataset_title
+
+__all__ = ["EpochTime", "epoch_times", "time_table"]
+
+YARDSTICK = "gcn"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EpochTime:
+    """Time per epoch of one model on one dataset, in milliseconds, one run at a time.
+
+    Attributes
+    ----------
+    entry
+        Whose it is.
+    ours
+        None where no run was made alone.
+    places
+        Devices, hosts and backends of those runs.
+    ratio
+        To GCN's on the same dataset; NaN where that is missing or from another place.
+    paper, paper_ratio
+        What the paper printed; None where it printed nothing.
+    in_company
+        Rows left out because other runs were trained at the same time.
+    """
+
+    entry: Entry
+    ours: Summary | None
+    places: tuple[str, ...]
+    ratio: float
+    paper: float | None
+    paper_ratio: float | None
+    in_company: int
+
+
+def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
+    """Return the times of the entries of one dataset.
+
+    Examples
+    --------
+    >>> epoch_times([])
+    []
+    """
+    yardstick = next((entry for entry in group if entry.cell.model == YARDSTICK), None)
+    base, base_places = _alone(yardstick)
+    base_paper = _published(yardstick)
+    found: list[EpochTime] = []
+    for entry in group:
+        ours, places = _alone(entry)
+        same = ours is not None and base is not None and places == base_places
+        paper = _published(entry)
+        found.append(
+            EpochTime(
+                entry,
+                ours,
+                places,
+                ours.mean / base.mean if same and ours is not None and base is not None else float("nan"),
+                paper,
+                paper / base_paper if paper is not None and base_paper is not None else None,
+                0 if entry.sample is None else sum(row.together > 1 for row in entry.sample.rows),
+            )
+        )
+    return found
+
+
+def time_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
+    """Return the table: milliseconds and ratios to GCN, ours beside the paper's.
+
+    Parameters
+    ----------
+    by_dataset
+        Entries of the experiments that show time.
+
+    Examples
+    --------
+    >>> time_table({}).n_rows
+    0
+    """
+    groups: list[Group] = []
+    notes: list[str] = []
+    for name, group in by_dataset.items():
+        times = epoch_times(group)
+        groups.append(Group(dataset_title(name), tuple(_row(each) for each in times)))
+        for each in times:
+            where = f"{each.entry.title} on {dataset_title(name)}"
+            if each.in_company:
+                notes.append(f"{where}: {each.in_company} rows of runs that were not alone are left out.")
+            if each.ours is not None and each.ratio != each.ratio:
+                notes.append(f"{where} has no ratio: GCN was not timed in the same place ({', '.join(each.places)}).")
+    columns = (
+        Column("Model", "text"),
+        Column("Runs"),
+        Column("Ours, ms", "measure"),
+        Column("Ratio to GCN"),
+        Column("Paper, ms"),
+        Column("Paper's ratio"),
+        Column("Where", "text"),
+        Column("Command", "code"),
+    )
+    return Table("Time per epoch, one run at a time", columns, tuple(groups), tuple(notes))
+
+
+def _row(one: EpochTime) -> tuple[Value, ...]:
+    return (
+        one.entry.title,
+        Number(one.ours.count, 0) if one.ours else Number(0, 0),
+        Measure(one.ours.mean, one.ours.half) if one.ours else NOT_RUN,
+        None if one.ours is None else Number(one.ratio),
+        None if one.paper is None else Number(one.paper, 1),
+        None if one.paper_ratio is None else Number(one.paper_ratio),
+        ", ".join(one.places) or None,
+        Code(one.entry.command),
+    )
+
+
+def _alone(entry: Entry | None) -> tuple[Summary | None, tuple[str, ...]]:
+    rows = () if entry is None or entry.sample is None else entry.sample.rows
+    alone = [row for row in rows if row.together == 1 and row.epochs]
+    if not alone:
+        return None, ()
+    places = tuple(sorted({f"{row.device} ({row.backend}) on {row.host}" for row in alone}))
+    return summarise([row.ms_per_epoch for row in alone]), places
+
+
+def _published(entry: Entry | None) -> float | None:
+    printed = entry.experiment.published if entry is not None and entry.experiment is not None else None
+    return None if printed is None else printed.ms_per_epoch
