@@ -16,7 +16,7 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
 from pprop.study.toml_lines import KeyPath, line_of
-from pprop.study.zoo import check_dataset, impossible, make_cell, model_kind, nearest
+from pprop.study.zoo import MODELS, check_dataset, impossible, make_cell, model_kind, nearest
 
 __all__ = ["parse_experiment"]
 
@@ -112,6 +112,9 @@ class _File:
         axes = self._subtable(("grid",), self._table["grid"])
         if not axes:
             self.fail(("grid",), "the grid is empty.")
+        self._known(
+            ("grid",), axes, dict.fromkeys((*OF_CELL, *(name for kind in MODELS.values() for name in kind.names)))
+        )
         for name, values in axes.items():
             if not isinstance(values, list):
                 self.fail(("grid", name), f"the grid of {name!r} must be a list. Got {describe(values)} instead.")
