@@ -1,0 +1,258 @@
+"""The missing runs of a study, and only those, into its store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from pprop._errors import InputError, MissingDependencyError, PpropError
+from pprop._validate import check_choice, check_float
+from pprop.kernels import choose_backend
+from pprop.study.attempts import Attempts
+from pprop.study.cell import Cell, Seeds
+from pprop.study.deadline import TimeUp, end_at
+from pprop.study.pace import StudyPace
+from pprop.study.prepared import Datasets
+from pprop.study.recipe import Place, Recipe, recipe_of
+from pprop.study.row import Row, RowKey
+from pprop.study.store import Store
+from pprop.study.watch import Watch, title_of
+
+__all__ = ["Job", "Outcome", "Refused", "place_of", "run_study"]
+
+
+@final
+@dataclass(frozen=True)
+class Job:
+    """Runs of one cell.
+
+    Attributes
+    ----------
+    cell
+        What is run.
+    seeds
+        Which runs, in the order in which they are wanted.
+    alone
+        Whether they are trained one at a time, to be timed.
+    """
+
+    cell: Cell
+    seeds: tuple[Seeds, ...]
+    alone: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Refused:
+    """A cell that cannot be run, and why."""
+
+    cell: Cell
+    reason: str
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """How a study went, in runs.
+
+    Attributes
+    ----------
+    wanted
+        All that were asked for, each once.
+    found, computed
+        Those that were in the store before, and those computed now.
+    elsewhere
+        Those that other processes are computing.
+    refused
+        Cells that could not be run.
+    left
+        What is still to be computed of the others.
+    time_up
+        Whether the time limit ended it.
+    """
+
+    wanted: int
+    found: int
+    computed: int
+    elsewhere: int
+    left: int
+    refused: tuple[Refused, ...]
+    time_up: bool
+
+
+def place_of(device: str) -> Place:
+    """Return where runs are computed on a device: the backend for it.
+
+    >>> place_of("cpu")
+    Place(device='cpu', backend='numba')
+    """
+    check_choice(device, "device", "study", ("cpu", "cuda"))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+    return Place(device, choose_backend("auto", device, "study").name)
+
+
+def run_study(
+    store: Store, jobs: Sequence[Job], watch: Watch, *, device: str = "cpu", minutes: float | None = None
+) -> Outcome:
+    """Compute what is missing of some jobs. Each run is in the store when it ends; what ends this function loses none.
+
+    Runs that another process has claimed are left to it. A cell that cannot be run, such as one with more labels per
+    class than there are, is refused, and the others go on.
+
+    Parameters
+    ----------
+    store
+        Where rows go.
+    jobs
+        Cells and their runs; of the same cell twice, each run counts once.
+    watch
+        Told how it goes.
+    device
+        ``"cpu"`` or ``"cuda"``.
+    minutes
+        Time limit. Nothing is begun that is not expected to end in time, as far as rows of the same model on the same
+        dataset tell, and what is in training then is ended.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pprop.study.watch import show_study
+    >>> from pprop.study.zoo import make_cell
+    >>> job = Job(make_cell("mlp", {"max_epochs": 2}, "citeseer"), (Seeds(2144199730, 0), Seeds(794209841, 0)))
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     with show_study(print, cells=1, runs=2, show=False) as watch:
+    ...         outcome = run_study(store, [job], watch)
+    MLP on citeseer: 2 runs computed.
+    >>> outcome.computed, outcome.left
+    (2, 0)
+    """
+    limit = None if minutes is None else 60 * check_float(minutes, "minutes", "run_study", "(0, inf)")
+    end = None if limit is None else time.monotonic() + limit
+    with Attempts(store) as attempts:
+        return _Run(store, attempts, watch, place_of(device), end).all(_unique(jobs))
+
+
+@final
+class _Run:
+    """One call of `run_study`."""
+
+    def __init__(self, store: Store, attempts: Attempts, watch: Watch, place: Place, end: float | None) -> None:
+        self._store, self._attempts, self._watch, self._place, self._end = store, attempts, watch, place, end
+        self._datasets, self._pace = Datasets(), StudyPace(store.groups(), place.device)
+        self._done = self._found = self._computed = self._here = 0  # runs: of all, before, now, of this cell
+        self._refused: list[Refused] = []
+        self._time_up = False
+        self._ahead: list[Job] = []
+
+    def all(self, jobs: list[Job]) -> Outcome:
+        keys: list[RowKey] = []
+        self._ahead = list(jobs)
+        for number, job in enumerate(jobs, start=1):
+            self._watch.cell(job.cell, number)
+            self._ahead.pop(0)
+            keys += self._job(job)
+        missing = [key for key in keys if not self._store.has(key)]
+        elsewhere = self._attempts.elsewhere(missing)
+        return Outcome(
+            wanted=sum(len(job.seeds) for job in jobs),
+            found=self._found,
+            computed=self._computed,
+            elsewhere=elsewhere,
+            left=len(missing) - elsewhere,
+            refused=tuple(self._refused),
+            time_up=self._time_up,
+        )
+
+    def _job(self, job: Job) -> list[RowKey]:
+        """Compute what is missing of a job; return the keys of its runs, or none if it was refused."""
+        try:
+            recipe = self._recipe(job)
+        except MissingDependencyError:
+            raise  # it would be missing for every cell
+        except PpropError as error:
+            self._refuse(job.cell, error)
+            return []
+        keys, self._here = [recipe.key(seeds) for seeds in job.seeds], 0
+        there = self._store.keys(job.cell.config)
+        self._count(job, sum(key in there for key in keys), found=True)
+        before = self._computed
+        try:
+            while claimed := self._claim(recipe, keys):
+                with end_at(self._end):
+                    recipe.compute([key.seeds for key in claimed], lambda row: self._finished(job, row))
+        except TimeUp:
+            self._time_up = True
+            self._attempts.release()
+        except _StoreError as error:
+            raise error.why from None
+        except PpropError as error:
+            self._attempts.release()
+            self._refuse(job.cell, error)
+            keys = [key for key in keys if self._store.has(key)]
+        if new := self._computed - before:
+            runs = "1 run" if new == 1 else f"{new} runs"
+            self._watch.say(f"{title_of(job.cell)}: {runs} computed.")
+        return keys
+
+    def _recipe(self, job: Job) -> Recipe:
+        prepared = self._datasets.of(job.cell)
+        for seeds in job.seeds:
+            prepared.split(seeds.split, job.cell.per_class)  # what cannot be drawn is refused before anything runs
+        return recipe_of(job.cell, prepared, self._place, alone=job.alone)
+
+    def _claim(self, recipe: Recipe, keys: list[RowKey]) -> list[RowKey]:
+        """Claim as many runs as go together and can be expected to end in time."""
+        most = recipe.at_once or len(keys)
+        if self._end is not None:
+            room, each = self._end - time.monotonic(), self._pace.seconds(recipe.cell)
+            if each is not None:
+                most = min(most, int(room / max(each, 1e-9)))
+            if room <= 0 or most < 1:
+                self._time_up = self._time_up or any(not self._store.has(key) for key in keys)
+                return []
+        return self._attempts.claim(keys, most)
+
+    def _finished(self, job: Job, row: Row) -> None:
+        try:
+            self._store.add(row)
+        except PpropError as error:
+            raise _StoreError(error) from error  # not the cell's fault
+        self._computed += 1
+        self._pace.note(job.cell, row.seconds)
+        self._count(job, 1)
+
+    def _count(self, job: Job, runs: int, *, found: bool = False) -> None:
+        self._done, self._here = self._done + runs, self._here + runs
+        self._found += runs * found
+        ahead = [(job.cell, len(job.seeds) - self._here), *((other.cell, len(other.seeds)) for other in self._ahead)]
+        self._watch.runs(self._done, self._pace.together(ahead))
+
+    def _refuse(self, cell: Cell, error: PpropError) -> None:
+        reason = " ".join(str(error).split())
+        self._refused.append(Refused(cell, reason))
+        self._watch.say(f"Refused: {title_of(cell)}. {reason}")
+
+
+@final
+class _StoreError(Exception):
+    """Takes an error of the store through a training."""
+
+    def __init__(self, why: PpropError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+def _unique(jobs: Sequence[Job]) -> list[Job]:
+    """Return each cell once, with all the runs that are wanted of it."""
+    found: dict[str, Job] = {}
+    for job in jobs:
+        before = found.get(job.cell.config, Job(job.cell, ()))
+        seeds = tuple(dict.fromkeys((*before.seeds, *job.seeds)))
+        found[job.cell.config] = Job(job.cell, seeds, before.alone or job.alone)
+    return list(found.values())

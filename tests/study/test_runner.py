@@ -1,0 +1,383 @@
+"""The runner: missing runs only, labels out of reach, a time limit, a full disk, Ctrl-C, models of one's own."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pprop
+from pprop import TEST_SEEDS, VALIDATION_SEEDS, InputError
+from pprop.study import recipe as recipe_module
+from pprop.study.cell import Cell, Seeds
+from pprop.study.own_model import own_cell
+from pprop.study.row import Row
+from pprop.study.runner import Job, Outcome, run_study
+from pprop.study.store import Store
+from pprop.study.watch import show_study
+from pprop.study.zoo import make_cell
+
+RUNS = tuple(Seeds(split, init) for init in range(2) for split in TEST_SEEDS[:3])
+VALIDATION = tuple(Seeds(split, 0) for split in VALIDATION_SEEDS[:2])
+COSTS = {"seconds", "together", "created"}
+
+
+def small(model: str, splits: str = "test", per_class: int = 20, **settings: Any) -> Cell:
+    return make_cell(model, {"max_epochs": 5, **settings}, "citeseer", splits, per_class)  # pyright: ignore[reportArgumentType]
+
+
+def study(folder: Path, *jobs: Job, said: list[str] | None = None, **options: Any) -> Outcome:
+    told = [] if said is None else said
+    with (
+        Store.open(folder, create=True) as store,
+        show_study(told.append, cells=len(jobs), runs=1, show=False) as watch,
+    ):
+        return run_study(store, jobs, watch, **options)
+
+
+def rows(folder: Path) -> list[Row]:
+    with Store.open(folder) as store:
+        return store.rows()
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    """Everything that was computed, times apart."""
+    return [
+        {f.name: getattr(row, f.name) for f in fields(Row) if f.name not in {*COSTS, "predictions"}}
+        | {"predictions": row.predictions.tolist()}
+        for row in rows(folder)
+    ]
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Every call of train that the study makes: its graph, runs and cap."""
+    calls: list[dict[str, Any]] = []
+    real: Callable[..., Any] = recipe_module.train
+
+    def spy(model, graph, splits, **options):
+        calls.append({"graph": graph, "splits": splits, "cap": options["stopping"].max_epochs})
+        return real(model, graph, splits, **options)
+
+    monkeypatch.setattr(recipe_module, "train", spy)
+    return calls
+
+
+def test_only_missing_runs_are_computed_and_a_cell_of_two_experiments_once(tmp_path: Path, trainings):
+    cell = small("mlp")
+    first = study(tmp_path, Job(cell, RUNS[:2]))
+    assert (first.wanted, first.computed, first.found, first.left) == (2, 2, 0, 0)
+    second = study(tmp_path, Job(cell, RUNS[1:4]), Job(cell, RUNS[:4]))
+    assert (second.wanted, second.computed, second.found, second.left) == (4, 2, 2, 0)
+    assert [len(call["splits"]) for call in trainings] == [2, 2]
+    assert study(tmp_path, Job(cell, RUNS[:4])).computed == 0
+    assert len(trainings) == 2
+    assert [row.key.seeds for row in rows(tmp_path)] == sorted(RUNS[:4])
+
+
+@pytest.mark.parametrize("model", ["appnp", "ppnp", "mlp", "gcn", "vanilla_gcn"])
+def test_a_run_has_the_same_bits_in_whatever_company_it_was_computed(tmp_path: Path, model: str):
+    cell = small(model)
+    study(tmp_path / "together", Job(cell, RUNS[1:4]))
+    for seeds in (RUNS[3], RUNS[1], RUNS[2]):
+        study(tmp_path / "apart", Job(cell, (seeds,)))
+    assert results(tmp_path / "together") == results(tmp_path / "apart")
+
+
+def test_a_row_is_what_train_gives_for_that_split_and_seed(tmp_path: Path):
+    study(tmp_path, Job(small("appnp", alpha=0.2), RUNS[:1]))
+    (row,) = rows(tmp_path)
+    graph = pprop.load_dataset("citeseer")
+    split = pprop.paper_split(graph, RUNS[0].split)
+    trained = pprop.train(
+        pprop.APPNP(alpha=0.2), graph, split, seeds=pprop.run_seed(*vars(RUNS[0]).values()), stopping=_five()
+    )
+    np.testing.assert_array_equal(row.predictions, trained.predict()[0])
+    assert row.accuracy == trained.accuracy()[0]
+    assert (row.epochs, row.best_epoch) == (5, trained.best_epoch[0])
+    assert (row.stopping_loss, row.stopping_accuracy) == (trained.stopping_loss[0], trained.stopping_accuracy[0])
+    assert row.key.data == graph.fingerprint
+    assert (row.backend, row.device, row.together) == ("numba", "cpu", 1)
+    assert row.seconds > 0
+
+
+def _five() -> pprop.Stopping:
+    return pprop.Stopping(max_epochs=5)
+
+
+def test_training_sees_no_label_of_a_test_node_in_either_kind_of_split(tmp_path: Path, trainings):
+    study(tmp_path, Job(small("mlp"), RUNS[:1]), Job(small("mlp", "validation"), VALIDATION[:1]))
+    graph = pprop.load_dataset("citeseer")
+    test = pprop.paper_split(graph, TEST_SEEDS[0]).evaluation
+    known = np.setdiff1d(np.arange(graph.n_nodes), test)
+    assert graph.labels is not None
+    for call in trainings:
+        assert (call["graph"].labels[test] == -1).all()
+        np.testing.assert_array_equal(call["graph"].labels[known], graph.labels[known])
+
+
+def test_a_validation_study_is_the_same_whatever_the_test_labels_are(tmp_path: Path, monkeypatch):
+    jobs = [Job(small(model, "validation"), VALIDATION) for model in ("appnp", "gcn")]
+    study(tmp_path / "true", *jobs)
+    graph = pprop.load_dataset("citeseer")
+    test = pprop.paper_split(graph, TEST_SEEDS[0]).evaluation
+    assert graph.labels is not None
+    scrambled = graph.labels.copy()
+    scrambled[test] = (scrambled[test] + 1) % graph.n_classes
+    monkeypatch.setattr("pprop.study.prepared.load_dataset", lambda name: graph.replace(labels=scrambled))
+    study(tmp_path / "scrambled", *jobs)
+    study(tmp_path / "scrambled", Job(small("mlp"), RUNS[:1]))
+    true, other = results(tmp_path / "true"), results(tmp_path / "scrambled")
+    for result in (*true, *other):
+        result["seeds"] = result.pop("key").seeds  # the fingerprint of the data is part of the key, and differs
+    assert [result for result in other if "validation" in result["cell"]] == true
+    (tested,) = (result for result in other if "validation" not in result["cell"])
+    assert tested["accuracy"] < 0.2  # that the scrambled labels are there to be seen by a test
+
+
+def test_more_labels_per_class_than_there_are_are_refused_and_the_rest_goes_on(tmp_path: Path):
+    said: list[str] = []
+    jobs = [Job(small("mlp", per_class=per_class), RUNS[:1]) for per_class in (2000, 5)]
+    outcome = study(tmp_path, *jobs, said=said)
+    assert (outcome.computed, outcome.left) == (1, 0)
+    (refused,) = outcome.refused
+    assert refused.cell == jobs[0].cell
+    assert "the number of known nodes of class" in refused.reason
+    assert said[0].startswith("Refused: MLP on citeseer, 2000 labels per class. The 'per_class' parameter")
+
+
+def test_the_network_alone_is_evaluated_without_the_propagation_it_was_trained_with(tmp_path: Path):
+    cell = small("appnp", evaluate="network")
+    study(tmp_path, Job(cell, RUNS[:2]), Job(small("appnp"), RUNS[:2]))
+    graph = pprop.load_dataset("citeseer")
+    assert graph.features is not None
+    with Store.open(tmp_path) as store:
+        alone, both = store.rows(cell.config), store.rows(small("appnp").config)
+    for row, other in zip(alone, both, strict=True):
+        split = pprop.paper_split(graph, row.key.seeds.split)
+        seed = pprop.run_seed(row.key.seeds.split, row.key.seeds.init)
+        trained = pprop.train(pprop.APPNP(), graph, split, seeds=seed, stopping=_five())
+        dense = np.asarray(graph.features.toarray(), dtype=np.float64)
+        dense /= dense.sum(axis=1, keepdims=True)
+        first, second = (array[0].astype(np.float64) for array in trained.weights)
+        logits = np.maximum(dense @ first, 0) @ second
+        assert (row.predictions == logits.argmax(axis=1)).mean() > 0.999  # but for ties up to rounding
+        assert (row.epochs, row.stopping_loss) == (other.epochs, other.stopping_loss)
+        assert (row.predictions != other.predictions).mean() > 0.05
+
+
+def test_an_mlp_is_propagated_after_it_was_trained_without(tmp_path: Path):
+    cell = small("mlp", evaluate="propagated", alpha=0.15, steps=7)
+    study(tmp_path, Job(cell, RUNS[:1]))
+    (row,) = rows(tmp_path)
+    graph = pprop.load_dataset("citeseer")
+    split = pprop.paper_split(graph, RUNS[0].split)
+    trained = pprop.train(pprop.MLP(), graph, split, seeds=pprop.run_seed(RUNS[0].split, 0), stopping=_five())
+    spread = pprop.propagate(graph, trained.logits[0].astype(np.float64), alpha=0.15, solver=pprop.PowerIteration(7))
+    assert (row.predictions == np.asarray(spread).argmax(axis=1)).mean() > 0.999
+    assert (row.predictions != trained.predict()[0]).mean() > 0.05
+
+
+def test_timed_runs_are_trained_one_by_one_after_a_short_one_that_does_not_count(tmp_path: Path, trainings):
+    cell = small("mlp", max_epochs=40)
+    outcome = study(tmp_path, Job(cell, RUNS[:3], alone=True))
+    assert outcome.computed == 3
+    assert [(len(call["splits"]), call["cap"]) for call in trainings] == [(1, 20), (1, 40), (1, 40), (1, 40)]
+    assert {(row.together, row.epochs) for row in rows(tmp_path)} == {(1, 40)}
+
+
+def endless(model: str = "mlp") -> Cell:
+    return small(model, max_epochs=10**6, patience=10**6)
+
+
+def test_a_time_limit_ends_a_training_and_keeps_what_was_finished(tmp_path: Path):
+    begin = time.monotonic()
+    outcome = study(tmp_path, Job(small("mlp"), RUNS), Job(endless(), RUNS), minutes=2 / 60)
+    assert time.monotonic() - begin < 20
+    assert outcome.time_up
+    assert (outcome.computed, outcome.left, outcome.elsewhere) == (6, 6, 0)
+    assert len(rows(tmp_path)) == 6
+    assert study(tmp_path, Job(small("mlp"), RUNS)).left == 0
+
+
+def test_nothing_is_begun_that_cannot_be_expected_to_end_in_time(tmp_path: Path, trainings):
+    study(tmp_path, Job(small("mlp"), RUNS[:1]))
+    (row,) = rows(tmp_path)
+    slow = small("mlp", hidden=[32])
+    with Store.open(tmp_path) as store:
+        key = replace(row.key, config=slow.config)
+        store.add(replace(row, key=key, cell=slow.text, seconds=3600.0))
+    outcome = study(tmp_path, Job(slow, RUNS), Job(small("mlp"), RUNS), minutes=1)
+    assert outcome.time_up
+    assert (outcome.found, outcome.computed, outcome.left) == (
+        2,
+        5,
+        5,
+    )  # the quick cell was computed, the slow one left
+    assert len(trainings) == 2
+
+
+def test_ctrl_c_keeps_every_finished_run_and_leaves_no_claim(tmp_path: Path, monkeypatch):
+    real = Store.add
+
+    def add(self, row):
+        real(self, row)
+        if len(self.keys()) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Store, "add", add)
+    with pytest.raises(KeyboardInterrupt):
+        study(tmp_path, Job(small("gcn"), RUNS))
+    monkeypatch.undo()
+    kept = len(rows(tmp_path))
+    assert 3 <= kept < 6
+    assert study(tmp_path, Job(small("gcn"), RUNS)).computed == 6 - kept
+
+
+def test_a_full_disk_stops_the_study_and_every_finished_run_stays(tmp_path: Path, monkeypatch):
+    study(tmp_path, Job(small("mlp"), RUNS[:2]))
+    real = Store.open.__func__
+
+    def cramped(cls, folder, create=False):
+        store = real(cls, folder, create)
+        (pages,) = store.execute("PRAGMA page_count")[0]
+        store.execute(f"PRAGMA max_page_count = {pages + 1}")
+        return store
+
+    monkeypatch.setattr(Store, "open", classmethod(cramped))
+    with pytest.raises(OSError, match="the disk is full; every finished run is kept"):
+        study(tmp_path, Job(small("appnp"), RUNS))
+    monkeypatch.undo()
+    kept = len(rows(tmp_path))
+    assert kept >= 2
+    assert study(tmp_path, Job(small("appnp"), RUNS), Job(small("mlp"), RUNS[:2])).computed == 8 - kept
+
+
+OWN = """
+import numpy as np, pprop, torch
+
+def appnp(graph):
+    assert graph.labels is None
+    return pprop.APPNP(alpha=0.2)
+
+def module(graph):
+    return torch.nn.Linear(graph.features.shape[1], graph.n_classes)
+
+def wide(graph):
+    return torch.nn.Linear(graph.features.shape[1], 99)
+
+class Majority:
+    def __init__(self, graph, seed=0, shape=None):
+        self.graph, self.seed, self.shape = graph, seed, shape
+    def fit(self, nodes, y, stopping):
+        assert len(nodes) == len(y) == 120 and len(stopping[0]) == len(stopping[1]) == 500
+        self.best = np.bincount(stopping[1]).argmax()
+        return self
+    def predict(self, nodes):
+        return np.full(len(nodes) if self.shape is None else self.shape, self.best)
+
+def majority(graph, seed):
+    assert 0 <= seed < 2**64
+    return Majority(graph, seed)
+
+def probabilities(graph):
+    return Majority(graph, shape=(graph.n_nodes, 6))
+
+def nothing(graph):
+    return 42
+
+def broken(graph):
+    raise TypeError("oh dear")
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module of models in the present folder."""
+    name = f"own_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_path: Path, own: str):
+    mine, theirs = own_cell(f"{own}:appnp", "citeseer", max_epochs=5), small("appnp", alpha=0.2)
+    assert study(tmp_path, Job(mine, RUNS[:2]), Job(theirs, RUNS[:2])).computed == 4
+    with Store.open(tmp_path) as store:
+        pairs = list(zip(store.rows(mine.config), store.rows(theirs.config), strict=True))
+    for row, other in pairs:
+        np.testing.assert_array_equal(row.predictions, other.predictions)
+        assert row.key.code != other.key.code
+
+
+def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
+    mine = own_cell(f"{own}:module", "citeseer", max_epochs=3)
+    split = RUNS[0].split
+    assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
+    first, second = rows(tmp_path)
+    assert first.epochs == second.epochs == 3
+    assert first.stopping_loss != second.stopping_loss
+
+
+def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_class(tmp_path: Path, own: str):
+    mine = own_cell(f"{own}:majority", "citeseer")
+    assert study(tmp_path, Job(mine, RUNS[:2])).computed == 2
+    graph = pprop.load_dataset("citeseer")
+    assert graph.labels is not None
+    for row in rows(tmp_path):
+        split = pprop.paper_split(graph, row.key.seeds.split)
+        best = np.bincount(graph.labels[split.stopping]).argmax()
+        assert row.accuracy == (graph.labels[split.evaluation] == best).mean()
+        assert row.epochs == 0
+        assert np.isnan(row.stopping_loss)
+        assert np.isnan(row.ms_per_epoch)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        ("wide", "The predictor must return a tensor of shape (2110, 6), (n, classes). Got (2110, 99) instead."),
+        (
+            "probabilities",
+            "must return one class per node: integers from 0 to 5, shape (2110,). Got ndarray of shape (2110, 6) and "
+            "dtype int64 instead.",
+        ),
+        ("nothing", "and predict(nodes). Got 42 instead."),
+        ("broken", "could not be built: oh dear"),
+        ("absent", "has no function 'absent'."),
+    ],
+)
+def test_a_wrong_model_of_ones_own_is_told_what_was_expected(tmp_path: Path, own: str, function: str, sentence: str):
+    outcome = study(tmp_path, Job(own_cell(f"{own}:{function}", "citeseer", max_epochs=3), RUNS[:1]))
+    (refused,) = outcome.refused
+    assert sentence in refused.reason
+    assert (outcome.computed, outcome.left) == (0, 0)
+
+
+def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path, own: str):
+    import importlib
+    import sys
+
+    mine = own_cell(f"{own}:appnp", "citeseer", max_epochs=2)
+    study(tmp_path, Job(mine, RUNS[:1]))
+    (tmp_path / f"{own}.py").write_text(OWN.replace("alpha=0.2", "alpha=0.3"))
+    importlib.invalidate_caches()
+    del sys.modules[own]
+    assert study(tmp_path, Job(mine, RUNS[:1])).computed == 1
+    assert len({row.key.code for row in rows(tmp_path)}) == 2
+
+
+def test_a_gpu_that_is_not_there_is_told_before_anything_runs(tmp_path: Path):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(InputError, match="torch sees none here"):
+        study(tmp_path, Job(small("mlp"), RUNS[:1]), device="cuda")
