@@ -191,7 +191,7 @@ def _draw_panel(axes: Any, panel: Distance) -> None:
         capsize=2,
         zorder=3,
     )
-    axes.set_xticks(x, [f"{ring.name}\n{ring.nodes:,.0f}" for ring in panel.rings])
+    axes.set_xticks(x, [f"{ring.name}\n{ring.nodes:.0f}" for ring in panel.rings], fontsize=7)
     axes.set_xlim(0.5, len(x) + 0.5)
     axes.set_xlabel("hops from training nodes; mean number of nodes")
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))

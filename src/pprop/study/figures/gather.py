@@ -101,10 +101,12 @@ def collect(
             if splits not in (None, cell.splits) or not (runs := rows_of(cell)):
                 continue
             place = place_of(cell)
-            if place is not None and owners.setdefault((cell.dataset, place), cell.config) == cell.config:
+            owner = owners.get((cell.dataset, place))
+            if place is not None and owner is None:
+                owners[cell.dataset, place] = cell.config
                 rows.setdefault(cell.dataset, {})[place] = runs
                 origins.setdefault(place, []).append(experiment.name)
-            else:
+            elif owner != cell.config:
                 hidden[experiment.name] = None
     order = [*DATASETS, *sorted(set(rows) - set(DATASETS))]
     return Found({dataset_title(name): rows[name] for name in order if name in rows}, origins, tuple(hidden))

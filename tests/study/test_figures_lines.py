@@ -1,0 +1,247 @@
+"""The figures over one setting and the propagation figure: the numbers they show, and that the drawing shows them."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pprop
+from pprop.study.bootstrap import bootstrap_interval
+from pprop.study.figures import (
+    alpha_data,
+    depth_data,
+    distributions_data,
+    draw_alpha,
+    draw_depth,
+    draw_distributions,
+    draw_labels,
+    draw_propagation,
+    draw_steps,
+    labels_data,
+    propagation_data,
+    save_figure,
+    steps_data,
+)
+from pprop.study.figures.captions import runs_note
+from pprop.study.figures.lines import spread
+from pprop.study.figures.looks import LOOKS, looks_of
+
+
+def runs(*accuracies: float, **more: Any) -> list[Any]:
+    """Return rows of which only what a figure reads is there."""
+    return [SimpleNamespace(accuracy=accuracy, **more) for accuracy in accuracies]
+
+
+def steps():
+    return steps_data(
+        {
+            "Cora-ML": {
+                (0.1, 10): runs(0.85, 0.87),
+                (0.1, 1): runs(0.70, 0.72, 0.74),
+                (0.1, math.inf): runs(0.88),
+                (0.0, 1): runs(0.70),
+                (0.0, math.inf): runs(0.30),
+            },
+            "MS Academic": {(0.2, 10): runs(0.93)},
+        }
+    )
+
+
+def axes_of(figure: Any) -> list[Any]:
+    return figure.axes
+
+
+def texts(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def test_a_point_is_the_mean_of_its_runs_with_the_papers_interval():
+    point = steps().panels[0].series[1].estimates[0]
+    assert (point.mean, point.runs) == (pytest.approx(72), 3)
+    assert (point.low, point.high) == pytest.approx(bootstrap_interval([70, 72, 74]))
+    assert 70 <= point.low < 72 < point.high <= 74
+
+
+def test_steps_are_in_order_and_infinitely_many_are_the_limit():
+    cora, academic = steps().panels
+    assert [series.name for series in cora.series] == ["α = 0", "α = 0.1"]
+    assert cora.series[1].x == (1, 10)
+    assert [point.mean for point in cora.series[1].estimates] == pytest.approx([72, 86])
+    assert cora.series[1].limit is not None
+    assert cora.series[1].limit.mean == pytest.approx(88)
+    assert [(series.name, series.limit) for series in academic.series] == [("α = 0.2", None)]
+
+
+def test_a_drawing_over_steps_has_its_lines_limits_and_names():
+    axes, academic = axes_of(draw_steps(steps()))
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["α = 0.1"].get_xdata() == pytest.approx([1, 10])
+    assert lines["α = 0.1"].get_ydata() == pytest.approx([72, 86])
+    dashed = [line.get_ydata()[0] for line in axes.lines if str(line.get_label()).startswith("_")]
+    assert sorted(dashed) == pytest.approx([30, 88])
+    # the limit of alpha = 0.1 is so near to its line that it needs no name
+    assert sorted(texts(axes)) == ["limit", "α = 0", "α = 0.1"]
+    assert texts(academic) == ["α = 0.2"]
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlim() == academic.get_xlim()
+    assert axes.get_ylabel() == "validation accuracy (%)"
+
+
+def test_a_series_of_which_only_the_limit_is_there_is_named_too():
+    axes = axes_of(draw_steps(steps_data({"PubMed": {(0.1, math.inf): runs(0.8), (0.0, 2): runs(0.7)}})))[0]
+    assert sorted(texts(axes)) == ["α = 0", "α = 0.1, limit"]
+
+
+def test_labels_have_every_model_in_the_papers_order_and_one_legend():
+    points = {
+        (model, k): runs(0.5 + 0.001 * k) for model in reversed(list(LOOKS)) if "α" not in model for k in (1.0, 60.0)
+    }
+    lines = labels_data({"Cora-ML": points, "PubMed": {("GCN", 5): runs(0.7)}, "Citeseer": {("GCN", 5): []}})
+    assert [panel.dataset for panel in lines.panels] == ["Cora-ML", "PubMed"]
+    figure = draw_labels(lines)
+    models = ["MLP", "V. GCN", "GCN", "N-GCN", "GAT", "JK", "Bt. FP", "PPNP", "APPNP"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == models
+    assert axes_of(figure)[0].get_ylabel() == "test accuracy (%)"
+    assert [line.get_label() for line in axes_of(figure)[0].lines] == models
+    assert axes_of(figure)[0].lines[0].get_ydata() == pytest.approx([50.1, 56])
+
+
+def test_a_model_has_the_same_colour_in_every_figure():
+    labels = axes_of(draw_labels(labels_data({"PubMed": {("APPNP", 1): runs(0.5), ("PPNP", 1): runs(0.6)}})))[0]
+    alpha = axes_of(draw_alpha(alpha_data({"PubMed": {("PPNP", 0.1): runs(0.5), ("APPNP", 0.1): runs(0.6)}})))[0]
+    depth = axes_of(draw_depth(depth_data({"PubMed": {2: runs(0.5)}})))[0]
+    rows = axes_of(draw_distributions(distributions_data({"PubMed": {"APPNP": runs(0.5, 0.6)}})))[0]
+    colours = {line.get_label(): line.get_color() for axes in (labels, alpha, depth) for line in axes.lines}
+    assert colours == {"APPNP": LOOKS["APPNP"].colour, "PPNP": LOOKS["PPNP"].colour}
+    assert {line.get_color() for line in rows.lines} == {LOOKS["APPNP"].colour}
+
+
+def test_all_models_can_be_told_apart_without_colour():
+    looks = [look for name, look in LOOKS.items() if "α" not in name]
+    assert len({(look.marker, look.dashes) for look in looks}) == len(looks)
+
+
+def test_ones_own_models_stand_last_and_look_like_no_other():
+    looks = looks_of(["mine", "yours", "APPNP"])
+    assert list(looks) == ["APPNP", "mine", "yours"]
+    assert len({look.colour for look in looks.values()}) == 3
+
+
+def test_depth_counts_layers_on_an_even_axis():
+    lines = depth_data({"PubMed": {5: runs(0.7), 1: runs(0.75, 0.77)}})
+    axes = axes_of(draw_depth(lines))[0]
+    assert axes.lines[0].get_xdata() == pytest.approx([1, 5])
+    assert axes.lines[0].get_ydata() == pytest.approx([76, 70])
+    assert axes.get_xscale() == "linear"
+
+
+def test_alpha_has_both_models():
+    lines = alpha_data({"PubMed": {("APPNP", 0.5): runs(0.7), ("APPNP", 0.005): runs(0.6), ("PPNP", 1.0): runs(0.5)}})
+    axes = axes_of(draw_alpha(lines))[0]
+    assert [(line.get_label(), list(line.get_xdata())) for line in axes.lines] == [
+        ("PPNP", [1.0]),
+        ("APPNP", [0.005, 0.5]),
+    ]
+
+
+@pytest.mark.parametrize("function", [labels_data, steps_data, alpha_data, depth_data])
+def test_no_run_at_all_is_refused(function):
+    with pytest.raises(pprop.InputError, match=f"'rows' parameter of {function.__name__} must be"):
+        function({"PubMed": {}})
+
+
+def propagation():
+    fast = {"epochs": 400, "together": 20, "device": "cpu"}
+    return propagation_data(
+        {
+            "Citeseer": {
+                "both": runs(0.75, 0.77, seconds=2.0, **fast),
+                "never": runs(0.62, seconds=1.0, **fast),
+                "training": [],
+            },
+            "PubMed": {
+                "both": runs(0.8, seconds=2.0, epochs=100, together=1, device="cuda"),
+                "never": runs(0.7, seconds=2.0, epochs=100, together=20, device="cuda"),
+            },
+        }
+    )
+
+
+def test_propagation_has_accuracies_and_times_of_the_ways_that_ran():
+    citeseer, pubmed = propagation()
+    assert [way.name for way in citeseer.ways] == ["never", "both"]
+    both = citeseer.ways[1]
+    assert (both.accuracy.mean, both.accuracy.runs, both.seconds.mean) == (pytest.approx(76), 2, 2.0)
+    assert both.ms_per_epoch == pytest.approx(1000 * 4.0 / 800)
+    assert citeseer.times_compare
+    assert not pubmed.times_compare
+
+
+def test_a_drawing_of_propagation_has_points_and_bars():
+    figure = draw_propagation(propagation())
+    assert len(axes_of(figure)) == 4
+    accuracy, seconds = axes_of(figure)[:2]
+    assert [label.get_text() for label in accuracy.get_yticklabels()] == ["never", "both"]
+    assert accuracy.lines[0].get_xdata() == pytest.approx([62, 76])
+    assert [bar.get_width() for bar in seconds.patches] == pytest.approx([1, 2])
+    assert texts(seconds) == ["1", "2"]
+
+
+def test_an_unknown_way_to_propagate_is_refused():
+    with pytest.raises(pprop.InputError, match=r"'rows' parameter of propagation_data must be keyed by one of 'never'"):
+        propagation_data({"PubMed": {"always": []}})
+
+
+def test_panels_of_distributions_have_models_in_one_order_with_their_means():
+    panels = distributions_data(
+        {"Citeseer": {"mine": runs(0.9), "APPNP": runs(0.75, 0.77), "GCN": runs(0.74)}, "PubMed": {"JK": []}}
+    )
+    assert [(panel.dataset, [row.model for row in panel.models]) for panel in panels] == [
+        ("Citeseer", ["GCN", "APPNP", "mine"])
+    ]
+    axes = axes_of(draw_distributions(panels))[0]
+    assert texts(axes) == ["74.0", "76.0", "90.0", "mean"]
+    assert np.asarray(axes.collections[1].get_offsets())[:, 0] == pytest.approx([75, 77])
+
+
+def test_one_column_stacks_the_panels():
+    wide, narrow = draw_steps(steps()), draw_steps(steps(), columns=1)
+    assert wide.get_figwidth() == 2 * narrow.get_figwidth()
+    assert [axes.get_subplotspec().rowspan.start for axes in axes_of(narrow)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda: draw_steps(steps()), lambda: draw_propagation(propagation())], ids=["steps", "propagation"]
+)
+def test_the_same_rows_give_the_same_bytes(draw):
+    assert save_figure(draw(), "svg") == save_figure(draw(), "svg")
+
+
+def test_names_are_pushed_apart_no_further_than_needed():
+    assert spread([0, 100], 9) == [0, 100]
+    assert spread([50, 50], 10) == [45, 55]
+    # the third meets the block of the first two, and all three centre on what they want
+    assert spread([0, 0, 6], 6) == pytest.approx([-4, 2, 8])
+
+
+def test_the_note_on_runs_names_what_differs_in_groups_as_large_as_can_be():
+    counts = {("APPNP", "Cora-ML", x): 100 for x in "123"} | {("APPNP", "PubMed", x): 100 for x in "123"}
+    assert runs_note(counts) == "100 runs at each point."
+    counts |= {("Bt. FP", dataset, x): 20 for dataset in ("Cora-ML", "PubMed") for x in "12"}
+    assert runs_note(counts) == "100 runs at each point, but Bt. FP: 20."
+    counts["APPNP", "PubMed", "3"] = 7
+    assert runs_note(counts) == "100 runs at each point, but APPNP on PubMed at 3: 7; Bt. FP: 20."
+    counts |= {("APPNP", "Cora-ML", x): 50 for x in "123"}
+    assert runs_note(counts) == (
+        "20 runs at each point, but APPNP on Cora-ML: 50; APPNP on PubMed at 1: 100; APPNP on PubMed at 2: 100; "
+        "APPNP on PubMed at 3: 7."
+    )
+
+
+def test_the_note_on_runs_counts_where_very_many_differ():
+    counts = {("APPNP", "Cora-ML", str(x)): x for x in range(1, 12)} | {("GCN", "Cora-ML", "1"): 11}
+    assert runs_note(counts) == "1 to 11 runs at each point; 11 in 2 of 12 places."
