@@ -155,8 +155,8 @@ def test_numba_attention_has_the_same_bits_in_any_batch_and_with_any_number_of_t
 
     def results(at):
         draw = Draw(torch.tensor(SEEDS)[at], 7, 0.6)
-        given = [tensor[at].clone() for tensor in (values, left, right)]
-        return [attention.forward(*given, draw), *attention.adjoint(gradient[at].clone(), *given, draw)]
+        v, a, b = values[at], left[at], right[at]
+        return [attention.forward(v, a, b, draw), *attention.adjoint(gradient[at], v, a, b, draw)]
 
     together, threads = results([0, 1, 2]), numba.get_num_threads()
     try:
@@ -233,7 +233,7 @@ def test_likelihood_is_the_mean_over_labelled_nodes_with_the_gradient_of_torch(
     labels[1, 1::2] = -1
     twin = probabilities.double().clone().requires_grad_()
     each = [-twin[r][labels[r] >= 0, labels[r][labels[r] >= 0]].log().mean() for r in range(3)]
-    (wanted,) = torch.autograd.grad(sum(each), twin)
+    (wanted,) = torch.autograd.grad(torch.stack(each).sum(), twin)
     loss, right, gradient = kernels.likelihood(probabilities, labels)
     assert_close(loss, torch.stack(each).detach().numpy())
     assert right.tolist() == [int((twin[r].argmax(dim=1) == labels[r]).sum()) for r in range(3)]
