@@ -1,14 +1,20 @@
 """Models: a predictor of each node alone and a propagation of the predictions; and the baselines of the paper."""
 
 from pprop.models.architecture import Architecture
+from pprop.models.gat import GAT
 from pprop.models.gcn import GCN
+from pprop.models.jk import JK
 from pprop.models.model import APPNP, MLP, PPNP, Model, Predictor, PropagationSettings
 from pprop.models.network import FeatureNetwork
+from pprop.models.ngcn import NGCN
 
 __all__ = [
     "APPNP",
+    "GAT",
     "GCN",
+    "JK",
     "MLP",
+    "NGCN",
     "PPNP",
     "Architecture",
     "FeatureNetwork",

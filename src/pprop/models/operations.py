@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
 
-__all__ = ["feature_product", "linear", "power_steps", "relu_drop"]
+__all__ = ["drop", "feature_product", "linear", "power_steps", "relu_drop", "softmax"]
 
 
 def feature_product(product: FeatureProduct, weights: Tensor, draw: Draw | None) -> Tensor:
@@ -35,6 +35,16 @@ def linear(kernels: Kernels, inputs: Tensor, weights: Tensor) -> Tensor:
 def relu_drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
     """Return ReLU, then dropout of (R, n, h); the values given are overwritten. `layer` tells masks apart."""
     return cast("Tensor", _ReluDrop.apply(values, kernels, layer, draw))
+
+
+def drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+    """Return dropout of (R, n, h), a copy; without a draw the values themselves. `layer` tells masks apart."""
+    return values if draw is None else cast("Tensor", _Drop.apply(values, kernels, layer, draw))
+
+
+def softmax(kernels: Kernels, values: Tensor) -> Tensor:
+    """Return the softmax over the last axis."""
+    return cast("Tensor", _Softmax.apply(values, kernels))
 
 
 @final
@@ -84,4 +94,33 @@ class _ReluDrop(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         (result,) = ctx.saved_tensors
-        return ctx.kernels.activate_adjoint(gradients[0].clone(), result, ctx.draw), None, None, None
+        gradient = gradients[0].clone(memory_format=torch.contiguous_format)
+        return ctx.kernels.activate_adjoint(gradient, result, ctx.draw), None, None, None
+
+
+@final
+class _Drop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, kernels: Kernels, layer: int, draw: Draw) -> Tensor:
+        ctx.arguments = kernels, layer, draw
+        return kernels.drop(values.clone(memory_format=torch.contiguous_format), layer, draw)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        kernels, layer, draw = ctx.arguments
+        return kernels.drop(gradients[0].clone(memory_format=torch.contiguous_format), layer, draw), None, None, None
+
+
+@final
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, kernels: Kernels) -> Tensor:
+        result = kernels.softmax(values.contiguous())
+        ctx.save_for_backward(result)
+        ctx.kernels = kernels
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        (result,) = ctx.saved_tensors
+        return ctx.kernels.softmax_adjoint(gradients[0].contiguous(), result), None
