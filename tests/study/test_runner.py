@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import pprop
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, InputError
@@ -163,7 +164,7 @@ def test_the_network_alone_is_evaluated_without_the_propagation_it_was_trained_w
         split = pprop.paper_split(graph, row.key.seeds.split)
         seed = pprop.run_seed(row.key.seeds.split, row.key.seeds.init)
         trained = pprop.train(pprop.APPNP(), graph, split, seeds=seed, stopping=_five())
-        dense = np.asarray(graph.features.toarray(), dtype=np.float64)
+        dense = sparse.csr_array(graph.features).toarray().astype(np.float64)
         dense /= dense.sum(axis=1, keepdims=True)
         first, second = (array[0].astype(np.float64) for array in trained.weights)
         logits = np.maximum(dense @ first, 0) @ second

@@ -23,7 +23,7 @@ from pprop.study.prepared import Prepared
 from pprop.study.recipe import Fitted, Place, Recipe, TrainedTogether
 from pprop.study.zoo import stopping_rule
 
-__all__ = ["own_cell", "own_recipe"]
+__all__ = ["own_cell", "own_recipe", "own_version"]
 
 _EXPECTED = (
     "a pprop model such as pprop.APPNP(), a torch module from features (n, f) to logits (n, c), or an object with "
@@ -87,6 +87,15 @@ def own_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
     if callable(getattr(made, "fit", None)) and callable(getattr(made, "predict", None)):
         return Fitted(cell, prepared, here, code, make=make)
     raise InputError(f"The function {cell.model!r} must return {_EXPECTED}. Got {describe(made)} instead.")
+
+
+def own_version(cell: Cell, backend: str) -> str:
+    """Return the version of all that one's own model runs through: the library's code and its module's source.
+
+    >>> len(own_version(own_cell("pprop.models:GCN", "citeseer"), "numba"))
+    12
+    """
+    return _version(backend, _find(cell.model)[1])
 
 
 def _find(name: str) -> tuple[Callable[..., Any], bytes]:

@@ -55,8 +55,8 @@ class Group:
         What they took together.
     newest
         When the last one was added (ISO 8601, UTC).
-    devices
-        Where they were computed.
+    backend, devices
+        What computed them (the code version is one of the backend, too), and where.
     """
 
     cell: Cell
@@ -66,6 +66,7 @@ class Group:
     runs: int
     seconds: float
     newest: str
+    backend: str
     devices: tuple[str, ...]
 
 
@@ -182,12 +183,15 @@ class Store:
     def groups(self) -> list[Group]:
         """Return what there is, in numbers: one entry for each cell, code version and data version."""
         found = self.execute(
-            "SELECT cell, config, code, data, count(*), sum(seconds), max(created), group_concat(DISTINCT device) "
+            "SELECT cell, config, code, data, count(*), sum(seconds), max(created), max(backend), "
+            "group_concat(DISTINCT device) "
             "FROM rows GROUP BY cell, config, code, data ORDER BY cell, code, data"
         )
         return [
-            Group(Cell.parse(cell), config, code, data, runs, seconds, newest, tuple(sorted(devices.split(","))))
-            for cell, config, code, data, runs, seconds, newest, devices in found
+            Group(
+                Cell.parse(cell), config, code, data, runs, seconds, newest, backend, tuple(sorted(devices.split(",")))
+            )
+            for cell, config, code, data, runs, seconds, newest, backend, devices in found
         ]
 
     def add_all(self, rows: Iterable[Row]) -> int:
