@@ -91,6 +91,17 @@ def test_a_drawing_over_steps_has_its_lines_limits_and_names():
     assert axes.get_ylabel() == "validation accuracy (%)"
 
 
+def test_a_single_point_has_its_interval_as_a_bar():
+    (axes,) = axes_of(draw_depth(depth_data({"PubMed": {2: runs(0.5, 0.7)}})))
+    bars = [
+        segment[:, 1].tolist()
+        for lines in axes.collections
+        if hasattr(lines, "get_segments")
+        for segment in lines.get_segments()
+    ]
+    assert bars == [pytest.approx([50, 70])]
+
+
 def test_a_series_of_which_only_the_limit_is_there_is_named_too():
     axes = axes_of(draw_steps(steps_data({"PubMed": {(0.1, math.inf): runs(0.8), (0.0, 2): runs(0.7)}})))[0]
     assert sorted(texts(axes)) == ["α = 0", "α = 0.1, limit"]

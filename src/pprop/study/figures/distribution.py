@@ -127,7 +127,7 @@ def draw_distributions(panels: Sequence[Distributions], columns: int | None = No
 
 def _set_axes(axes: Any, panel: Distributions) -> None:
     axes.set_yticks(range(len(panel.models)), [row.model for row in panel.models])
-    axes.set_ylim(len(panel.models) - 0.45, -0.55)
+    axes.set_ylim(max(len(panel.models), 2) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.04)
     axes.locator_params(axis="x", nbins=7, steps=(1, 2, 5, 10))
@@ -136,7 +136,7 @@ def _set_axes(axes: Any, panel: Distributions) -> None:
     axes.set_xlabel("test accuracy (%)")
     if panel.dataset:
         axes.set_title(panel.dataset, loc="left")
-    _beside(axes, "mean", -0.7, va="bottom", color="0.35")
+    _beside(axes, "mean", -0.55, 4, va="bottom", color="0.35")
 
 
 def _draw_row(axes: Any, index: int, row: Distribution, look: Look) -> None:
@@ -157,10 +157,10 @@ def _draw_row(axes: Any, index: int, row: Distribution, look: Look) -> None:
     _beside(axes, f"{point.mean:.1f}", index)
 
 
-def _beside(axes: Any, text: str, place: float, **options: Any) -> None:
-    """Write in the column to the right of the axes."""
+def _beside(axes: Any, text: str, place: float, above: float = 0, **options: Any) -> None:
+    """Write in the column to the right of the axes, at a row or some points above it."""
     options = {"ha": "right", "va": "center", "fontsize": 7.5, "annotation_clip": False, **options}
-    axes.annotate(text, (1, place), (22, 0), ("axes fraction", "data"), textcoords="offset points", **options)
+    axes.annotate(text, (1, place), (22, above), ("axes fraction", "data"), textcoords="offset points", **options)
 
 
 def _offsets(count: int) -> NDArray[np.float64]:

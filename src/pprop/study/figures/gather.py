@@ -131,14 +131,14 @@ def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> Fo
 
 
 def model_title(cell: Cell) -> str:
-    """Return a model's name as the paper writes it; of one's own model, the function's.
+    """Return a model's name as the paper writes it; one's own model goes by its address.
 
     Examples
     --------
     >>> model_title(Cell("vanilla_gcn", {}, "citeseer")), model_title(Cell("mine:build", {}, "citeseer"))
-    ('V. GCN', 'build')
+    ('V. GCN', 'mine:build')
     """
-    return MODELS[cell.model].title if cell.model in MODELS else cell.model.rpartition(":")[2]
+    return MODELS[cell.model].title if cell.model in MODELS else cell.model
 
 
 def labels_place(cell: Cell) -> tuple[str, int]:

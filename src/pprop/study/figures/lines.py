@@ -144,6 +144,8 @@ def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
 def _draw_series(axes: Any, series: Series, look: Look) -> None:
     means = [point.mean for point in series.estimates]
     lows, highs = [point.low for point in series.estimates], [point.high for point in series.estimates]
+    if len(series.x) == 1:  # a band has no width there
+        axes.vlines(series.x, lows, highs, color=look.colour, linewidth=1.1, zorder=2)
     axes.fill_between(series.x, lows, highs, color=look.colour, alpha=0.18, linewidth=0, zorder=2)
     marks = {"markersize": 4.2, "markeredgewidth": 0.4, "markeredgecolor": "white"}
     axes.plot(series.x, means, **look.line, **marks, linewidth=1.1, label=series.name, zorder=3)
