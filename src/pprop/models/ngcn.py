@@ -107,13 +107,10 @@ class _BoundNGCN(BoundModel):
 
     def _towers(self, power: int, W_0: Tensor, W_1: Tensor, draw: Draw | None) -> Tensor:
         """Return the probabilities of one power's towers, (R, replicas, n, c)."""
-        hidden = self._propagated(power, feature_product(self._X, W_0, draw))
-        hidden = relu_drop(self.kernels, hidden, 1, draw)
-        P = softmax(self.kernels, self._propagated(power, linear(self.kernels, hidden, W_1)))
+        A_hat_k = self._A_hat_to[power]
+        hidden = relu_drop(self.kernels, power_steps(A_hat_k, feature_product(self._X, W_0, draw)), 1, draw)
+        P = softmax(self.kernels, power_steps(A_hat_k, linear(self.kernels, hidden, W_1)))
         return P.reshape(-1, self._model.replicas, *P.shape[1:])
-
-    def _propagated(self, power: int, values: Tensor) -> Tensor:
-        return values if power == 0 else power_steps(self._A_hat_to[power], values)
 
     def _mixed(self, P: Tensor, a: Tensor) -> Tensor:
         """Return sum_t a_t P_t from P (R, T, n, c) and a (R, 1, T): a product, whose sums the kernels make in order."""
