@@ -92,7 +92,7 @@ def test_a_matrix_larger_than_memory_is_refused_in_one_sentence_that_names_the_r
     graph = Graph.from_scipy(sparse.csr_array((10**6, 10**6)))
     sentence = (
         r"^Exact needs the dense matrix of 1000000 nodes, 7450\.6 GiB, and this machine has [\d.]+ GiB\. "
-        r"Use PowerIteration\(steps=10\) instead\.$"
+        r"Use PowerIteration\(steps=10\)\.$"
     )
     with pytest.raises(CapacityError, match=sentence):
         propagate(graph, np.ones(10**6), 1e-9, Exact())

@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy import sparse
 
-import pprop.propagation.fixed_point as fixed_point_module
+import pprop.propagation.dense as dense_module
 import pprop.propagation.operator as operator_module
-from pprop import CapacityError, Exact, Graph, Propagation, propagate, solve
+from pprop import CapacityError, Exact, Graph, Propagation, load_dataset, propagate, solve
 from pprop.graph import transition_matrix
 from pprop.kernels import choose_backend
 from pprop.propagation import PPROperator
@@ -85,8 +85,9 @@ def test_the_error_of_every_column_stays_below_the_tolerance(make_random, direct
     graph, _ = make_random(120, directed=directed, weighted=True)
     transition = transition_matrix(graph, normalization)
     kernels = choose_backend("auto", "cpu", "test").kernels
-    P = dense_ppr(transition, 0.1)
-    found = FixedPoint(transition, 0.1, kernels, tolerance).apply(torch.eye(120, dtype=torch.float64)[None])[0].numpy()
+    P = dense_ppr(transition, 0.1)[:, :64]
+    some = torch.eye(120, 64, dtype=torch.float64)[None]  # as many columns as rows are solved for together
+    found = FixedPoint(transition, 0.1, kernels, tolerance).apply(some)[0].numpy()
     order = {"sym": 2, "row": np.inf, "col": 1}[normalization] if directed else 2
     error = np.linalg.norm(found - P, ord=order, axis=0) / np.linalg.norm(P, ord=order, axis=0)
     assert error.max() <= tolerance
@@ -160,10 +161,8 @@ def test_dropout_on_all_rows_still_masks_the_dense_matrix(monkeypatch, make_grap
 
 def test_rows_larger_than_memory_are_refused_in_one_sentence_that_names_the_remedy(monkeypatch, no_dense, make_random):
     graph, _ = make_random(50)
-    monkeypatch.setattr(fixed_point_module, "physical_memory", lambda: 2**12)
-    sentence = (
-        r"^Exact needs 40 rows of the PPR matrix of 50 nodes, 0\.0 GiB, .* Use PowerIteration\(steps=10\), or fewer"
-    )
+    monkeypatch.setattr(dense_module, "physical_memory", lambda: 2**12)
+    sentence = r"^Exact needs 40 rows of the matrix of 50 nodes, 0\.0 GiB, .* Use PowerIteration\(steps=10\), or fewer"
     with pytest.raises(CapacityError, match=sentence):
         PPROperator(graph, 0.1).rows(np.arange(40), torch.float32)
 
@@ -173,3 +172,18 @@ def test_rows_larger_than_memory_are_refused_in_one_sentence_that_names_the_reme
 def test_an_alpha_lost_in_rounding_takes_more_products_than_are_made(make_graph, directed, alpha):
     graph, _ = make_graph(directed=directed, weighted=False)
     assert count_products(transition_matrix(graph), alpha, 1e-15) > operator_module.MOST_PRODUCTS
+
+
+@pytest.mark.data
+def test_on_pubmed_rows_and_propagation_agree_and_keep_the_root_of_the_degrees():
+    """Pi sqrt(d) = sqrt(d) to rounding: 19717 nodes, with no matrix of 3 GB."""
+    graph = load_dataset("pubmed")
+    operator, nodes = PPROperator(graph, 0.1), np.array([0, 19716, 1234])
+    rows = operator.rows(nodes, torch.float64).numpy()
+    root = np.sqrt(np.asarray(graph.adjacency.sum(axis=1)) + 1)
+    np.testing.assert_allclose(rows @ root, root[nodes], rtol=1e-13)
+    H = np.random.default_rng(0).standard_normal((graph.n_nodes, 3))
+    Z = propagate(graph, H, 0.1, Exact())
+    np.testing.assert_allclose(Z[nodes], rows @ H, rtol=0, atol=1e-14)
+    T = operator.transition.to_scipy()
+    np.testing.assert_allclose(Z - 0.9 * (T @ Z), 0.1 * H, rtol=0, atol=1e-13)

@@ -14,7 +14,7 @@ from pprop._memory import physical_memory
 from pprop._validate import reject
 from pprop.graph import Transition
 
-__all__ = ["check_dense_memory", "dense_ppr"]
+__all__ = ["check_row_memory", "dense_ppr"]
 
 
 def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
@@ -39,7 +39,7 @@ def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
            [0.25, 0.75]])
     """
     n = transition.n_nodes
-    check_dense_memory(n, "Exact")
+    check_row_memory("Exact", n, n, itemsize=8)
     buffer = np.zeros((n, n), order="F")  # holds the transpose, so that the result has its rows contiguous
     rows = np.repeat(np.arange(n), np.diff(transition.indptr))
     buffer[transition.indices, rows] = -(1.0 - alpha) * transition.to_scipy().data
@@ -75,14 +75,17 @@ def _invert_general(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return inverse if status == 0 else None
 
 
-def check_dense_memory(n: int, solver: str) -> None:
-    """Refuse an n x n matrix of float64 that the machine cannot hold.
+def check_row_memory(solver: str, rows: int, n: int, itemsize: int) -> None:
+    """Refuse rows of an n x n matrix that the machine cannot hold.
 
-    >>> check_dense_memory(1000, "Exact")
+    >>> check_row_memory("Exact", 20, 1000, itemsize=4)
     """
-    needed, total = 8 * n * n, physical_memory()
+    needed, total = rows * n * itemsize, physical_memory()
     if total is not None and needed > 0.9 * total:
+        what, fewer = (
+            ("the dense matrix", "") if rows == n else (f"{rows} rows of the matrix", ", or fewer nodes in one call")
+        )
         raise CapacityError(
-            f"{solver} needs the dense matrix of {n} nodes, {needed / 2**30:.1f} GiB, and this machine has "
-            f"{total / 2**30:.1f} GiB. Use PowerIteration(steps=10) instead."
+            f"{solver} needs {what} of {n} nodes, {needed / 2**30:.1f} GiB, and this machine has "
+            f"{total / 2**30:.1f} GiB. Use PowerIteration(steps=10){fewer}."
         )

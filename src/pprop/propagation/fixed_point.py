@@ -15,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop._errors import CapacityError
-from pprop._memory import physical_memory
 from pprop.graph import Transition
 from pprop.kernels import Kernels, choose_backend
+from pprop.propagation.dense import check_row_memory
 
 __all__ = ["ROUNDING", "FixedPoint", "count_products", "ppr_rows"]
 
@@ -135,7 +134,7 @@ def ppr_rows(transition: Transition, alpha: float, nodes: NDArray[np.int64], dty
     tensor([[0.2500, 0.7500]])
     """
     n = transition.n_nodes
-    _check_memory(len(nodes), n, dtype.itemsize)
+    check_row_memory("Exact", len(nodes), n, dtype.itemsize)
     kernels = choose_backend("auto", "cpu", "Exact").kernels
     solver = FixedPoint(transition.transpose, alpha, kernels, ROUNDING if dtype == torch.float64 else SINGLE)
     out = torch.empty(len(nodes), n, dtype=dtype)
@@ -145,12 +144,3 @@ def ppr_rows(transition: Transition, alpha: float, nodes: NDArray[np.int64], dty
         unit[0, some, torch.arange(len(some))] = 1.0
         out[begin : begin + len(some)] = solver.apply(unit)[0, :, : len(some)].T
     return out
-
-
-def _check_memory(rows: int, n: int, itemsize: int) -> None:
-    needed, total = rows * n * itemsize, physical_memory()
-    if total is not None and needed > 0.9 * total:
-        raise CapacityError(
-            f"Exact needs {rows} rows of the PPR matrix of {n} nodes, {needed / 2**30:.1f} GiB, and this machine has "
-            f"{total / 2**30:.1f} GiB. Use PowerIteration(steps=10), or fewer nodes in one call."
-        )

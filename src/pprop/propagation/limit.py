@@ -14,7 +14,7 @@ from torch import Tensor
 from pprop._validate import check_float, describe, reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, FeatureProduct, Kernels
-from pprop.propagation.dense import check_dense_memory
+from pprop.propagation.dense import check_row_memory
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solution import Outcome
 from pprop.propagation.solvers import LinearMap, MatrixMap, RowSolver
@@ -51,16 +51,12 @@ class Limit(RowSolver):
         return 0.0
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
-        def dense() -> Tensor:
-            check_dense_memory(n, "Limit")
-            return self.rows(operator, np.arange(n), torch.float64)
-
-        n = operator.graph.n_nodes
-        received, sent, component = _factors(operator.transition)
-        return MatrixMap(n, kernels, dense, _PerComponent(received, sent, component, kernels))
+        n, whole = operator.graph.n_nodes, _PerComponent(*_factors(operator.transition), kernels)
+        return MatrixMap(n, kernels, lambda: self.rows(operator, np.arange(n), torch.float64), whole)
 
     def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
         received, sent, component = _factors(operator.transition)
+        check_row_memory("Limit", len(nodes), operator.graph.n_nodes, dtype.itemsize)
         out = torch.empty(len(nodes), operator.graph.n_nodes, dtype=dtype)
         for k, node in enumerate(nodes):
             out[k] = torch.from_numpy(np.where(component == component[node], received[node] * sent, 0.0))
