@@ -18,7 +18,6 @@ keep_ij <gradient_i, values_j> / (1 - p),
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -80,133 +79,116 @@ def _weight(score, wide, factors, j, row_factor, top):
     return factors[j, 0] if score > 0 else factors[j, 1] * row_factor
 
 
-@cache
-def forward_rows(width):
+@kernel
+def forward_rows(indptr, indices, words, bit, scale, values, left, right, largest, factors, out):
     """out[r, i] = sum_j drop(a_ij) values[r, j]; words (R, entries), or (1, 0) for no dropout."""
-
-    @kernel
-    def run_forward_rows(indptr, indices, words, bit, scale, values, left, right, largest, factors, out):
-        runs, n, _ = out.shape
-        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
-        for task in prange(runs * blocks):
-            run, block = task // blocks, task % blocks
-            source, target, keep = values[run], out[run], words[run if drop else 0]
-            mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
-            acc = np.empty(width, out.dtype)
-            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
-                norm = 0.0
-                for q in range(width):
-                    acc[q] = 0
-                for e in range(indptr[i], indptr[i + 1]):
-                    j = indices[e]
-                    weight = _weight(mine[i] + theirs[j], wide, pair, j, row_factor, top)
-                    norm += weight
-                    if not drop or keep[e] & mask:
-                        rounded = out.dtype.type(weight)
-                        for q in range(width):
-                            acc[q] += rounded * source[j, q]
-                share = out.dtype.type(scale / norm if norm != 0 else 0.0)
-                for q in range(width):
-                    target[i, q] = acc[q] * share
-
-    return run_forward_rows
+    runs, n, width = out.shape
+    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+    drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+    for task in prange(runs * blocks):
+        run, block = task // blocks, task % blocks
+        source, target, keep = values[run], out[run], words[run if drop else 0]
+        mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
+        acc = np.empty(width, out.dtype)
+        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+            top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
+            norm = 0.0
+            for q in range(width):
+                acc[q] = 0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                weight = _weight(mine[i] + theirs[j], wide, pair, j, row_factor, top)
+                norm += weight
+                if not drop or keep[e] & mask:
+                    rounded = out.dtype.type(weight)
+                    for q in range(width):
+                        acc[q] += rounded * source[j, q]
+            share = out.dtype.type(scale / norm if norm != 0 else 0.0)
+            for q in range(width):
+                target[i, q] = acc[q] * share
 
 
-@cache
-def backward_rows(width):
+@kernel
+def backward_rows(indptr, indices, words, bit, scale, gradient, values, left, right, largest, factors, rows, to_left):
     """Fill the gradient of left, and rows[r, i] = (c_i, factor, 1 / norm, sum_j drop(a_ij) <gradient_i, values_j>)."""
-
-    @kernel
-    def run_backward_rows(
-        indptr, indices, words, bit, scale, gradient, values, left, right, largest, factors, rows, to_left
-    ):
-        runs, n, _ = values.shape
-        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
-        for task in prange(runs * blocks):
-            run, block = task // blocks, task % blocks
-            above, source, keep = gradient[run], values[run], words[run if drop else 0]
-            mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
-            plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
-            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
-                norm_plus, norm_minus = 0.0, 0.0
-                for q in range(width):
-                    plus[q] = minus[q] = 0
-                for e in range(indptr[i], indptr[i + 1]):
-                    j = indices[e]
-                    score = mine[i] + theirs[j]
-                    weight = _weight(score, wide, pair, j, row_factor, top)
-                    kept, rounded = not drop or keep[e] & mask, values.dtype.type(weight)
-                    if score > 0:
-                        norm_plus += weight
-                        if kept:
-                            for q in range(width):
-                                plus[q] += rounded * source[j, q]
-                    else:
-                        norm_minus += weight
-                        if kept:
-                            for q in range(width):
-                                minus[q] += rounded * source[j, q]
-                dot_plus, dot_minus = 0.0, 0.0
-                for q in range(width):
-                    dot_plus += above[i, q] * plus[q]
-                    dot_minus += above[i, q] * minus[q]
-                norm = norm_plus + norm_minus
-                inverse = 1.0 / norm if norm != 0 else 0.0
-                rows[run, i, 0], rows[run, i, 1], rows[run, i, 2] = top, row_factor, inverse
-                rows[run, i, 3] = scale * (dot_plus + dot_minus) * inverse
-                cross = (dot_plus * inverse) * (norm_minus * inverse) - (dot_minus * inverse) * (norm_plus * inverse)
-                to_left[run, i] = (1.0 - SLOPE) * scale * cross
-
-    return run_backward_rows
+    runs, n, width = values.shape
+    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+    drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+    for task in prange(runs * blocks):
+        run, block = task // blocks, task % blocks
+        above, source, keep = gradient[run], values[run], words[run if drop else 0]
+        mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
+        plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
+        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+            top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
+            norm_plus, norm_minus = 0.0, 0.0
+            for q in range(width):
+                plus[q] = minus[q] = 0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                score = mine[i] + theirs[j]
+                weight = _weight(score, wide, pair, j, row_factor, top)
+                kept, rounded = not drop or keep[e] & mask, values.dtype.type(weight)
+                if score > 0:
+                    norm_plus += weight
+                    if kept:
+                        for q in range(width):
+                            plus[q] += rounded * source[j, q]
+                else:
+                    norm_minus += weight
+                    if kept:
+                        for q in range(width):
+                            minus[q] += rounded * source[j, q]
+            dot_plus, dot_minus = 0.0, 0.0
+            for q in range(width):
+                dot_plus += above[i, q] * plus[q]
+                dot_minus += above[i, q] * minus[q]
+            norm = norm_plus + norm_minus
+            inverse = 1.0 / norm if norm != 0 else 0.0
+            rows[run, i, 0], rows[run, i, 1], rows[run, i, 2] = top, row_factor, inverse
+            rows[run, i, 3] = scale * (dot_plus + dot_minus) * inverse
+            cross = (dot_plus * inverse) * (norm_minus * inverse) - (dot_minus * inverse) * (norm_plus * inverse)
+            to_left[run, i] = (1.0 - SLOPE) * scale * cross
 
 
-@cache
-def backward_columns(width):
+@kernel
+def backward_columns(
+    indptr, indices, place, words, bit, scale, gradient, values, left, right, largest, factors, rows, to_values,
+    to_right,
+):  # fmt: skip
     """Fill the gradients of values and right, by the columns of the pattern; `place` finds an entry's word."""
-
-    @kernel
-    def run_backward_columns(
-        indptr, indices, place, words, bit, scale, gradient, values, left, right, largest, factors, rows, to_values,
-        to_right,
-    ):  # fmt: skip
-        runs, n, _ = values.shape
-        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
-        for task in prange(runs * blocks):
-            run, block = task // blocks, task % blocks
-            above, own, target, keep = gradient[run], values[run], to_values[run], words[run if drop else 0]
-            mine, theirs, pair, wide, row = left[run], right[run], factors[run], largest[run] == np.inf, rows[run]
-            plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
-            for j in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                centre = 0.0
-                for q in range(width):
-                    plus[q] = minus[q] = 0
-                for e in range(indptr[j], indptr[j + 1]):
-                    i = indices[e]
-                    score = mine[i] + theirs[j]
-                    share = _weight(score, wide, pair, j, row[i, 1], row[i, 0]) * row[i, 2]
-                    kept, rounded = not drop or keep[place[e]] & mask, values.dtype.type(share * scale)
-                    if score > 0:
-                        centre += share * row[i, 3]
-                        if kept:
-                            for q in range(width):
-                                plus[q] += rounded * above[i, q]
-                    else:
-                        centre += SLOPE * (share * row[i, 3])
-                        if kept:
-                            for q in range(width):
-                                minus[q] += rounded * above[i, q]
-                dot = 0.0
-                for q in range(width):
-                    target[j, q] = plus[q] + minus[q]
-                    dot += own[j, q] * (plus[q] + SLOPE * minus[q])
-                to_right[run, j] = dot - centre
-
-    return run_backward_columns
+    runs, n, width = values.shape
+    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+    drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+    for task in prange(runs * blocks):
+        run, block = task // blocks, task % blocks
+        above, own, target, keep = gradient[run], values[run], to_values[run], words[run if drop else 0]
+        mine, theirs, pair, wide, row = left[run], right[run], factors[run], largest[run] == np.inf, rows[run]
+        plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
+        for j in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+            centre = 0.0
+            for q in range(width):
+                plus[q] = minus[q] = 0
+            for e in range(indptr[j], indptr[j + 1]):
+                i = indices[e]
+                score = mine[i] + theirs[j]
+                share = _weight(score, wide, pair, j, row[i, 1], row[i, 0]) * row[i, 2]
+                kept, rounded = not drop or keep[place[e]] & mask, values.dtype.type(share * scale)
+                if score > 0:
+                    centre += share * row[i, 3]
+                    if kept:
+                        for q in range(width):
+                            plus[q] += rounded * above[i, q]
+                else:
+                    centre += SLOPE * (share * row[i, 3])
+                    if kept:
+                        for q in range(width):
+                            minus[q] += rounded * above[i, q]
+            dot = 0.0
+            for q in range(width):
+                target[j, q] = plus[q] + minus[q]
+                dot += own[j, q] * (plus[q] + SLOPE * minus[q])
+            to_right[run, j] = dot - centre
 
 
 @final
@@ -225,7 +207,7 @@ class NumbaAttention(EdgeAttention):
     def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
         arrays = self._arrays(values, left, right)
         out = torch.empty_like(values, memory_format=torch.contiguous_format)
-        forward_rows(values.shape[2])(*self._structure, *self._mask(draw), *arrays, out.numpy())
+        forward_rows(*self._structure, *self._mask(draw), *arrays, out.numpy())
         return out
 
     def adjoint(
@@ -235,8 +217,8 @@ class NumbaAttention(EdgeAttention):
         results = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in (values, left, right)]
         to_values, to_left, to_right = (result.numpy() for result in results)
         rows = np.empty((*left.shape, 4))
-        backward_rows(values.shape[2])(*self._structure, *mask, *arrays, rows, to_left)
-        backward_columns(values.shape[2])(*self._columns, *mask, *arrays, rows, to_values, to_right)
+        backward_rows(*self._structure, *mask, *arrays, rows, to_left)
+        backward_columns(*self._columns, *mask, *arrays, rows, to_values, to_right)
         return results[0], results[1], results[2]
 
     def _arrays(self, values: Tensor, left: Tensor, right: Tensor) -> tuple[NDArray[Any], ...]:

@@ -33,10 +33,13 @@ def _philox(seed, c0, c1, c2, c3):
 def keep_word(seed, stream, first, second, block, threshold, digits):
     """Return 32 keep decisions, positions 32 * block to 32 * block + 31 of the sequence of a site, as uint64."""
     keep = _LOW
+    w0, w1, w2, w3 = _LOW, _LOW, _LOW, _LOW
     for back in range(digits):
         index = np.uint64(block * digits + (digits - 1 - back))
-        w0, w1, w2, w3 = _philox(seed, np.uint64(first), np.uint64(second), np.uint64(stream), index >> np.uint64(2))
         lane = index & np.uint64(3)
+        if back == 0 or lane == np.uint64(3):  # one call of Philox gives four words, read from the last to the first
+            call = index >> np.uint64(2)
+            w0, w1, w2, w3 = _philox(seed, np.uint64(first), np.uint64(second), np.uint64(stream), call)
         low = w0 if lane == np.uint64(0) else w1
         high = w2 if lane == np.uint64(2) else w3
         word = low if lane < np.uint64(2) else high

@@ -19,6 +19,7 @@ from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.streams import HIDDEN, Bernoulli, stream
 from pprop.kernels.trainer import Trainer, TrainerSpec
 from pprop.kernels.triton_gpu._jit import kernel
+from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
 from pprop.kernels.triton_gpu.rows import TritonRows
@@ -89,7 +90,7 @@ class TritonKernels(Kernels):
         return TritonRows(block, nodes)
 
     def attention(self, transition: Transition) -> EdgeAttention:
-        return self._plain.attention(transition)
+        return TritonAttention(transition)
 
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         return values.relu_() if draw is None else _launch(values, layer, draw, relu=True)
