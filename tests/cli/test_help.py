@@ -19,6 +19,13 @@ VERBS = [
     ("data", "info"),
     ("data", "get"),
     ("data", "check"),
+    ("study",),
+    ("study", "list"),
+    ("study", "run"),
+    ("study", "status"),
+    ("study", "report"),
+    ("study", "merge"),
+    ("study", "verify"),
 ]
 HEAVY = {"numpy", "scipy", "torch", "numba", "sklearn", "matplotlib", "pyarrow", "rich"}
 
@@ -45,6 +52,7 @@ def test_help_loads_nothing_heavy_and_shows_an_example(verb: tuple[str, ...]):
         ("demo",),
         ("doctor",),
         ("data", "list"),
+        ("study", "list"),
     }
 
 
@@ -52,7 +60,7 @@ def test_the_command_alone_shows_its_help_and_exit_codes(pprop_here):
     answer = pprop_here()
     assert answer.code == 0
     assert "Exit codes:" in answer.out
-    for code in ("0", "1", "2", "3", "4", "130", "141"):
+    for code in ("0", "1", "2", "3", "4", "5", "130", "141"):
         assert f"\n    {code:<4}" in answer.out
 
 

@@ -14,6 +14,7 @@ from pprop.study.row import Row
 from pprop.study.runner import Job, run_study
 from pprop.study.store import Store
 from pprop.study.verify import Verification, verify_study
+from pprop.study.versions import current_code
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
 
@@ -77,8 +78,6 @@ def test_a_row_that_differs_is_named(tmp_path: Path, sound: list[Row], change, s
 
 
 def test_a_row_from_a_gpu_is_compared_by_its_accuracy(tmp_path: Path, sound: list[Row]):
-    from pprop.study.verify import current_code
-
     def from_gpu(row: Row, off: float) -> Row:
         key = replace(row.key, code=current_code(CELL, "triton"))
         return replace(row, key=key, accuracy=row.accuracy + off, epochs=7, backend="triton", device="cuda (a GPU)")

@@ -20,14 +20,15 @@ __all__ = ["EXIT_CODES", "DebugOption", "DeviceOption", "JsonOption", "Session",
 
 EXIT_CODES = {
     0: "done",
-    1: "an unexpected error, or a self-test of doctor that failed",
+    1: "an unexpected error, a self-test of doctor that failed, or a row that study verify finds to differ",
     2: "wrong usage: an unknown option, a missing argument",
     3: "bad input: a value, graph, file content or dataset that pprop refuses",
     4: "a file or folder that cannot be read or written, or is already there",
+    5: "a study that is not finished: runs are left",
     130: "interrupted with Ctrl-C",
     141: "standard output was closed early, as by head",
 }
-UNEXPECTED, BAD_INPUT, FILES, INTERRUPTED, CLOSED = 1, 3, 4, 130, 141
+UNEXPECTED, BAD_INPUT, FILES, UNFINISHED, INTERRUPTED, CLOSED = 1, 3, 4, 5, 130, 141
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, or cuda for a GPU.")]

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pprop._errors import InputError, PpropError
 from pprop._validate import check_int
 from pprop.study.cell import Cell
-from pprop.study.code_version import code_version
 from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row, RowKey
 from pprop.study.store import Group, Store
+from pprop.study.versions import current_code
 from pprop.study.watch import Watch, title_of
 
-__all__ = ["GPU_DIFFERENCE", "Checked", "Verification", "current_code", "verify_study"]
+__all__ = ["GPU_DIFFERENCE", "Checked", "Verification", "verify_study"]
 
 GPU_DIFFERENCE = 0.03
 """How far the accuracy of a run from a GPU may be from that of the same run on the CPU. They have the same masks, but
@@ -74,19 +75,6 @@ class Verification:
         return not any(checked.differences for checked in self.checked)
 
 
-def current_code(cell: Cell, backend: str) -> str:
-    """Return the version of the code that a cell, also of one's own model, would run through now.
-
-    >>> len(current_code(Cell("mlp", {}, "citeseer"), "numba"))
-    12
-    """
-    if ":" in cell.model:
-        from pprop.study.own_model import own_version
-
-        return own_version(cell, backend)
-    return code_version(cell, backend)
-
-
 def verify_study(store: Store, watch: Watch, sample: int = 10, seed: int = 0) -> Verification:
     """Compute a random sample of rows once more, on the CPU, and compare.
 
@@ -118,9 +106,11 @@ def verify_study(store: Store, watch: Watch, sample: int = 10, seed: int = 0) ->
     rows = sum(group.runs for group in groups)
     if not keys:
         raise InputError(f"None of the {rows} rows is of the present version of the code and the data.")
-    chosen = np.random.default_rng(seed).choice(len(keys), size=min(sample, len(keys)), replace=False)
+    chosen: NDArray[np.int64] = np.random.default_rng(seed).choice(
+        len(keys), size=min(sample, len(keys)), replace=False
+    )
     by_cell: dict[str, list[RowKey]] = defaultdict(list)
-    for index in np.sort(chosen):
+    for index in sorted(int(one) for one in chosen):
         by_cell[keys[index].config].append(keys[index])
     checked: list[Checked] = []
     for number, (config, some) in enumerate(by_cell.items(), start=1):

@@ -1,0 +1,91 @@
+"""``pprop study merge`` and ``pprop study verify``: rows of several machines, and rows computed once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, DebugOption, JsonOption, Session
+from pprop.cli.text import counted
+
+__all__ = ["MERGE_EXAMPLES", "VERIFY_EXAMPLES", "merge", "verify"]
+
+MERGE_EXAMPLES = ("pprop study merge here there --out both", "pprop study merge damaged --out saved")
+VERIFY_EXAMPLES = ("pprop study verify study", "pprop study verify study --sample 50 --seed 1")
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the rows of all; may have some.")],
+    json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Bring rows of several studies together, or the sound rows of a damaged one; no source is changed.
+
+    A run that is in two studies with different results is named, and the first result is kept (exit code 3); so are
+    damaged studies and how many of their rows were lost.
+    """
+    with Session("study merge", json=json, debug=debug) as session:
+        from pprop.study.merge import merge_studies
+
+        merged = merge_studies(folders, out)
+        session.keep(out)
+        record = {
+            "out": out,
+            "rows": merged.rows,
+            "sound": merged.sound,
+            "sources": [vars(source) for source in merged.sources],
+        }
+        lines: list[str] = []
+        for source in merged.sources:
+            least = "" if source.certain else "at least "
+            lost = f", {least}{counted(source.lost, 'row')} lost" if source.lost or not source.certain else ""
+            lines.append(f"{source.folder}: {counted(source.rows, 'row')}, {source.new} of them new{lost}")
+            lines += [f"  conflict: {conflict}; the first result was kept" for conflict in source.conflicts]
+            if source.problem is not None:
+                lines.append(f"  {source.problem}")
+        lines.append(f"{counted(merged.rows, 'row')} in {out}")
+        session.result(record, "\n".join(lines))
+        if not merged.sound:
+            raise typer.Exit(BAD_INPUT)
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")],
+    sample: Annotated[int, typer.Option("--sample", metavar="N", help="How many rows.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of their choice.")] = 0,
+    json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Compute a random sample of rows once more on the CPU and compare.
+
+    Rows from the CPU must be the same bit for bit; the accuracy of a row from a GPU may differ by 0.03. Rows of other
+    versions of the code or the data are counted and left out. A difference ends with exit code 1.
+    """
+    with Session("study verify", json=json, debug=debug) as session:
+        from pprop.study.store import Store
+        from pprop.study.verify import verify_study
+        from pprop.study.watch import show_study
+
+        with Store.open(folder) as store, show_study(session.say, cells=sample, runs=sample) as watch:
+            found = verify_study(store, watch, sample, seed)
+        differences = [difference for checked in found.checked for difference in checked.differences]
+        exact = sum(checked.exact for checked in found.checked)
+        record = {
+            "rows": found.rows,
+            "checked": len(found.checked),
+            "exact": exact,
+            "stale": found.stale,
+            "sound": found.sound,
+            "differences": differences,
+        }
+        how = f"{exact} bit for bit, {len(found.checked) - exact} by their accuracy"
+        lines = [f"{counted(len(found.checked), 'row')} of {found.rows} computed once more: {how}."]
+        if found.stale:
+            lines.append(f"{counted(found.stale, 'row')} of other versions of the code or the data left out.")
+        lines += differences or ["No difference."]
+        session.result(record, "\n".join(lines))
+        if not found.sound:
+            raise typer.Exit(UNEXPECTED)

@@ -1,0 +1,120 @@
+"""How far the experiments of a study are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import final
+
+from pprop._errors import PpropError
+from pprop.study.cell import Cell
+from pprop.study.experiment import Experiment
+from pprop.study.store import Group, Store
+from pprop.study.versions import current_code
+
+__all__ = ["Progress", "StudyStatus", "study_status"]
+
+
+@final
+@dataclass(frozen=True)
+class Progress:
+    """How far one experiment is.
+
+    Attributes
+    ----------
+    name
+        Of the experiment.
+    done, wanted
+        Runs of the present code, and of the whole experiment.
+    seconds
+        What they took.
+    last
+        When the last row of its cells was made; empty without rows.
+    other_versions
+        Rows of its cells from another version of the code or the data: not counted.
+    """
+
+    name: str
+    done: int
+    wanted: int
+    seconds: float
+    last: str
+    other_versions: int
+
+
+@final
+@dataclass(frozen=True)
+class StudyStatus:
+    """What is in a store.
+
+    Attributes
+    ----------
+    rows
+        All of them.
+    experiments
+        Those with at least one row.
+    other_cells
+        Cells with rows that belong to no experiment given, and how many rows.
+    computing
+        Runs that are claimed now.
+    """
+
+    rows: int
+    experiments: tuple[Progress, ...]
+    other_cells: tuple[tuple[Cell, int], ...]
+    computing: int
+
+
+def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus:
+    """Return how far some experiments are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     study_status(store, [])
+    StudyStatus(rows=0, experiments=(), other_cells=(), computing=0)
+    """
+    groups: dict[str, list[Group]] = {}
+    for group in store.groups():
+        groups.setdefault(group.config, []).append(group)
+    seen: set[str] = set()
+    found: list[Progress] = []
+    for experiment in experiments:
+        configs = [point.cell.config for point in experiment.points]
+        seen.update(configs)
+        if any(config in groups for config in configs):
+            found.append(_progress(store, experiment, groups))
+    others = tuple(
+        (group[0].cell, sum(part.runs for part in group)) for config, group in groups.items() if config not in seen
+    )
+    ((computing,),) = store.execute("SELECT count(*) FROM attempts WHERE ended IS NULL")
+    return StudyStatus(sum(g.runs for group in groups.values() for g in group), tuple(found), others, computing)
+
+
+def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group]]) -> Progress:
+    done = wanted = others = 0
+    seconds, last = 0.0, ""
+    for point in experiment.points:
+        seeds = set(experiment.seeds(cell=point.cell))
+        wanted += len(seeds)
+        of_cell = groups.get(point.cell.config, [])
+        current = max((group for group in of_cell if _is_current(group)), key=lambda group: group.newest, default=None)
+        for group in of_cell:
+            last = max(last, group.newest)
+            if group is not current:
+                others += group.runs
+        if current is not None:
+            keys = store.keys(current.config)
+            here = [key for key in keys if (key.code, key.data) == (current.code, current.data) and key.seeds in seeds]
+            done += len(here)
+            seconds += current.seconds
+    return Progress(experiment.name, done, wanted, seconds, last, others)
+
+
+def _is_current(group: Group) -> bool:
+    try:
+        return current_code(group.cell, group.backend) == group.code
+    except PpropError:  # a model of one's own that is not here
+        return False

@@ -1,0 +1,108 @@
+"""One model beside others on the same runs: its row, its interval, and whether the difference could be chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pprop.study.cell import Cell, Seeds
+from pprop.study.pools import pools
+from pprop.study.row import Row
+from pprop.study.statistics import Paired, Summary, paired_test, summarise
+from pprop.study.store import Store
+from pprop.study.versions import current_code
+
+__all__ = ["Versus", "compare_models", "current_rows"]
+
+
+@final
+@dataclass(frozen=True)
+class Versus:
+    """A model in numbers.
+
+    Attributes
+    ----------
+    cell
+        Which one.
+    accuracy, f1
+        Mean and interval of both, in [0, 1]; the paper's F1.
+    seconds
+        Mean of a run.
+    over_runs, over_splits
+        Paired t-tests of the first model's accuracy against this one's; None for the first itself.
+    """
+
+    cell: Cell
+    accuracy: Summary
+    f1: Summary
+    seconds: float
+    over_runs: Paired | None
+    over_splits: Paired | None
+
+
+def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
+    """Return the rows of a cell that the present code computed; rows of other versions are not pooled with them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     current_rows(store, Cell("mlp", {}, "citeseer"))
+    ()
+    """
+    for pool in pools(store, cell):
+        if pool.code == current_code(cell, pool.rows[0].backend):
+            return pool.rows
+    return ()
+
+
+def compare_models(store: Store, first: Cell, others: Sequence[Cell], runs: Sequence[Seeds]) -> list[Versus]:
+    """Return the first model and those it is compared with, on the wanted runs; a model without any is left out.
+
+    Parameters
+    ----------
+    store
+        Where the rows are.
+    first
+        The cell of the model in question.
+    others
+        Cells of the models to compare it with.
+    runs
+        The runs that count.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> mine, theirs = Cell("mlp", {}, "citeseer"), Cell("gcn", {}, "citeseer")
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     compare_models(store, mine, [theirs], [Seeds(1, 0)])
+    []
+    """
+    wanted = set(runs)
+    found = {
+        cell.config: [row for row in current_rows(store, cell) if row.key.seeds in wanted] for cell in (first, *others)
+    }
+    return [
+        _versus(cell, found[cell.config], None if cell is first else _accuracies(found[first.config]))
+        for cell in (first, *others)
+        if found[cell.config]
+    ]
+
+
+def _accuracies(rows: Sequence[Row]) -> Mapping[Seeds, float]:
+    return {row.key.seeds: row.accuracy for row in rows}
+
+
+def _versus(cell: Cell, rows: Sequence[Row], first: Mapping[Seeds, float] | None) -> Versus:
+    mine = _accuracies(rows)
+    return Versus(
+        cell=cell,
+        accuracy=summarise([row.accuracy for row in rows]),
+        f1=summarise([row.f1 for row in rows]),
+        seconds=sum(row.seconds for row in rows) / len(rows),
+        over_runs=None if not first else paired_test(first, mine, "runs"),
+        over_splits=None if not first else paired_test(first, mine, "splits"),
+    )
