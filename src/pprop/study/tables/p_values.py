@@ -117,10 +117,10 @@ def p_value_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric) -> 
         Column("Against", "text"),
         Column("Difference"),
         Column("Pairs of runs"),
-        Column("p"),
+        Column("p over runs"),
         Column("Holm"),
         Column("Pairs of split means"),
-        Column("p"),
+        Column("p over splits"),
         Column("Holm"),
         Column("Paper's p"),
     )

@@ -178,9 +178,6 @@ def _overview_cell(one: Score | None, best: float | None) -> Value:
 
 def _score_row(one: Score) -> tuple[Value, ...]:
     entry, digits = one.entry, one.decimals
-    title = (
-        f"{entry.title} (authors' re-run)" if entry.experiment and entry.experiment.shows == "rerun" else entry.title
-    )
     ours = NOT_RUN if one.ours is None else Measure(one.ours.mean, one.ours.half, digits)
     row: tuple[Value, ...] = (one.title, _runs(one), ours)
     if one.metric == "f1_macro":

@@ -1,4 +1,4 @@
-"""Distances in a graph: between all pairs of nodes, and from a set of nodes, by breadth-first search on bits."""
+"""Distances between all pairs of nodes of a graph, by breadth-first search on bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pprop._validate import reject
 from pprop.graph import Graph
 
-__all__ = ["largest_distance", "mean_shortest_path"]
+__all__ = ["mean_shortest_path"]
 
 BLOCK = 16  # words of 64 start nodes each that are searched from at once: few enough for a processor's cache
 
@@ -52,28 +52,6 @@ def mean_shortest_path(graph: Graph) -> float:
                 break
             hops, pairs, before = hops + distance * (now - before), pairs + now - before, now
     return hops / pairs
-
-
-def largest_distance(graph: Graph, nodes: NDArray[np.int64]) -> int:
-    """Return the largest number of edges from any node to the nearest of `nodes`, shape (m,).
-
-    Nodes that cannot be reached do not count.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
-    >>> largest_distance(path, np.array([1]))
-    3
-    """
-    reached = np.zeros((graph.n_nodes, 1), dtype=np.uint64)
-    reached[nodes] = 1
-    distance = 0
-    while True:
-        after = _step(graph, reached)
-        if np.array_equal(after, reached):
-            return distance
-        reached, distance = after, distance + 1
 
 
 def _step(graph: Graph, reached: _Words) -> _Words:

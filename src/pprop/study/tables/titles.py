@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from pprop.datasets import DATASETS
 from pprop.study.cell import Cell
+from pprop.study.figures.captions import dataset_title
 from pprop.study.zoo import MODELS
 
 __all__ = ["TESTED", "dataset_order", "dataset_title", "model_order", "model_title"]
 
-_DATASETS = {"citeseer": "Citeseer", "cora_ml": "Cora-ML", "pubmed": "PubMed", "ms_academic": "MS Academic"}
 _MODELS = ("mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp", "ppnp", "appnp")  # the paper's order
 
 TESTED = ("ppnp", "appnp")
 """The paper's own models, which are compared with all others."""
-
-
-def dataset_title(name: str) -> str:
-    """Return what the paper calls a dataset.
-
-    >>> dataset_title("cora_ml")
-    'Cora-ML'
-    """
-    return _DATASETS.get(name, name)
 
 
 def model_title(cell: Cell, settings: bool = False) -> str:

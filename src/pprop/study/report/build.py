@@ -1,0 +1,269 @@
+"""From a study's rows to a page: which sections there are, and what is said in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from pprop._errors import MissingDependencyError, PpropError
+from pprop.datasets import load_dataset
+from pprop.study.cell import Cell
+from pprop.study.claims import Claim, graph_claims
+from pprop.study.claims_from_rows import Evidence, row_claims
+from pprop.study.experiment import Experiment
+from pprop.study.figures import Drawn, figures_of, save_figure
+from pprop.study.pools import pools
+from pprop.study.report.page import Block, Bullets, Page, Picture, Section
+from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table
+from pprop.study.row import Row
+from pprop.study.store import Store
+from pprop.study.tables import (
+    Column,
+    Entry,
+    Group,
+    Samples,
+    Score,
+    Table,
+    dataset_table,
+    disagreements,
+    entries,
+    overview_table,
+    p_value_table,
+    read_samples,
+    score,
+    score_table,
+    search_table,
+    spread_table,
+    time_table,
+)
+from pprop.study.tables.grid import Strong
+from pprop.study.tables.samples import Metric
+from pprop.study.tables.titles import dataset_order, dataset_title
+
+__all__ = ["build_page"]
+
+METHOD = (
+    "Every mean is over runs: the paper's splits times initialisations. The number behind ± is the larger distance from "
+    "the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper are given "
+    "in combined intervals, the root of the sum of squares of both ±; beyond 1 the two disagree, which by chance alone one "
+    "of 20 comparisons does. `DIR` in a command stands for the study's folder."
+)
+
+
+def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path) -> Page:
+    """Return the report of a store as a page. Sections without rows are left out.
+
+    Parameters
+    ----------
+    store
+        The rows.
+    experiments
+        What they are shown as.
+    folder
+        The study's, which keeps what takes long to compute.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name, Store.open(Path(name), create=True) as store:
+    ...     [section.title for section in build_page(store, {}, Path(name)).sections]
+    []
+    """
+    samples = read_samples(store)
+    if not samples:
+        return Page("Study", ("There are no rows yet. `pprop study run quick --out DIR` makes some.",), ())
+    main, times = entries(experiments, samples), entries(experiments, samples, "time")
+    begun = _begun(experiments, samples, main)
+    drawn = figures_of(begun.values(), lambda cell: _rows(store, cell), cache(load_dataset))
+    datasets = sorted({sample.cell.dataset for sample in samples.values()}, key=dataset_order)
+    reruns = [entry for group in entries(experiments, samples, "rerun").values() for entry in group]
+    sections = [
+        Section("What was run", _what_was_run(samples)),
+        *_scores(main, reruns),
+        Section("p-values", tuple(_p_values(main))),
+        Section("Time per epoch", tuple(_times(times))),
+        Section("Spread", _table(spread_table(main), SPREAD)),
+        Section("Figures", tuple(_pictures(drawn))),
+        Section("Hyperparameters", _table(search_table(experiments, samples), SEARCH)),
+        Section("Datasets", (dataset_table(datasets, folder),)),
+        Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
+        Section("Costs", (cost_table(samples), COSTS)),
+        Section("Notes", tuple(_notes(experiments, begun, samples, main))),
+    ]
+    return Page("Study: predict, then propagate", _lead(main, samples), tuple(s for s in sections if s.blocks))
+
+
+SPREAD = (
+    "Analysis of variance over splits and initialisations, intervals by resampling splits; only for models that have all "
+    "initialisations of every split."
+)
+SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
+COSTS = (
+    "Seconds are a run's share of the training that it was part of, so that they add up to what was spent; runs trained "
+    "together share a device."
+)
+
+
+def _lead(main: Mapping[str, Sequence[Entry]], samples: Samples) -> tuple[Block, ...]:
+    count = sum(len(sample.rows) for sample in samples.values())
+    scores = [score(entry, "accuracy") for group in main.values() for entry in group]
+    compared = [each for each in scores if each.intervals is not None]
+    within = sum(abs(each.intervals or 0.0) <= 1 for each in compared)
+    text = f"{count:,} runs of {len(samples)} cells. "
+    if compared:
+        text += f"Of {len(compared)} accuracies that the paper also gives, {within} agree with it within the combined interval."
+    return (text.strip(), METHOD)
+
+
+def _what_was_run(samples: Samples) -> tuple[Block, ...]:
+    again = sum(1 for sample in samples.values() if sample.others and sample.cell.splits == "test")
+    told = (
+        f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the notes."
+        if again
+        else "No test cell was run with more than one version of the code or the data."
+    )
+    return origin_table(samples), told
+
+
+def _scores(main: Mapping[str, Sequence[Entry]], reruns: Sequence[Entry]) -> Iterable[Section]:
+    if not main:
+        return
+    shown: tuple[tuple[str, Metric], ...] = (("Accuracy", "accuracy"), ("Macro F1", "f1"))
+    for title, metric in shown:
+        scores = [score(entry, metric) for group in main.values() for entry in group]
+        scores += [score(entry, metric) for entry in reruns]
+        blocks: list[Block] = [overview_table(main, metric), score_table(main, metric, reruns), *_verdict(scores)]
+        if metric == "f1":
+            blocks.insert(0, F1)
+            blocks.append(overview_table(main, "f1_macro"))
+        yield Section(title, tuple(blocks))
+
+
+F1 = (
+    "The paper's macro F1 is the harmonic mean of the class-averaged precision and the class-averaged recall, where a class "
+    "without false positives has precision 1 and one without false negatives recall 1. The usual macro F1, the mean of the "
+    "classes' F1, stands below for comparison with other work."
+)
+
+
+def _verdict(scores: Sequence[Score]) -> Iterable[Block]:
+    told = disagreements(scores)
+    if told:
+        yield "Where ours and the paper's disagree:"
+        yield Bullets(told)
+    elif any(each.intervals is not None for each in scores):
+        yield "Ours and the paper's agree everywhere within the combined interval."
+
+
+def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
+    metrics: tuple[Metric, ...] = ("accuracy", "f1")
+    made = [table for metric in metrics if (table := p_value_table(main, metric)).n_rows]
+    if made:
+        yield (
+            "Two-sided paired t-tests, over runs as published and over split means, because initialisations of different "
+            "models are not matched. Bt. FP has one run per split, so that its test is over split means in both columns. "
+            "Holm: corrected over the opponents on one dataset and metric. The paper names no opponent; its p-value stands "
+            "beside the best baseline, the likely reading."
+        )
+    yield from made
+
+
+def _times(times: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
+    if times:
+        yield (
+            "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets on a GPU "
+            "of 2018, ours a training step and one evaluation on the stopping set."
+        )
+        yield time_table(times)
+
+
+def _pictures(drawn: Sequence[Drawn]) -> Iterable[Block]:
+    for each in drawn:
+        try:
+            svg = save_figure(each.draw(), "svg").decode()
+        except MissingDependencyError as error:
+            yield f"Figures are left out: {error}"
+            return
+        commands = tuple(f"pprop study run {name} --out DIR" for name in each.experiments)
+        yield Picture(each.name, each.title, each.caption, svg, commands)
+
+
+def _claims(datasets: Sequence[str], evidence: Evidence) -> Iterable[Block]:
+    claims: list[Claim] = []
+    for name in datasets:
+        try:
+            claims += graph_claims(load_dataset(name), dataset_title(name))
+        except (PpropError, OSError):  # the table of datasets says why
+            continue
+    found, missing = row_claims(evidence)
+    claims += found
+    groups = tuple(
+        Group(
+            statement,
+            tuple(
+                (claim.where, claim.found, "yes" if claim.holds else Strong("no"))
+                for claim in claims
+                if claim.statement == statement
+            ),
+        )
+        for statement in dict.fromkeys(claim.statement for claim in claims)
+    )
+    if groups:
+        columns = (Column("Dataset", "text"), Column("Found", "text"), Column("Holds", "text"))
+        yield Table("What the paper's text claims, and what was found", columns, groups)
+    if missing:
+        yield "Not checked, for want of rows:"
+        yield Bullets(tuple(missing))
+
+
+def _notes(
+    experiments: Mapping[str, Experiment],
+    begun: Mapping[str, Experiment],
+    samples: Samples,
+    main: Mapping[str, Sequence[Entry]],
+) -> Iterable[Block]:
+    again = rerun_table(samples)
+    if again.n_rows:
+        yield "Rows of different versions are never averaged: tables and figures show the newest."
+        yield again
+    shown = {point.cell.config for one in experiments.values() for point in one.points} | _configs(main)
+    others = other_cells_table([sample.cell for key, sample in samples.items() if key not in shown], samples)
+    if others.n_rows:
+        yield others
+    lacking = incomplete({name: one for name, one in begun.items() if one.shows not in TOLD_IN_TABLES}, samples)
+    if lacking:
+        yield "Experiments that lack runs:"
+        yield Bullets(lacking)
+
+
+TOLD_IN_TABLES = ("accuracy", "time", "rerun", "quick")
+
+
+def _begun(
+    experiments: Mapping[str, Experiment], samples: Samples, main: Mapping[str, Sequence[Entry]]
+) -> dict[str, Experiment]:
+    """Return the experiments that have rows; cells of the accuracy table count only for those that fill it.
+
+    Figures share cells with that table, and a figure of one such point tells nothing.
+    """
+    shared = _configs(main)
+
+    def has_own_rows(experiment: Experiment) -> bool:
+        cells = [point.cell for point in experiment.points if samples.of(point.cell) is not None]
+        return any(experiment.shows in TOLD_IN_TABLES or cell.config not in shared for cell in cells)
+
+    return {name: experiment for name, experiment in experiments.items() if has_own_rows(experiment)}
+
+
+def _configs(main: Mapping[str, Sequence[Entry]]) -> set[str]:
+    return {entry.cell.config for group in main.values() for entry in group}
+
+
+def _table(table: Table, text: str) -> tuple[Block, ...]:
+    return (text, table) if table.n_rows else ()
+
+
+def _rows(store: Store, cell: Cell) -> list[Row]:
+    found = pools(store, cell)
+    return list(found[0].rows) if found else []

@@ -1,0 +1,191 @@
+"""What was run, what it cost, what was run again and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from pprop.study.cell import Cell
+from pprop.study.experiment import Experiment
+from pprop.study.pools import Pool
+from pprop.study.row import Row
+from pprop.study.statistics import summarise
+from pprop.study.tables import Column, Group, Samples, Table
+from pprop.study.tables.grid import Measure, Number, Strong, Value
+from pprop.study.tables.titles import dataset_order, dataset_title, model_order, model_title
+from pprop.study.zoo import MODELS
+
+__all__ = ["cost_table", "incomplete", "origin_table", "other_cells_table", "rerun_table"]
+
+
+def origin_table(samples: Samples) -> Table:
+    """Return where the rows come from: versions, devices and hosts, of all pools.
+
+    Examples
+    --------
+    >>> origin_table(Samples([])).n_rows
+    0
+    """
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in _all_rows(samples):
+        groups.setdefault((row.version, row.torch, row.backend, row.device, row.host), []).append(row)
+    rows: list[tuple[Value, ...]] = []
+    for place in sorted(groups):
+        made = groups[place]
+        rows.append(
+            (
+                *place,
+                Number(len({row.key.config for row in made}), 0),
+                Number(len(made), 0),
+                Number(sum(row.seconds for row in made) / 3600, 2),
+                min(row.created for row in made)[:10],
+                max(row.created for row in made)[:10],
+            )
+        )
+    texts = (Column(title, "text") for title in ("pprop", "torch", "Backend", "Device", "Host"))
+    numbers = (Column(title) for title in ("Cells", "Rows", "Hours"))
+    columns = (*texts, *numbers, Column("First", "text"), Column("Last", "text"))
+    return Table("Where the rows come from", columns, (Group(None, tuple(rows)),) if rows else ())
+
+
+def cost_table(samples: Samples) -> Table:
+    """Return what the rows took, by dataset, model and device; all pools count.
+
+    Examples
+    --------
+    >>> cost_table(Samples([])).n_rows
+    0
+    """
+    groups: dict[str, dict[tuple[tuple[int, str], str, str], list[Row]]] = {}
+    for sample in samples.values():
+        cell = sample.cell
+        order = (model_order(cell)[0], model_title(cell))
+        for row in _pool_rows((sample.pool, *sample.others)):
+            groups.setdefault(cell.dataset, {}).setdefault((order, model_title(cell), row.device), []).append(row)
+    made: list[Group] = []
+    for name in sorted(groups, key=dataset_order):
+        rows = tuple(
+            (
+                title,
+                device,
+                Number(len({row.key.config for row in each}), 0),
+                Number(len(each), 0),
+                Number(float(np.mean([row.epochs for row in each])), 0),
+                Number(float(np.mean([row.seconds for row in each])), 2),
+                Number(sum(row.seconds for row in each), 0),
+            )
+            for (_, title, device), each in sorted(groups[name].items())
+        )
+        made.append(Group(dataset_title(name), rows))
+    columns = (
+        Column("Model", "text"),
+        Column("Device", "text"),
+        *(Column(title) for title in ("Cells", "Rows", "Epochs a run", "Seconds a run", "Seconds in all")),
+    )
+    return Table("What the rows took", columns, tuple(made))
+
+
+def rerun_table(samples: Samples) -> Table:
+    """Return the cells that have rows of more than one version: each pool, the one that is shown set off.
+
+    Examples
+    --------
+    >>> rerun_table(Samples([])).n_rows
+    0
+    """
+    rows: list[tuple[Value, ...]] = []
+    for sample in sorted(samples.values(), key=lambda each: (dataset_order(each.cell.dataset), model_order(each.cell))):
+        if not sample.others:
+            continue
+        for pool in (sample.pool, *sample.others):
+            summary = summarise([100 * row.accuracy for row in pool.rows])
+            shown = "shown" if pool is sample.pool else "not shown"
+            rows.append(
+                (
+                    f"{model_title(sample.cell)} on {dataset_title(sample.cell.dataset)}",
+                    sample.cell.splits,
+                    pool.code,
+                    pool.data[:12],
+                    Number(len(pool.rows), 0),
+                    Measure(summary.mean, summary.half),
+                    pool.newest[:19].replace("T", " "),
+                    Strong(shown) if pool is sample.pool else shown,
+                )
+            )
+    titles = ("Cell", "Splits", "Code", "Data")
+    columns = (
+        *(Column(title, "text") for title in titles),
+        Column("Runs"),
+        Column("Accuracy", "measure"),
+        Column("Newest row", "text"),
+        Column("", "text"),
+    )
+    return Table("Cells that were run again with other versions", columns, (Group(None, tuple(rows)),) if rows else ())
+
+
+def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
+    """Return the accuracy of cells that no table or figure shows.
+
+    Examples
+    --------
+    >>> other_cells_table([], Samples([])).n_rows
+    0
+    """
+    rows: list[tuple[Value, ...]] = []
+    for cell in sorted(cells, key=lambda cell: (dataset_order(cell.dataset), model_order(cell))):
+        sample = samples[cell.config]
+        summary = summarise([100 * value for value in sample.values("accuracy").values()])
+        rows.append(
+            (
+                model_title(cell),
+                dataset_title(cell.dataset),
+                cell.splits,
+                _settings(cell),
+                Number(summary.count, 0),
+                Measure(summary.mean, summary.half),
+            )
+        )
+    texts = (Column(title, "text") for title in ("Model", "Dataset", "Splits", "Settings"))
+    columns = (*texts, Column("Runs"), Column("Accuracy", "measure"))
+    return Table("Other cells: accuracy in percent", columns, (Group(None, tuple(rows)),) if rows else ())
+
+
+def incomplete(experiments: Mapping[str, Experiment], samples: Samples) -> tuple[str, ...]:
+    """Return a sentence for each experiment that was begun and lacks runs.
+
+    Examples
+    --------
+    >>> incomplete({}, Samples([]))
+    ()
+    """
+    sentences: list[str] = []
+    for name, experiment in experiments.items():
+        wanted = done = empty = 0
+        for point in experiment.points:
+            seeds, sample = set(experiment.seeds(cell=point.cell)), samples.of(point.cell)
+            there = () if sample is None else sample.rows
+            done += sum(row.key.seeds in seeds for row in there)
+            wanted, empty = wanted + len(seeds), empty + (sample is None)
+        if 0 < done < wanted:
+            cells = f"; {empty} of {len(experiment.points)} cells have none" if empty else ""
+            sentences.append(f"`{name}` has {done} of {wanted} runs{cells}.")
+    return tuple(sentences)
+
+
+def _settings(cell: Cell) -> str:
+    parts = [f"{name} = {value}" for name, value in sorted(cell.settings.items())]
+    if cell.per_class != 20:
+        parts.append(f"{cell.per_class} training nodes per class")
+    if cell.model in MODELS:
+        defaults = {setting.name: setting.default for setting in MODELS[cell.model].settings}
+        parts = [part for part in parts if part not in {f"{name} = {value}" for name, value in defaults.items()}]
+    return ", ".join(parts)
+
+
+def _all_rows(samples: Samples) -> list[Row]:
+    return [row for sample in samples.values() for row in _pool_rows((sample.pool, *sample.others))]
+
+
+def _pool_rows(pools: Sequence[Pool]) -> list[Row]:
+    return [row for pool in pools for row in pool.rows]
