@@ -106,7 +106,10 @@ class Elsewhere:
         if isinstance(value, torch.Tensor):
             moved = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=self._device)
             return moved.copy_(value)
-        return Draw(value.seeds.to(self._device), value.epoch, value.probability) if isinstance(value, Draw) else value
+        if isinstance(value, Draw):
+            epoch = value.epoch.to(self._device) if isinstance(value.epoch, torch.Tensor) else value.epoch
+            return Draw(value.seeds.to(self._device), epoch, value.probability)
+        return value
 
     def _home(self, value: Any, own: dict[int, Any]) -> Any:
         if isinstance(value, torch.Tensor):

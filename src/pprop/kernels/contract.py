@@ -38,14 +38,19 @@ class Draw:
     seeds
         One 64-bit seed per run, shape (R,), int64.
     epoch
-        Training epoch, from 0.
+        Training epoch, from 0. On a GPU it may be a tensor (1,) of int64, so that a captured epoch can be replayed.
     probability
         Probability of dropping an entry, strictly between 0 and 1.
     """
 
     seeds: Tensor
-    epoch: int
+    epoch: int | Tensor
     probability: float
+
+    @property
+    def number(self) -> int:
+        """The epoch as a number: waits for the device if it is there."""
+        return int(self.epoch)
 
 
 class FeatureProduct(ABC):
@@ -107,7 +112,16 @@ class EdgeAttention(ABC):
 
 
 class Kernels(ABC):
-    """One backend's implementation of every operation. Instances hold no state of a training run."""
+    """One backend's implementation of every operation. Instances hold no state of a training run.
+
+    Attributes
+    ----------
+    capturable
+        Whether a CUDA graph of its operations can be replayed: none waits for the device, and all take the epoch as a
+        tensor.
+    """
+
+    capturable: bool = False
 
     @abstractmethod
     def features(self, matrix: sparse.csr_array) -> FeatureProduct:
@@ -182,11 +196,20 @@ class Kernels(ABC):
 
     @abstractmethod
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        *,
+        step: int | Tensor,
+        rate: float,
+        penalty: float,
     ) -> Tensor:
         """Make one Adam step in place with the gradient of penalty / 2 * |W|^2 added; return |W_new|^2 per run, (R,).
 
-        All four tensors have shape (R, a, b); `step` counts from 1. Adam's constants are 0.9, 0.999 and 1e-8.
+        All four tensors have shape (R, a, b); `step` counts from 1, and may be a tensor like `Draw.epoch`. Adam's
+        constants are 0.9, 0.999 and 1e-8.
         """
 
     def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:

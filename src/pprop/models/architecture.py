@@ -21,7 +21,7 @@ from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import branch_seeds
 from pprop.kernels.streams import WEIGHTS, stream
 
-__all__ = ["Architecture", "BoundModel", "Masks", "Weight", "initial_weights"]
+__all__ = ["Architecture", "BoundModel", "Masks", "Weight", "first_masks", "initial_weights"]
 
 
 @final
@@ -67,7 +67,7 @@ class Masks:
     True
     """
 
-    def __init__(self, seeds: Tensor | None, epoch: int = 0) -> None:
+    def __init__(self, seeds: Tensor | None, epoch: int | Tensor = 0) -> None:
         self._seeds, self._epoch = seeds, epoch  # without seeds nothing is dropped
         self._branches: dict[tuple[int, int], Tensor] = {}
 
@@ -90,15 +90,32 @@ class Masks:
             known = self._branches[count, layer] = branch_seeds(self._seeds, count, layer)
         return Masks(known, self._epoch)
 
-    def next(self) -> Masks:
-        """Return the masks of the epoch after this one."""
-        later = Masks(self._seeds, self._epoch + 1)
-        later._branches = self._branches  # seeds of branches do not depend on the epoch
-        return later
+    @property
+    def epoch(self) -> int | Tensor:
+        """The epoch, as `Draw` takes it."""
+        return self._epoch
+
+    def advance(self) -> None:
+        """Go on to the next epoch, in place where it is a tensor."""
+        self._epoch += 1
 
     def keep(self, slots: Tensor) -> Masks:
         """Return the masks of some of the runs."""
-        return Masks(None if self._seeds is None else self._seeds[slots], self._epoch)
+        if self._seeds is None:
+            return self
+        fewer = Masks(self._seeds[slots], self._epoch)
+        for (count, layer), seeds in self._branches.items():
+            fewer._branches[count, layer] = seeds.reshape(-1, count)[slots].flatten()
+        return fewer
+
+
+def first_masks(seeds: Tensor, on_device: bool) -> Masks:
+    """Return the masks of epoch 0, with the epoch counted on the device of the seeds or here.
+
+    >>> first_masks(torch.tensor([1]), on_device=True).epoch
+    tensor([0])
+    """
+    return Masks(seeds, torch.zeros(1, dtype=torch.int64, device=seeds.device) if on_device else 0)
 
 
 class BoundModel(ABC):

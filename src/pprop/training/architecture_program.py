@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pprop.kernels.trainer import Trainer
-from pprop.models.architecture import Architecture, Masks, initial_weights
+from pprop.models.architecture import Architecture, Masks, first_masks, initial_weights
 from pprop.models.network import normalized_features
 from pprop.models.readout import gather_nodes
 from pprop.training.program import NodeSet, Task
@@ -42,7 +42,8 @@ class ArchitectureProgram(Trainer):
             task.kernels.adam(w, *(torch.zeros_like(w) for _ in range(3)), step=1, rate=0.0, penalty=0.0)
             for w in self._weights
         ]
-        self._masks, self._epoch = Masks(task.seed_tensor), 0
+        self.capturable = task.device.type == "cuda" and task.kernels.capturable
+        self._masks = first_masks(task.seed_tensor, self.capturable)
 
     def epoch(self) -> Tensor:
         loss = self._step()
@@ -59,16 +60,18 @@ class ArchitectureProgram(Trainer):
         loss, _, gradient = self._bound.loss(at_nodes.detach(), self._train.labels)
         loss = loss + self._penalty()
         gradients = torch.autograd.grad(at_nodes, leaves, gradient)
-        self._epoch, self._masks = self._epoch + 1, self._masks.next()
+        step = self._masks.epoch + 1
         for index, gradient in enumerate(gradients):
-            self._squares[index] = self._kernels.adam(
+            squares = self._kernels.adam(
                 self._weights[index],
                 gradient.contiguous(),
                 *self._moments[index],
-                step=self._epoch,
+                step=step,
                 rate=self._rate,
                 penalty=self._penalties[index],
             )
+            self._squares[index].copy_(squares)  # in place: the next epoch reads it, and may be a replay
+        self._masks.advance()
         return loss
 
     def _penalty(self) -> Tensor:

@@ -62,11 +62,11 @@ class _Batch:
             self._epoch()
 
     def keep(self, slots: Tensor) -> None:
-        """Go on with some of the slots; their next epoch is captured anew."""
+        """Go on with some of the slots; their epoch is captured anew after one that takes the memory of its shapes."""
         self.trainer.keep(slots)
         self.state.keep(slots)
         self._curves = self._curves[:, :, slots].contiguous()
-        self._graph = None
+        self._graph, self._made = None, _WARM_UP - 1
 
 
 def run_captured(

@@ -11,8 +11,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pprop.kernels import Draw
 from pprop.kernels.trainer import Trainer
+from pprop.models.architecture import first_masks
 from pprop.models.network import RunsNetwork
 from pprop.training.program import Task
 from pprop.training.propagated import Propagated
@@ -34,7 +34,7 @@ class RunsProgram(Trainer):
 
     def __init__(self, task: Task, propagated: Propagated, network: RunsNetwork, dropout: float) -> None:
         self._kernels, self._readout, self._network = task.kernels, propagated.readout, network
-        self._seeds, self._train, self._stopping = task.seed_tensor, task.train, task.stopping
+        self._train, self._stopping = task.train, task.stopping
         self._rate, self._penalty = task.rate, propagated.model.penalty
         self._dropout, self._matrix_dropout = dropout, propagated.dropout
         self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in network.weights]
@@ -43,15 +43,17 @@ class RunsProgram(Trainer):
         zeros = [torch.zeros_like(first) for _ in range(3)]
         self._squares = task.kernels.adam(first, *zeros, step=1, rate=0.0, penalty=0.0)
 
-        self._epoch, self._best = 0, [w.clone() for w in network.weights]
+        self._best = [w.clone() for w in network.weights]
+        self.capturable = task.device.type == "cuda" and task.kernels.capturable
+        self._masks = first_masks(task.seed_tensor, self.capturable)
 
     def epoch(self) -> Tensor:
-        loss = self._step(self._epoch)
-        self._epoch += 1
+        loss = self._step()
+        self._masks.advance()
         return torch.stack([loss, *self._evaluate()])
 
-    def _step(self, epoch: int) -> Tensor:
-        on_network, on_matrix = self._draw(self._dropout, epoch), self._draw(self._matrix_dropout, epoch)
+    def _step(self) -> Tensor:
+        on_network, on_matrix = self._masks.draw(self._dropout), self._masks.draw(self._matrix_dropout)
         predictions = self._network.forward(on_network)
         logits = self._readout.forward(predictions, self._train.nodes, on_matrix)
         loss, _, gradient = self._kernels.cross_entropy(logits, self._train.labels)
@@ -64,12 +66,12 @@ class RunsProgram(Trainer):
                 weight_gradient,
                 mean,
                 square,
-                step=epoch + 1,
+                step=self._masks.epoch + 1,
                 rate=self._rate,
                 penalty=self._penalty if layer == 0 else 0.0,
             )
             if layer == 0:
-                self._squares = squares
+                self._squares.copy_(squares)  # in place: the next epoch reads it, and may be a replay
         return loss
 
     def _evaluate(self) -> tuple[Tensor, Tensor]:
@@ -92,8 +94,5 @@ class RunsProgram(Trainer):
         self._best = [w[slots] for w in self._best]
         self._network.weights = [w[slots] for w in self._network.weights]
         self._moments = [(mean[slots], square[slots]) for mean, square in self._moments]
-        self._seeds, self._squares = self._seeds[slots], self._squares[slots]
+        self._masks, self._squares = self._masks.keep(slots), self._squares[slots]
         self._train, self._stopping = self._train.keep(slots), self._stopping.keep(slots)
-
-    def _draw(self, probability: float, epoch: int) -> Draw | None:
-        return Draw(self._seeds, epoch, probability) if probability > 0 else None

@@ -232,10 +232,10 @@ class NumbaAttention(EdgeAttention):
         if draw is None:
             return np.empty((1, 0), dtype=np.uint32), 0, 1.0
         law = Bernoulli.from_probability(draw.probability)
-        key = (draw.epoch // 32, draw.probability, draw.seeds.numpy().tobytes())
+        key = (draw.number // 32, draw.probability, draw.seeds.numpy().tobytes())
         if self._cache is None or self._cache[0] != key:
             words = np.empty((len(draw.seeds), len(self._structure[1])), dtype=np.uint32)
-            seeds, first = draw.seeds.contiguous().numpy().view(np.uint64), draw.epoch // 32 * 32
+            seeds, first = draw.seeds.contiguous().numpy().view(np.uint64), draw.number // 32 * 32
             bits.site_words(seeds, EDGES, *self._structure, False, first, law.threshold, law.digits, words)
             self._cache = key, words
-        return self._cache[1], draw.epoch % 32, law.scale
+        return self._cache[1], draw.number % 32, law.scale

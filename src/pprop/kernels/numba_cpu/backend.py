@@ -94,7 +94,7 @@ class NumbaFeatures(FeatureProduct):
         out = torch.empty(len(operand), len(indptr) - 1, operand.shape[2], dtype=operand.dtype)
         words, bit, scale = _NO_WORDS, 0, 1.0
         if draw is not None:
-            words, bit, scale = self._epoch_words(side, draw), draw.epoch % 32, _bernoulli(draw).scale
+            words, bit, scale = self._epoch_words(side, draw), draw.number % 32, _bernoulli(draw).scale
         array = operand.contiguous().numpy()
         sparse_kernels.product(operand.shape[2])(
             indptr,
@@ -109,11 +109,11 @@ class NumbaFeatures(FeatureProduct):
         return out
 
     def _epoch_words(self, side: int, draw: Draw) -> NDArray[np.uint32]:
-        key = (draw.epoch // 32, draw.probability, draw.seeds.numpy().tobytes())
+        key = (draw.number // 32, draw.probability, draw.seeds.numpy().tobytes())
         cached = self._cache[side]
         if cached is None or cached[0] != key:
             structure = self._matrices[side][:2]
-            words = _words(structure, draw, FEATURES, draw.epoch // 32 * 32, transposed=side == 1)
+            words = _words(structure, draw, FEATURES, draw.number // 32 * 32, transposed=side == 1)
             self._cache[side] = cached = (key, words)
         return cached[1]
 
@@ -191,7 +191,7 @@ class NumbaSteps(StepPropagation):
         first = step // 32 * 32  # one word per entry serves 32 steps
         if refresh:
             side = self._sides[which]
-            position = draw.epoch * self._steps + first
+            position = draw.number * self._steps + first
             words = _words((side.indptr, side.indices), draw, EDGES, position, transposed=which == 1)
         return words, step - first
 
@@ -224,7 +224,7 @@ class NumbaRows(RowPropagation):
     def _arguments(self, operand: Tensor, rows: Tensor, draw: Draw | None) -> tuple[Any, ...]:
         array, law = operand.contiguous().numpy(), _bernoulli(draw)
         scale = array.dtype.type(1.0 if draw is None else law.scale)
-        epoch = 0 if draw is None else draw.epoch
+        epoch = 0 if draw is None else draw.number
         mask = (_seeds(draw), PPR, epoch, law.threshold, law.digits, scale)
         return self._block, self._nodes, rows.numpy(), array, *mask
 
@@ -250,7 +250,7 @@ class NumbaKernels(Kernels):
 
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         law, array = _bernoulli(draw), values.numpy()
-        epoch = 0 if draw is None else draw.epoch
+        epoch = 0 if draw is None else draw.number
         dense.activate(
             array, _seeds(draw), stream(HIDDEN, layer), epoch, law.threshold, law.digits, array.dtype.type(law.scale)
         )
@@ -266,7 +266,7 @@ class NumbaKernels(Kernels):
         if draw is not None:
             law, array = _bernoulli(draw), values.numpy()
             scale = array.dtype.type(law.scale)
-            mask = (_seeds(draw), stream(HIDDEN, layer), draw.epoch, law.threshold, law.digits)
+            mask = (_seeds(draw), stream(HIDDEN, layer), draw.number, law.threshold, law.digits)
             elementwise.drop(array, *mask, scale)
         return values
 
@@ -312,12 +312,20 @@ class NumbaKernels(Kernels):
         return _loss(elementwise.likelihood, probabilities, labels, least)
 
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        *,
+        step: int | Tensor,
+        rate: float,
+        penalty: float,
     ) -> Tensor:
         partial = torch.empty(len(weights), _blocks(weights.shape[1]), weights.shape[2], dtype=weights.dtype)
         squares = torch.empty(len(weights), dtype=weights.dtype)
         scalar = weights.numpy().dtype.type
-        constants = (scalar(rate), scalar(1 - 0.9**step), scalar(1 - 0.999**step), scalar(penalty))
+        constants = (scalar(rate), scalar(1 - 0.9 ** int(step)), scalar(1 - 0.999 ** int(step)), scalar(penalty))
         arrays = [tensor.numpy() for tensor in (weights, gradient, mean, square)]
         training.adam(*arrays, *constants, partial.numpy(), squares.numpy())
         return squares

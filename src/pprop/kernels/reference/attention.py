@@ -66,6 +66,6 @@ class ReferenceAttention(EdgeAttention):
         if draw is None:
             return like.new_ones(1, 1)
         law = Bernoulli.from_probability(draw.probability)
-        position = torch.tensor(draw.epoch, device=like.device)
+        position = torch.as_tensor(draw.epoch, device=like.device)
         rows, columns = self._entries(like)
         return keep_bits(draw.seeds[:, None], EDGES, rows, columns, position, law).to(like.dtype) * law.scale

@@ -50,7 +50,7 @@ class ReferenceRows(RowPropagation):
         block = block[rows]  # shape: (R, m, n)
         bernoulli = Bernoulli.from_probability(draw.probability)
         node = self._nodes.to(rows.device)[rows][..., None]
-        epoch = torch.full_like(node, draw.epoch)
+        epoch = torch.as_tensor(draw.epoch, device=node.device).expand_as(node)
         column = torch.arange(block.shape[-1], device=block.device)
         return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, bernoulli) * bernoulli.scale
 
@@ -86,7 +86,7 @@ class ReferenceKernels(Kernels):
         _, n, width = values.shape
         node = torch.arange(n, device=values.device)[:, None]
         unit = torch.arange(width, device=values.device)
-        epoch = torch.full_like(node, draw.epoch)
+        epoch = torch.as_tensor(draw.epoch, device=node.device).expand_as(node)
         keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, bernoulli)
         return values.mul_(keep).mul_(bernoulli.scale)
 
@@ -133,11 +133,20 @@ class ReferenceKernels(Kernels):
         return loss, right, torch.zeros_like(probabilities).scatter_(-1, target, slope)
 
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        *,
+        step: int | Tensor,
+        rate: float,
+        penalty: float,
     ) -> Tensor:
         full = gradient + penalty * weights
         mean.mul_(0.9).add_(full, alpha=0.1)
         square.mul_(0.999).add_(full * full, alpha=0.001)
-        corrected = (square / (1 - 0.999**step)).sqrt() + 1e-8
-        weights.sub_(mean / (1 - 0.9**step) / corrected, alpha=rate)
+        count = step.double().squeeze() if isinstance(step, Tensor) else step  # without axes it changes no type
+        corrected = (square / (1 - 0.999**count)).sqrt() + 1e-8
+        weights.sub_(mean / (1 - 0.9**count) / corrected, alpha=rate)
         return (weights * weights).sum(dim=(1, 2))

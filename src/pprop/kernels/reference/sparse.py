@@ -49,7 +49,7 @@ class _Entries:
         result: Tensor = matrix @ dense.flatten(0, 1)
         return result.reshape(runs, self.shape[0], -1)
 
-    def keep(self, draw: Draw, kind: int, position: int, *, transposed: bool) -> Tensor:
+    def keep(self, draw: Draw, kind: int, position: int | Tensor, *, transposed: bool) -> Tensor:
         """Return which entries are kept, (R, entries); coordinates are those of the untransposed matrix."""
         device = draw.seeds.device
         first, second = (self.columns, self.rows) if transposed else (self.rows, self.columns)
@@ -58,7 +58,7 @@ class _Entries:
             kind,
             first.to(device),
             second.to(device),
-            torch.tensor(position, device=device),
+            torch.as_tensor(position, device=device),
             Bernoulli.from_probability(draw.probability),
         )
 

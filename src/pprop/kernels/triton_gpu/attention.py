@@ -18,7 +18,7 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
 from pprop.kernels.streams import EDGES, Bernoulli
-from pprop.kernels.triton_gpu._jit import device, kernel, power_of_two
+from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.first_layer import rows_of
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
@@ -243,7 +243,7 @@ class TritonAttention(EdgeAttention):
         runs, n, width = values.shape
         plan = self._plan(side, values.device)
         law = Bernoulli.from_probability(0.5 if draw is None else draw.probability)
-        epoch = torch.full((1,), 0 if draw is None else draw.epoch, dtype=torch.int64, device=values.device)
+        epoch = epoch_tensor(draw, values.device)
         seeds = epoch.expand(runs) if draw is None else draw.seeds
         # in memory, because a constant of a kernel is rounded to float32
         constants = values.new_tensor([1.0 if draw is None else law.scale, SLOPE])

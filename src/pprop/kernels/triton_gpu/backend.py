@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import final
 
-import torch
 import triton.language as tl
 from scipy import sparse
 from torch import Tensor
@@ -18,7 +17,7 @@ from pprop.kernels.reference.backend import ReferenceKernels
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.streams import HIDDEN, Bernoulli, stream
 from pprop.kernels.trainer import Trainer, TrainerSpec
-from pprop.kernels.triton_gpu._jit import kernel
+from pprop.kernels.triton_gpu._jit import epoch_tensor, kernel
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
@@ -57,7 +56,7 @@ def _activate(
 def _launch(values: Tensor, layer: int, draw: Draw, *, relu: bool) -> Tensor:
     runs, n, width = values.shape
     law = Bernoulli.from_probability(draw.probability)
-    epoch = torch.full((1,), draw.epoch, dtype=torch.int64, device=values.device)
+    epoch = epoch_tensor(draw, values.device)
     scale = values.new_full((1,), law.scale)
     _activate[(-(-n // _ROWS), -(-width // 32), runs)](
         values, *values.stride(), n, width, draw.seeds.contiguous(), epoch, scale, stream(HIDDEN, layer),
@@ -69,6 +68,8 @@ def _launch(values: Tensor, layer: int, draw: Draw, *, relu: bool) -> Tensor:
 @final
 class TritonKernels(Kernels):
     """Kernels for CUDA tensors of float32 or float64, and for small CPU tensors where triton is interpreted."""
+
+    capturable = True
 
     def __init__(self) -> None:
         self._plain = ReferenceKernels()
@@ -129,6 +130,14 @@ class TritonKernels(Kernels):
         return self._plain.likelihood(probabilities, labels)
 
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int, rate: float, penalty: float
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        *,
+        step: int | Tensor,
+        rate: float,
+        penalty: float,
     ) -> Tensor:
         return self._plain.adam(weights, gradient, mean, square, step=step, rate=rate, penalty=penalty)

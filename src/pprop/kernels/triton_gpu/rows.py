@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pprop.kernels.contract import Draw, RowPropagation
 from pprop.kernels.streams import PPR, Bernoulli
-from pprop.kernels.triton_gpu._jit import device, kernel, power_of_two
+from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
 from pprop.kernels.triton_gpu.bits import keep_word
 
 __all__ = ["TritonRows", "launch_rows_adjoint", "launch_rows_forward"]
@@ -169,7 +169,7 @@ class TritonRows(RowPropagation):
         law = None if draw is None else Bernoulli.from_probability(draw.probability)
         wide = torch.promote_types(self._block.dtype, operand.dtype)
         scale = torch.full((1,), 1.0 if law is None else law.scale, dtype=wide, device=device)
-        clock = torch.full((1,), 0 if draw is None else draw.epoch, dtype=torch.int64, device=device)
+        clock = epoch_tensor(draw, device)
         seeds = clock.expand(len(rows)) if draw is None else draw.seeds
         mask = (clock, 0, seeds.contiguous(), scale, law)
         launch(self._block, self._nodes, rows.contiguous(), operand.contiguous(), out, mask)

@@ -13,7 +13,7 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
 from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
-from pprop.kernels.triton_gpu._jit import device, kernel, power_of_two
+from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.first_layer import rows_of
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
@@ -135,7 +135,7 @@ class _Matrix:
 
 def _epoch(draw: Draw | None, runs: int, like: Tensor) -> Tensor:
     """The epoch in device memory; also what stands in for the seeds when nothing is dropped."""
-    return torch.full((runs,), 0 if draw is None else draw.epoch, dtype=torch.int64, device=like.device)
+    return epoch_tensor(draw, like.device, runs)
 
 
 def _scale(draw: Draw | None) -> float:
