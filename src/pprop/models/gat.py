@@ -76,10 +76,10 @@ class GAT(Architecture):
         return _BoundGAT(self, graph, kernels)
 
     def floats_per_node(self, n_classes: int) -> int:
-        # Saved by a layer: H W, its dropped copy, the scores as pairs and as two vectors; by the first the result of
-        # ELU, by the second its dropped input. On the way back four tensors of one layer.
+        # Saved: H W and its dropped copy in both layers, the scores, ELU's result, the dropped input of the second layer.
+        # On the way back four tensors of the first layer, and per head what the attention knows of a row, in float64.
         hidden = self.heads * self.units
-        return 3 * hidden + 4 * self.heads + hidden + 2 * n_classes + 4 + 4 * (hidden + self.heads)
+        return 4 * hidden + 2 * self.heads + 3 * n_classes + 2 + 4 * hidden + 14 * self.heads
 
 
 @final
