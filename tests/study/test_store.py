@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pprop import FormatError, InputError
-from pprop.study.attempts import Attempts
+from pprop.study.attempts import Attempts, count_claims
 from pprop.study.cell import Cell, Seeds
 from pprop.study.merge import merge_studies
 from pprop.study.owner import Owner, this_process
@@ -179,6 +179,23 @@ def test_a_finished_run_cannot_be_claimed(tmp_path: Path):
         store.add(make_row())
         assert store.execute("SELECT count(*) FROM attempts WHERE ended IS NULL") == [(0,)]
         assert mine.claim([make_row().key]) == []
+
+
+def test_claims_are_counted_while_their_owner_lives_and_their_run_is_not_there(tmp_path: Path):
+    here, keys = this_process(), [make_row(split).key for split in range(4)]
+    with Store.open(tmp_path, create=True) as store:
+        Attempts(store, replace(here, started="before")).claim(keys[:1])
+        Attempts(store, Owner("far away", 1, "")).claim(keys[1:2])
+        Attempts(store, here).claim(keys[2:])
+        assert count_claims(store) == 3
+        store.execute("UPDATE attempts SET ended = NULL")
+        store.add(make_row(3))
+        store.execute(
+            "UPDATE attempts SET ended = NULL"
+        )  # as if it had been killed between the row and its claim's end
+        assert count_claims(store) == 2
+        with Attempts(store):
+            assert store.execute("SELECT split FROM attempts WHERE ended IS NOT NULL") == [(3,)]
 
 
 def test_a_full_disk_is_told_in_one_sentence_and_every_finished_row_stays(tmp_path: Path):

@@ -94,9 +94,7 @@ def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption 
         ]
         lines = [columns(headings, rows, left=(0, 4))] if rows else []
         lines += [f"no experiment: {cell.text} ({counted(number, 'row')})" for cell, number in found.other_cells]
-        lines.append(
-            f"{counted(found.rows, 'row')} in {folder}; {counted(found.computing, 'run')} begun and not ended."
-        )
+        lines.append(f"{counted(found.rows, 'row')} in {folder}; {counted(found.computing, 'run')} being computed now.")
         session.result(record, "\n".join(lines))
 
 

@@ -18,13 +18,14 @@ from pprop.study.row import RowKey
 from pprop.study.row_codec import KEY, key_values
 from pprop.study.store import Store
 
-__all__ = ["LEASE", "Attempts"]
+__all__ = ["LEASE", "Attempts", "count_claims"]
 
 LEASE = 600.0
 """Seconds after which a claim from another machine counts as abandoned, unless it was renewed."""
 _RENEWAL = 30.0
 
 _SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
+_FINISHED = f"EXISTS (SELECT 1 FROM rows WHERE {' AND '.join(f'rows.{name} = attempts.{name}' for name in KEY)})"
 _MINE = "ended IS NULL AND place = ? AND pid = ? AND started = ?"
 
 
@@ -51,6 +52,8 @@ class Attempts:
         self._thread = threading.Thread(target=self._renew, name="pprop-claims", daemon=True)
 
     def __enter__(self) -> Self:
+        # a process that was killed right after it had written a row has left its claim open
+        self._store.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_FINISHED}", (time.time(),))
         self._thread.start()
         return self
 
@@ -98,8 +101,7 @@ class Attempts:
         for number, place, pid, started, lease in self._store.execute(
             f"SELECT {columns} FROM attempts WHERE {where}", key_values(key)
         ):
-            alive = Owner(place, pid, started).alive()
-            if alive or (alive is None and lease > time.time()):
+            if _valid(place, pid, started, lease):
                 return True
             self._store.execute("UPDATE attempts SET ended = ? WHERE number = ?", (time.time(), number))
         return False
@@ -118,3 +120,22 @@ class Attempts:
                 self._store.execute(f"UPDATE attempts SET lease = ? WHERE {_MINE}", (lease, *self._mine))
             except OSError:
                 pass  # a full disk: the next row says so, in the thread that computes
+
+
+def count_claims(store: Store) -> int:
+    """Return how many runs are being computed now, by whomever.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     count_claims(store)
+    0
+    """
+    found = store.execute(f"SELECT place, pid, started, lease FROM attempts WHERE ended IS NULL AND NOT {_FINISHED}")
+    return sum(_valid(*claim) for claim in found)
+
+
+def _valid(place: str, pid: int, started: str, lease: float) -> bool:
+    """Say whether the owner of a claim is alive, as far as can be seen from here."""
+    alive = Owner(place, pid, started).alive()
+    return lease > time.time() if alive is None else alive

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop._errors import PpropError
+from pprop.study.attempts import count_claims
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
 from pprop.study.store import Group, Store
@@ -56,7 +57,7 @@ class StudyStatus:
     other_cells
         Cells with rows that belong to no experiment given, and how many rows.
     computing
-        Runs that are claimed now.
+        Runs that are being computed now.
     """
 
     rows: int
@@ -89,8 +90,8 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     others = tuple(
         (group[0].cell, sum(part.runs for part in group)) for config, group in groups.items() if config not in seen
     )
-    ((computing,),) = store.execute("SELECT count(*) FROM attempts WHERE ended IS NULL")
-    return StudyStatus(sum(g.runs for group in groups.values() for g in group), tuple(found), others, computing)
+    rows = sum(part.runs for group in groups.values() for part in group)
+    return StudyStatus(rows, tuple(found), others, count_claims(store))
 
 
 def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group]]) -> Progress:
