@@ -83,7 +83,7 @@ def _spectrum(graph: Graph) -> tuple[str, bool]:
     (last,) = eigsh(A_hat, k=1, which="SA", v0=start, tol=1e-7, return_eigenvectors=False)
     root = _root_of_degrees(graph)
     off = np.abs(A_hat @ root - root).max() / root.max()
-    holds = abs(first - 1) < 1e-6 and off < CLOSE and second < 1 and last > -1
+    holds = abs(first - 1) < 1e-6 and off < CLOSE and second < 1 - 1e-6 and last > -1 + 1e-6
     return f"largest {first:.4f}, second {second:.4f}, smallest {last:.4f}".replace("-", "\u2212"), bool(holds)
 
 

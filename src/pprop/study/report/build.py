@@ -112,7 +112,9 @@ def _lead(main: Mapping[str, Sequence[Entry]], samples: Samples) -> tuple[Block,
     within = sum(abs(each.intervals or 0.0) <= 1 for each in compared)
     text = f"{count:,} runs of {len(samples)} cells. "
     if compared:
-        text += f"Of {len(compared)} accuracies that the paper also gives, {within} agree with it within the combined interval."
+        verb = "agrees" if within == 1 else "agree"
+        text += f"Of {len(compared)} accuracies that the paper also gives, {within} {verb} with it within the combined "
+        text += "interval."
     return (text.strip(), METHOD)
 
 

@@ -153,9 +153,12 @@ def _markdown_blocks(blocks: Sequence[Block], folder: str) -> Iterator[str]:
 
 
 def inline_svg(text: str) -> str:
-    """Return an SVG file as an element of a page: without what comes before it, and as wide as it is allowed to be.
+    """Return an SVG file as an element of a page: without what comes before it, larger, and free to become narrower.
 
-    >>> inline_svg('<?xml version="1.0"?><!DOCTYPE svg><svg viewBox="0 0 1 1"></svg>')
-    '<svg viewBox="0 0 1 1"></svg>'
+    >>> inline_svg('<?xml version="1.0"?><!DOCTYPE svg><svg width="100pt" height="50pt" viewBox="0 0 100 50"></svg>')
+    '<svg width="130pt" viewBox="0 0 100 50"></svg>'
     """
-    return text[text.index("<svg") :].strip()
+    head, mark, rest = text[text.index("<svg") :].strip().partition(">")
+    head = re.sub(r' height="[^"]*"', "", head)
+    # print's sizes are small on a screen
+    return re.sub(r' width="([\d.]+)pt"', lambda found: f' width="{1.3 * float(found[1]):g}pt"', head) + mark + rest

@@ -37,7 +37,7 @@ td.number { text-align: right; white-space: nowrap; }
 td.number + td.half { padding-left: 0; }
 td.half { white-space: nowrap; color: var(--soft); }
 td.none { color: var(--soft); font-style: italic; text-align: center; }
-td.code { white-space: nowrap; }
+td.code, td.text:first-child { white-space: nowrap; }
 td.code code { background: none; padding: 0; color: var(--soft); }
 td.strong, td.strong + td.half { font-weight: 700; color: var(--ink); }
 tr.group th { padding-top: 1rem; border-bottom: 1px solid var(--ink); font-weight: 650; }
@@ -63,14 +63,14 @@ summary { cursor: pointer; }
   h3, figure.table > figcaption, tr.group { break-after: avoid; }
   .scroll { overflow: visible; }
   table { font-size: 7.6pt; }
-  th, td { padding: .6mm 1.4mm; }
+  th, td { padding: .6mm 1mm; }
   thead { display: table-header-group; }
   tr, figure.picture, li { break-inside: avoid; }
-  td.code, td.text { white-space: normal; overflow-wrap: anywhere; }
-  td.code code { font-size: 6.4pt; }
+  td.code { white-space: normal; overflow-wrap: anywhere; }
+  td.code code { font-size: 6pt; }
   details > * { display: block; }
   summary { display: none; }
-  .picture svg { max-height: 200mm; }
+  .picture svg { width: 100%; max-width: 178mm; }
 }
 """
 """The style sheet: no font, image or script comes from elsewhere."""

@@ -94,6 +94,8 @@ def time_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     for name, group in by_dataset.items():
         times = epoch_times(group)
         groups.append(Group(dataset_title(name), tuple(_row(each) for each in times)))
+        places = sorted({place for each in times for place in each.places})
+        notes.append(f"{dataset_title(name)} was timed on {' and on '.join(places) or 'no device alone'}.")
         for each in times:
             where = f"{each.entry.title} on {dataset_title(name)}"
             if each.in_company:
@@ -107,7 +109,6 @@ def time_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
         Column("Ratio to GCN"),
         Column("Paper, ms"),
         Column("Paper's ratio"),
-        Column("Where", "text"),
         Column("Command", "code"),
     )
     return Table("Time per epoch, one run at a time", columns, tuple(groups), tuple(notes))
@@ -121,7 +122,6 @@ def _row(one: EpochTime) -> tuple[Value, ...]:
         None if one.ours is None else Number(one.ratio),
         None if one.paper is None else Number(one.paper, 1),
         None if one.paper_ratio is None else Number(one.paper_ratio),
-        ", ".join(one.places) or None,
         Code(one.entry.command),
     )
 
@@ -131,7 +131,7 @@ def _alone(entry: Entry | None) -> tuple[Summary | None, tuple[str, ...]]:
     alone = [row for row in rows if row.together == 1 and row.epochs]
     if not alone:
         return None, ()
-    places = tuple(sorted({f"{row.device} ({row.backend}) on {row.host}" for row in alone}))
+    places = tuple(sorted({f"{row.device} of {row.host} ({row.backend})" for row in alone}))
     return summarise([row.ms_per_epoch for row in alone]), places
 
 

@@ -47,9 +47,9 @@ class Score:
 
     @property
     def title(self) -> str:
-        """Of the model, and whose numbers stand beside it."""
+        """Of the model; where the authors' second run stands beside it, this is said."""
         again = self.entry.experiment is not None and self.entry.experiment.shows == "rerun"
-        return f"{self.entry.title} (authors' re-run)" if again else self.entry.title
+        return f"{self.entry.title}, re-run" if again else self.entry.title
 
     @property
     def decimals(self) -> int:
@@ -125,17 +125,17 @@ def score_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric, rerun
     >>> [column.title for column in score_table({}, "f1_macro").columns]
     ['Model', 'Runs', 'Ours']
     """
-    again = list(reruns)
+    again = [entry for entry in reruns if entry.sample is not None]
     groups: list[Group] = []
     for name, group in by_dataset.items():
-        shown = [*group, *(entry for entry in again if entry.cell.dataset == name and entry.sample is not None)]
+        shown = [*group, *(entry for entry in again if entry.cell.dataset == name)]
         groups.append(Group(dataset_title(name), tuple(_score_row(score(entry, metric)) for entry in shown)))
     columns = (Column("Model", "text"), Column("Runs"), Column("Ours", "measure"))
-    if metric != "f1_macro":
-        columns += (Column("Paper", "measure"), Column("Difference"), Column("In intervals"), Column("Command", "code"))
-    return Table(
-        f"{TITLES[metric]}, beside the paper's" if metric != "f1_macro" else TITLES[metric], columns, tuple(groups)
-    )
+    if metric == "f1_macro":
+        return Table(TITLES[metric], columns, tuple(groups))
+    columns += (Column("Paper", "measure"), Column("Difference"), Column("In intervals"), Column("Command", "code"))
+    notes = ("Re-run: beside what the authors' own code gave when they ran it again.",) if again else ()
+    return Table(f"{TITLES[metric]}, beside the paper's", columns, tuple(groups), notes)
 
 
 def disagreements(scores: Iterable[Score]) -> tuple[str, ...]:

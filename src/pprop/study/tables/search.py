@@ -10,7 +10,7 @@ from pprop.study.statistics import Summary, summarise
 from pprop.study.tables.entries import command
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
 from pprop.study.tables.samples import Sample, Samples
-from pprop.study.tables.titles import dataset_order, dataset_title, model_title
+from pprop.study.tables.titles import dataset_order, dataset_title
 from pprop.study.zoo import fill_settings
 
 __all__ = ["search_table"]
@@ -33,7 +33,6 @@ def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Tab
         rows = (_row(experiment, [cell for cell in cells if cell.dataset == name], samples) for name in datasets)
         groups.append(Group(experiment.title, tuple(row for row in rows if row is not None)))
     columns = (
-        Column("Model", "text"),
         Column("Dataset", "text"),
         Column("Settings run"),
         Column("Published setting", "measure"),
@@ -58,7 +57,6 @@ def _row(experiment: Experiment, cells: list[Cell], samples: Samples) -> tuple[V
         f"{name} = {value}" for name, value in sorted(best.cell.settings.items()) if defaults.get(name) != value
     )
     return (
-        model_title(first),
         dataset_title(first.dataset),
         f"{len(run)} of {len(cells)}" if len(run) < len(cells) else str(len(run)),
         NOT_RUN if published is None else _measure(published),

@@ -1,0 +1,147 @@
+"""The paper's claims: checks against dense twins, known numbers, and a break that each check must notice."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import pprop.propagation
+from pprop import Graph, load_dataset, transition_matrix
+from pprop.study.claims import GRAPH_CLAIMS, graph_claims
+from pprop.study.claims_from_rows import Evidence, row_claims
+from pprop.study.figures import Estimate, Lines, Panel, Propagated, Series, Way
+
+SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS
+
+
+@pytest.fixture(scope="module")
+def small() -> Graph:
+    upper = np.triu(np.random.default_rng(0).random((40, 40)) < 0.12, k=1)
+    upper[np.arange(39), np.arange(1, 40)] = True  # connected
+    return Graph.from_scipy(sparse.csr_array((upper | upper.T).astype(np.float64)))
+
+
+def test_every_claim_is_checked_on_citeseer() -> None:
+    claims = graph_claims(load_dataset("citeseer"), "Citeseer")
+    assert [claim.statement for claim in claims] == list(GRAPH_CLAIMS)
+    assert all(claim.holds for claim in claims)
+    found = {claim.statement: claim.found for claim in claims}
+    assert found[REACH] == "9 to 14 over the 20 test splits"
+    assert found[PARAMETERS] == f"{3703 * 64 + 64 * 6:,} each"
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "reach", "holds"),
+    [("cora_ml", "6 to 9", False), ("pubmed", "9 to 10", True), ("ms_academic", "7 to 9", False)],
+)
+def test_the_largest_distances_to_the_training_set_are_those_of_the_protocol(
+    name: str, reach: str, holds: bool
+) -> None:
+    assert GRAPH_CLAIMS[REACH](load_dataset(name)) == (f"{reach} over the 20 test splits", holds)
+
+
+def test_the_spectrum_is_that_of_the_dense_matrix(small: Graph) -> None:
+    found, holds = GRAPH_CLAIMS[SPECTRUM](small)
+    values = np.linalg.eigvalsh(transition_matrix(small).to_scipy().toarray())
+    numbers = [float(text.replace("\u2212", "-")) for text in re.findall(r"[\u2212\d.]+\d", found)]
+    assert numbers == pytest.approx([values[-1], values[-2], values[0]], abs=6e-5)
+    assert holds
+
+
+def test_two_components_break_the_claim_about_the_spectrum() -> None:
+    pair = sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
+    graph = Graph.from_scipy(sparse.block_diag([pair] * 3, format="csr"))
+    found, holds = GRAPH_CLAIMS[SPECTRUM](graph)
+    assert found.startswith("largest 1.0000, second 1.0000, ")
+    assert not holds
+    assert not GRAPH_CLAIMS[LIMIT](graph)[1]  # the walks never meet
+
+
+def test_convergence_counts_the_steps_of_the_dense_iteration(small: Graph) -> None:
+    T, H = transition_matrix(small).to_scipy().toarray(), np.random.default_rng(0).standard_normal((40, 3))
+    exact = 0.2 * np.linalg.solve(np.eye(40) - 0.8 * T, H)
+    now, steps = H, 0
+    while np.linalg.norm(now - exact) > 1e-4 * np.linalg.norm(exact):
+        now, steps = 0.8 * T @ now + 0.2 * H, steps + 1
+    assert f"{steps} (α = 0.2)" in GRAPH_CLAIMS[CONVERGENCE](small)[0]
+
+
+@pytest.mark.parametrize("statement", [PARTIAL_SUM, RANDOM_WALK])
+def test_a_wrong_propagation_is_noticed(statement: str, small: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert GRAPH_CLAIMS[statement](small) == ("agrees to 1e\u22129", True)
+    right = pprop.propagation.propagate
+
+    def wrong(graph: Graph, H: Any, alpha: float, *more: Any, **options: Any) -> Any:
+        return right(graph, H, 1.001 * alpha, *more, **options)
+
+    monkeypatch.setattr(pprop.propagation, "propagate", wrong)
+    found, holds = GRAPH_CLAIMS[statement](small)
+    assert not holds
+    assert found.startswith("off by")
+
+
+def test_the_influence_is_symmetric_and_exact_on_a_small_graph(small: Graph) -> None:
+    assert GRAPH_CLAIMS[INFLUENCE](small) == ("agrees to 1e\u22129", True)
+
+
+def line(name: str, points: dict[float, float], limit: float | None = None, half: float = 0.2) -> Series:
+    def estimate(mean: float) -> Estimate:
+        return Estimate(mean, mean - half, mean + half, 100)
+
+    ends = None if limit is None else estimate(limit)
+    return Series(name, tuple(points), tuple(estimate(mean) for mean in points.values()), ends)
+
+
+def found_in(**figures: Any) -> dict[str, tuple[str, bool]]:
+    claims, missing = row_claims(Evidence({}, {}, figures))
+    assert len({claim.statement for claim in claims}) + len(missing) == 8
+    return {claim.statement.split(" (")[0]: (claim.found, claim.holds) for claim in claims}
+
+
+def lines(*series: Series) -> Lines:
+    return Lines((Panel("Citeseer", series),), "validation")
+
+
+def test_the_best_alpha_is_where_the_mean_is_highest() -> None:
+    good = found_in(alpha=lines(line("APPNP", {0.05: 74.0, 0.1: 76.0, 0.5: 75.0})))
+    bad = found_in(alpha=lines(line("APPNP", {0.05: 74.0, 0.1: 76.0, 0.5: 76.5})))
+    assert good["The best α lies in [0.05, 0.2]"] == ("highest mean at α = 0.1", True)
+    assert bad["The best α lies in [0.05, 0.2]"] == ("highest mean at α = 0.5", False)
+
+
+def test_ten_steps_are_compared_with_the_limit_and_no_teleport_with_its_own_best() -> None:
+    found = found_in(steps=lines(line("α = 0", {2: 76.0, 100: 40.0}), line("α = 0.1", {2: 74.0, 10: 75.9}, limit=76.0)))
+    assert found["Ten steps approximate PPNP"] == ("K = 10 is \u22120.10 points from PPNP (α = 0.1)", True)
+    broken = "Without teleport, accuracy breaks down with more steps"
+    assert found[broken] == ("36.0 points lost from K = 2 to K = 100", True)
+    far = found_in(steps=lines(line("α = 0.1", {10: 75.0}, limit=76.0)))
+    assert not far["Ten steps approximate PPNP"][1]
+    assert broken not in far
+
+
+def test_the_advantage_with_few_labels_is_held_against_that_with_twenty() -> None:
+    gcn = line("GCN", {1: 50.0, 20: 75.0})
+    grows = found_in(labels=lines(gcn, line("APPNP", {1: 54.0, 20: 76.0})))
+    shrinks = found_in(labels=lines(gcn, line("APPNP", {1: 50.5, 20: 76.0})))
+    statement = "The advantage grows as labels become fewer"
+    assert grows[statement] == ("+4.0 points over GCN with 1 a class, +1.0 with 20", True)
+    assert not shrinks[statement][1]
+
+
+def test_times_that_do_not_compare_are_no_evidence() -> None:
+    def way(name: str, seconds: float, device: str) -> Way:
+        estimate = Estimate(seconds, seconds, seconds, 5)
+        return Way(name, estimate, estimate, 1.0, (20,), (device,))
+
+    same = [Propagated("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))]
+    unlike = [Propagated("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))]
+    assert found_in(propagation=same)["Skipping propagation in training saves time"] == (
+        "1.00 s a run instead of 2.50 s",
+        True,
+    )
+    assert found_in(propagation=unlike) == {}

@@ -1,0 +1,236 @@
+"""The report: the same rows give the same bytes, everything is escaped, and what is missing is said or left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pprop import load_dataset
+from pprop._errors import MissingDependencyError
+from pprop.datasets import TEST_SEEDS
+from pprop.study.cell import Cell, Seeds
+from pprop.study.claims import Claim
+from pprop.study.figures import style
+from pprop.study.merge import merge_studies
+from pprop.study.report import build, write_report
+from pprop.study.row import Row
+from pprop.study.statistics import summarise
+from pprop.study.store import Store
+from pprop.study.zoo import make_cell
+
+MakeRows = Callable[..., list[Row]]
+QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
+
+
+@pytest.fixture(autouse=True)
+def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claims about graphs have tests of their own, and take seconds."""
+
+    def one(graph: object, where: str) -> list[Claim]:
+        return [Claim("Checked elsewhere", where, "42", True)]
+
+    monkeypatch.setattr(build, "graph_claims", one)
+
+
+@pytest.fixture
+def quick(make_rows: MakeRows) -> list[Row]:
+    """What `pprop study run quick` leaves, apart from what was predicted."""
+    labels = load_dataset("citeseer").labels
+    assert labels is not None
+    models = {"mlp": 0.62, "gcn": 0.75, "appnp": 0.76}
+    return [
+        row
+        for model, mean in models.items()
+        for row in make_rows(make_cell(model, {}, "citeseer"), mean, QUICK, predictions=labels.astype(np.uint8))
+    ]
+
+
+def study(folder: Path, rows: list[Row]) -> Path:
+    with Store.open(folder, create=True) as store:
+        store.add_all(rows)
+    return folder
+
+
+def contents(paths: list[Path], root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in paths}
+
+
+def report(folder: Path) -> dict[str, str]:
+    return {
+        name: data.decode() for name, data in contents(write_report(folder, folder / "out"), folder / "out").items()
+    }
+
+
+class Page(HTMLParser):
+    """Sections and text of a page, and everything that it would load from elsewhere."""
+
+    VOID = ("meta", "br", "link", "img")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.loads: list[str] = []
+        self.tags: set[str] = set()
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if tag == "section" and name == "id":
+                self.ids.append(value or "")
+            local = (value or "").startswith("#")
+            if name in ("src", "srcset", "data") or (name in ("href", "xlink:href") and not local):
+                self.loads.append(f"{tag} {name}={value}")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_quick_study_gives_a_short_report_without_empty_sections(tmp_path: Path, quick: list[Row]) -> None:
+    written = report(study(tmp_path, quick))
+    page = Page(written["report.html"])
+    expected = [
+        "what-was-run",
+        "accuracy",
+        "macro-f1",
+        "p-values",
+        "figures",
+        "datasets",
+        "claims-in-the-text",
+        "costs",
+    ]
+    assert page.ids == expected
+    assert set(written) == {"report.html", "report.md", "figures/distributions.svg", "figures/distance.svg"}
+    headings = re.findall(r"^## (.*)$", written["report.md"], flags=re.MULTILINE)
+    assert [heading.lower().replace(" ", "-") for heading in headings] == expected
+
+
+def test_the_html_page_needs_nothing_from_elsewhere(tmp_path: Path, quick: list[Row]) -> None:
+    text = report(study(tmp_path, quick))["report.html"]
+    page = Page(text)
+    assert page.loads == []
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert "svg" in page.tags
+    assert "@media print" in text
+
+
+def test_the_same_rows_give_the_same_bytes_in_any_folder_and_order(tmp_path: Path, quick: list[Row]) -> None:
+    first = report(study(tmp_path / "one", quick))
+    second = report(study(tmp_path / "two", list(reversed(quick))))
+    assert first == second
+    assert str(tmp_path) not in "".join(first.values())
+
+
+def test_a_merge_of_two_stores_gives_the_report_of_one(tmp_path: Path, quick: list[Row]) -> None:
+    here, there = study(tmp_path / "here", quick[::2]), study(tmp_path / "there", quick[1::2] + quick[:4])
+    merged = tmp_path / "merged"
+    assert merge_studies([there, here], merged).sound
+    assert report(merged) == report(study(tmp_path / "whole", quick))
+    assert report(merged) != report(here)
+
+
+def test_what_a_user_named_is_escaped_in_both_pages(tmp_path: Path, quick: list[Row], make_rows: MakeRows) -> None:
+    own = make_rows(Cell("mine:<img src=x onerror=alert(1)>", {}, "citeseer"), 0.74, QUICK, host="<b>host</b>|")
+    written = report(study(tmp_path, quick + own))
+    page = Page(written["report.html"])
+    assert page.loads == []
+    assert "b" not in page.tags
+    assert "mine:<img src=x onerror=alert(1)>" in page.text
+    assert "<b>host" not in written["report.md"].replace("\\<", "")
+
+
+def test_an_own_model_has_its_row_its_interval_and_its_p_values(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    text = report(study(tmp_path, quick + make_rows(Cell("mine:build", {}, "citeseer"), 0.74, QUICK)))["report.md"]
+    assert re.search(r"\| mine:build \| 20 \| \d\d\.\d\d ± \d\.\d\d \|", text)
+    own = text.split("**mine:build on Citeseer**")[1].splitlines()[1:3]
+    assert [line.split(" | ")[0].strip("| *") for line in own] == ["GCN", "APPNP"]
+
+
+def test_a_cell_that_was_run_again_is_listed_and_never_averaged(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    again = make_rows(make_cell("gcn", {}, "citeseer"), 0.5, QUICK[:3], code="c2", created="2026-02-01T00:00:00+00:00")
+    text = report(study(tmp_path, quick + again))["report.md"]
+    assert "1 test cell was run again with another version" in text
+    mean = 100 * float(np.mean([row.accuracy for row in again]))
+    shown = [line for line in text.splitlines() if line.startswith("| GCN on Citeseer | test |")]
+    assert [line.split(" | ")[2] for line in shown] == ["c2", "c1"]
+    assert [line.split(" | ")[4] for line in shown] == ["3", "20"]
+    assert f"| {mean:.2f} ± " in shown[0]
+    assert "**shown**" in shown[0]
+    assert re.search(rf"\| GCN \| 3 of 100 \| {mean:.2f} ± ", text)
+
+
+def test_cells_that_no_experiment_has_are_shown_with_their_settings(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    odd = make_rows(make_cell("appnp", {"steps": 7}, "citeseer"), 0.7, QUICK[:2])
+    text = report(study(tmp_path, quick + odd))["report.md"]
+    (line,) = [line for line in text.splitlines() if "steps = 7" in line]
+    assert line.startswith("| APPNP | Citeseer | test | ")
+    assert " | 2 | " in line
+
+
+def test_a_figure_begun_is_drawn_and_what_it_lacks_is_said(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    few = make_rows(make_cell("gcn", {}, "citeseer", per_class=5), 0.7, QUICK)
+    written = report(study(tmp_path, quick + few))
+    assert "figures/labels.svg" in written
+    assert "- `gasteiger_2019_labels_citeseer` has 80 of " in written["report.md"]
+
+
+def test_every_compared_number_has_its_command_and_agreement_is_counted(tmp_path: Path, quick: list[Row]) -> None:
+    text = report(study(tmp_path, quick))["report.md"]
+    assert "`pprop study run gasteiger_2019_appnp_citeseer --out DIR --runs 20`" in text
+    agree = 0
+    for model, paper in (("gcn", 75.40), ("appnp", 75.73)):  # both ± 0.30
+        ours = summarise([100 * row.accuracy for row in quick if Cell.parse(row.cell).model == model])
+        agree += abs(ours.mean - paper) <= np.hypot(ours.half, 0.30)
+    assert re.search(rf"Of 2 accuracies that the paper also gives, {agree} agrees? with it within", text)
+
+
+def test_without_matplotlib_the_report_says_so_and_has_the_rest(
+    tmp_path: Path, quick: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object, **__: object) -> None:
+        raise MissingDependencyError("Drawing figures needs matplotlib.")
+
+    monkeypatch.setattr(style, "require", absent)
+    written = report(study(tmp_path, quick))
+    assert set(written) == {"report.html", "report.md"}
+    assert "Figures are left out: Drawing figures needs matplotlib." in written["report.md"]
+
+
+def test_an_empty_store_gives_a_page_that_tells_how_to_begin(tmp_path: Path) -> None:
+    Store.open(tmp_path, create=True).close()
+    written = report(tmp_path)
+    assert "pprop study run quick --out DIR" in written["report.md"]
+    assert Page(written["report.html"]).ids == []
+
+
+def test_a_folder_without_a_study_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="There is no study"):
+        write_report(tmp_path, tmp_path)
