@@ -26,14 +26,14 @@ _MOST_COLUMNS = 64
 
 @device
 def _finish(
-    acc, row_at, row_scale, start, start_scale, total, total_scale, out, n, width, column,
+    acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
     E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, START: tl.constexpr, TOTAL: tl.constexpr,
 ):  # fmt: skip
     """out = row_scale * sum, plus start_scale * start; and total += total_scale * sum."""
     rows = tl.load(row_at + tl.arange(0, T // E) * E)
     there = rows >= 0
-    inside = there[:, None] & (column < width)[None, :]
-    at = rows[:, None].to(tl.int64) * width + column[None, :]
+    inside = there[:, None] & real[None, :]
+    at = rows[:, None].to(tl.int64) * width + onto[None, :]
     value = rows_of(acc, E, T, C)
     if TOTAL:
         share = tl.load(total_scale + rows, mask=there, other=0.0)
@@ -46,20 +46,32 @@ def _finish(
     tl.store(out + at, value, mask=inside)
 
 
-@kernel("n", "columns", "width", "step", "steps", "threshold", "digits")
+@kernel("n", "columns", "width", "runs", "step", "steps", "threshold", "digits")
 def _apply(
     tiles, rows, index, values, dense, row_scale, start, start_scale, total, total_scale, out, epoch, step, steps,
-    seeds, n, columns, width, threshold, digits,
+    seeds, n, columns, width, runs, threshold, digits,
     T: tl.constexpr, C: tl.constexpr, STREAM: tl.constexpr, FLIPPED: tl.constexpr, DROP: tl.constexpr,
     WEIGHTED: tl.constexpr, START: tl.constexpr, TOTAL: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
-    """One tile of drop(M) dense for C columns of one run, and what a power step does with it."""
-    tile, run = tl.program_id(0), tl.program_id(2)
+    """One tile of drop(M) dense for C columns, and what a power step does with it.
+
+    The columns are those of one run where entries are dropped, since each run has masks of its own; else they go on
+    through all runs, so that narrow operands fill a program too.
+    """
+    tile = tl.program_id(0)
     slot, column = tl.arange(0, T), tl.program_id(1) * C + tl.arange(0, C)
+    if DROP:
+        run = tl.program_id(2) + column * 0
+        real = column < width
+        seed, position = tl.load(seeds + tl.program_id(2)), tl.load(epoch) * steps + step
+    else:
+        run = column // width
+        column = column - run * width
+        real = run < runs
+    into = run.to(tl.int64) * columns * width + column
+    onto = run.to(tl.int64) * n * width + column
     klass, base, length = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1), tl.load(tiles + tile * 4 + 2)
     row = tl.load(rows + tile * T + slot)
-    seed, position = tl.load(seeds + run), tl.load(epoch) * steps + step
-    source = dense + run.to(tl.int64) * columns * width
     acc = tl.zeros((T, C), ACC)
     t = 0
     while t < length:
@@ -74,23 +86,22 @@ def _apply(
                 first, second = row, j
             word = keep_word(seed, stream, first.to(tl.uint32), second.to(tl.uint32), position >> 5, threshold, digits)
             kept = kept & (((word >> (position & 31).to(tl.uint32)) & 1) == 1)
-        where = source + j[:, None].to(tl.int64) * width + column[None, :]
-        term = tl.load(where, mask=kept[:, None] & (column < width)[None, :], other=0.0)
+        where = dense + j[:, None].to(tl.int64) * width + into[None, :]
+        term = tl.load(where, mask=kept[:, None] & real[None, :], other=0.0)
         if WEIGHTED:
             term = term * tl.load(values + at)[:, None]
         acc += term
         t += 1
     row_at = rows + tile * T
-    skip = run.to(tl.int64) * n * width
     if klass == 0:
-        _finish(acc, row_at, row_scale, start + skip, start_scale, total + skip, total_scale, out + skip, n, width,
-                column, 1, T, C, START, TOTAL)  # fmt: skip
+        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
+                1, T, C, START, TOTAL)  # fmt: skip
     if klass == 1:
-        _finish(acc, row_at, row_scale, start + skip, start_scale, total + skip, total_scale, out + skip, n, width,
-                column, 4, T, C, START, TOTAL)  # fmt: skip
+        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
+                4, T, C, START, TOTAL)  # fmt: skip
     if klass == 2:
-        _finish(acc, row_at, row_scale, start + skip, start_scale, total + skip, total_scale, out + skip, n, width,
-                column, 16, T, C, START, TOTAL)  # fmt: skip
+        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
+                16, T, C, START, TOTAL)  # fmt: skip
 
 
 @final
@@ -119,13 +130,14 @@ class _Matrix:
         out = dense.new_empty(runs, self.n, width)
         if out.numel() == 0:
             return out
-        columns = min(power_of_two(width), _MOST_COLUMNS)
+        together, programs = (width, runs) if draw is not None else (runs * width, 1)
+        columns = min(power_of_two(together), _MOST_COLUMNS)
         law = Bernoulli.from_probability(0.5 if draw is None else draw.probability)
         values = row_scale if self._values is None else self._values
-        _apply[(plan.count, -(-width // columns), runs)](
+        _apply[(plan.count, -(-together // columns), programs)](
             plan.tiles, plan.rows, plan.index, values, dense, row_scale, *(start or (dense, row_scale)),
             *(total or (dense, row_scale)), out, epoch, step, steps, epoch if draw is None else draw.seeds.contiguous(),
-            self.n, plan.columns, width, law.threshold, law.digits,
+            self.n, plan.columns, width, runs, law.threshold, law.digits,
             T=plan.slots, C=columns, STREAM=self._kind, FLIPPED=self._flipped, DROP=draw is not None,
             WEIGHTED=self._values is not None, START=start is not None, TOTAL=total is not None,
             ACC=tl.float64 if dense.dtype == torch.float64 else tl.float32, num_warps=4,
@@ -195,6 +207,7 @@ class TritonSteps(StepPropagation):
         self._alpha, self._steps = alpha, steps
         self._sides = transition, transition.transpose
         self._known: dict[Any, _Matrix] = {}
+        self._scales: dict[Any, tuple[Tensor, Tensor]] = {}
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         start = predictions.contiguous()
@@ -207,8 +220,9 @@ class TritonSteps(StepPropagation):
         for step in range(self._steps):
             factor = ones if step == self._steps - 1 else columns
             state = matrix.apply(
-                state, arrived * factor, draw, epoch, step=step, steps=self._steps, start=(start, self._alpha * factor)
-            )
+                state, arrived * factor, draw, epoch, step=step, steps=self._steps,
+                start=(start, self._alpha * factor) if self._alpha > 0 else None,
+            )  # fmt: skip
         return state
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
@@ -222,17 +236,18 @@ class TritonSteps(StepPropagation):
         for step in reversed(range(self._steps)):
             share = arrived * (self._alpha if step > 0 else 1.0)
             state = matrix.apply(
-                state, arrived * columns, draw, epoch, step=step, steps=self._steps, total=(total, share)
-            )
+                state, arrived * columns, draw, epoch, step=step, steps=self._steps,
+                total=(total, share) if self._alpha > 0 or step == 0 else None,
+            )  # fmt: skip
         return total
 
     def _side(self, side: int, like: Tensor) -> tuple[_Matrix, Tensor, Tensor]:
-        transition = self._sides[side]
-        rows, columns = (
-            torch.from_numpy(scale).to(like.device, like.dtype)
-            for scale in (transition.row_scale, transition.column_scale)
-        )
-        return _remember(self._known, side, like, self._make), rows, columns
+        matrix, key = _remember(self._known, side, like, self._make), (side, like.device, like.dtype)
+        if key not in self._scales:
+            rows, columns = self._sides[side].row_scale, self._sides[side].column_scale
+            place = (like.device, like.dtype)
+            self._scales[key] = torch.from_numpy(rows).to(*place), torch.from_numpy(columns).to(*place)
+        return matrix, *self._scales[key]
 
     def _make(self, side: int, device: torch.device, dtype: torch.dtype) -> _Matrix:
         t = self._sides[side]
