@@ -246,7 +246,8 @@ class TritonAttention(EdgeAttention):
         epoch = epoch_tensor(draw, values.device)
         seeds = epoch.expand(runs) if draw is None else draw.seeds
         # in memory, because a constant of a kernel is rounded to float32
-        constants = values.new_tensor([1.0 if draw is None else law.scale, SLOPE])
+        constants = values.new_full((2,), SLOPE)  # filled there: a copy from the host could not be captured
+        constants[:1].fill_(1.0 if draw is None else law.scale)
         function[(plan.count, runs)](
             plan.tiles, plan.rows, plan.index, *arrays, epoch, seeds.contiguous(), constants, n, width, law.threshold,
             law.digits, T=plan.slots, C=power_of_two(width), STREAM=EDGES, DROP=draw is not None,
