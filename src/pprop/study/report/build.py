@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         return Page("Study", ("There are no rows yet. `pprop study run quick --out DIR` makes some.",), ())
     main, times = entries(experiments, samples), entries(experiments, samples, "time")
     begun = _begun(experiments, samples, main)
-    drawn = figures_of(begun.values(), lambda cell: _rows(store, cell), cache(load_dataset))
+    drawn = figures_of(begun.values(), _rows_for_figures(store, samples, main), cache(load_dataset))
     datasets = sorted({sample.cell.dataset for sample in samples.values()}, key=dataset_order)
     reruns = [entry for group in entries(experiments, samples, "rerun").values() for entry in group]
     sections = [
@@ -84,7 +84,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("p-values", tuple(_p_values(main))),
         Section("Time per epoch", tuple(_times(times))),
         Section("Spread", _table(spread_table(main), SPREAD)),
-        Section("Figures", tuple(_pictures(drawn))),
+        Section("Figures", tuple(_pictures(drawn, experiments))),
         Section("Hyperparameters", _table(search_table(experiments, samples), SEARCH)),
         Section("Datasets", (dataset_table(datasets, folder),)),
         Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
@@ -180,15 +180,24 @@ def _times(times: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
         yield time_table(times)
 
 
-def _pictures(drawn: Sequence[Drawn]) -> Iterable[Block]:
+def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment]) -> Iterable[Block]:
     for each in drawn:
         try:
             svg = save_figure(each.draw(), "svg").decode()
         except MissingDependencyError as error:
             yield f"Figures are left out: {error}"
             return
-        commands = tuple(f"pprop study run {name} --out DIR" for name in each.experiments)
-        yield Picture(each.name, each.title, each.caption, svg, commands)
+        yield Picture(each.name, each.title, each.caption, svg, _command(each.experiments, experiments))
+
+
+def _command(names: Sequence[str], experiments: Mapping[str, Experiment]) -> str:
+    """Return what gives the rows of some experiments, by the name of their group if they are all of it."""
+    members: dict[str, set[str]] = {}
+    for name, experiment in experiments.items():
+        for group in experiment.groups:
+            members.setdefault(group, set()).add(name)
+    group = next((group for group in sorted(members) if members[group] == set(names)), None)
+    return f"pprop study run {group or ' '.join(sorted(names))} --out DIR"
 
 
 def _claims(datasets: Sequence[str], evidence: Evidence) -> Iterable[Block]:
@@ -266,6 +275,20 @@ def _table(table: Table, text: str) -> tuple[Block, ...]:
     return (text, table) if table.n_rows else ()
 
 
-def _rows(store: Store, cell: Cell) -> list[Row]:
-    found = pools(store, cell)
-    return list(found[0].rows) if found else []
+def _rows_for_figures(
+    store: Store, samples: Samples, main: Mapping[str, Sequence[Entry]]
+) -> Callable[[Cell], list[Row]]:
+    """Return a function from a cell to its rows, with their predictions for the cells that the distances need alone."""
+    compared = {e.cell.config for group in main.values() for e in group if e.cell.model in ("appnp", "gcn")}
+
+    @cache
+    def with_predictions(config: str) -> list[Row]:
+        return list(pools(store, samples[config].cell)[0].rows)
+
+    def rows(cell: Cell) -> list[Row]:
+        sample = samples.of(cell)
+        if sample is None:
+            return []
+        return with_predictions(cell.config) if cell.config in compared else list(sample.rows)
+
+    return rows

@@ -33,7 +33,7 @@ class Picture:
     title: str
     caption: str
     svg: str
-    commands: tuple[str, ...]
+    command: str
 
 
 Block: TypeAlias = str | Bullets | Table | Picture
@@ -124,12 +124,10 @@ def _html_blocks(blocks: Sequence[Block]) -> Iterator[str]:
             case Table():
                 yield table_html(block)
             case Picture():
-                commands = "<br>".join(f"<code>{escape(one)}</code>" for one in block.commands)
-                shown = f"<details><summary>Commands</summary>{commands}</details>" if commands else ""
                 yield (
                     f'<figure class="picture"><h3>{escape(block.title)}</h3>'
                     f'<div role="img" aria-label="{escape(block.title)}">{inline_svg(block.svg)}</div>'
-                    f"<figcaption>{inline_html(block.caption)}{shown}</figcaption></figure>"
+                    f"<figcaption>{inline_html(block.caption)}<br><code>{escape(block.command)}</code></figcaption></figure>"
                 )
             case str():
                 yield f"<p>{inline_html(block)}</p>"
@@ -144,9 +142,7 @@ def _markdown_blocks(blocks: Sequence[Block], folder: str) -> Iterator[str]:
                 yield table_markdown(block)
             case Picture():
                 yield f"### {inline_markdown(block.title)}\n\n![{inline_markdown(block.title)}]({folder}/{block.name}.svg)\n"
-                yield inline_markdown(block.caption)
-                if block.commands:
-                    yield "\n" + "\n".join(f"    {one}" for one in block.commands)
+                yield f"{inline_markdown(block.caption)}\n\n    {block.command}"
             case str():
                 yield inline_markdown(block)
         yield ""

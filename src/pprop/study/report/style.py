@@ -43,9 +43,8 @@ td.strong, td.strong + td.half { font-weight: 700; color: var(--ink); }
 tr.group th { padding-top: 1rem; border-bottom: 1px solid var(--ink); font-weight: 650; }
 tbody tr:hover td { background: var(--faint); }
 ul.notes { margin: .6rem 0 0; padding-left: 1.1rem; color: var(--soft); font-size: .88rem; max-width: 60rem; }
+figcaption code { background: none; padding: 0; }
 .picture svg { max-width: 100%; height: auto; display: block; margin-bottom: .5rem; }
-details { margin-top: .4rem; }
-summary { cursor: pointer; }
 @media (max-width: 62rem) {
   body { display: block; }
   nav { position: static; height: auto; border-right: 0; border-bottom: 1px solid var(--rule); padding: 1rem 1.2rem; }
@@ -68,9 +67,9 @@ summary { cursor: pointer; }
   tr, figure.picture, li { break-inside: avoid; }
   td.code { white-space: normal; overflow-wrap: anywhere; }
   td.code code { font-size: 6pt; }
-  details > * { display: block; }
-  summary { display: none; }
-  .picture svg { width: 100%; max-width: 178mm; }
+  figcaption, ul.notes { font-size: 8.2pt; }
+  figcaption code { background: none; padding: 0; }
+.picture svg { width: 100%; max-width: 178mm; }
 }
 """
 """The style sheet: no font, image or script comes from elsewhere."""
