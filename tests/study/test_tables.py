@@ -151,6 +151,14 @@ def test_p_values_agree_with_scipy_and_with_holm_by_hand(paper: Paper, make_rows
     assert [each.published for each in found] == [None, 1.77e-2]
 
 
+def test_the_papers_p_value_stands_beside_the_best_baseline_of_its_own_table(paper: Paper, make_rows: MakeRows) -> None:
+    models = {"appnp": 0.85, "gcn": 0.84, "gat": 0.83, "mlp": 0.6}
+    groups = [make_rows(make_cell(model, {}, "cora_ml"), mean) for model, mean in models.items()]
+    found = {each.opponent.title: each for each in comparisons(table_entries(paper, *groups), "f1")}
+    assert [title for title, each in found.items() if each.best] == ["GCN"]
+    assert {title: each.published for title, each in found.items()} == {"MLP": None, "GCN": None, "GAT": 1.07e-8}
+
+
 def test_a_model_with_one_run_per_split_is_tested_over_split_means(paper: Paper, make_rows: MakeRows) -> None:
     one = make_rows(make_cell("bootstrapped_fp", {}, "citeseer"), seeds=[Seeds(split, 0) for split in TEST_SEEDS])
     (found,) = comparisons(table_entries(paper, one, make_rows(make_cell("appnp", {}, "citeseer"))), "f1")

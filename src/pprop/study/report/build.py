@@ -166,7 +166,7 @@ def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
             "Two-sided paired t-tests, over runs as published and over split means, because initialisations of different "
             "models are not matched. Bt. FP has one run per split, so that its test is over split means in both columns. "
             "Holm: corrected over the opponents on one dataset and metric. The paper names no opponent; its p-value stands "
-            "beside the best baseline, the likely reading."
+            "beside the best baseline of its own table, the likely reading."
         )
     yield from made
 
