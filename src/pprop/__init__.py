@@ -26,9 +26,21 @@ if TYPE_CHECKING:
         PpropError,
     )
     from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, Split, load_dataset, paper_split
-    from pprop.estimators import APPNPClassifier, GraphSource, MLPNodeClassifier, PPNPClassifier, TrainingRecord, load
+    from pprop.estimators import (
+        APPNPClassifier,
+        BootstrappedFPClassifier,
+        GATClassifier,
+        GCNClassifier,
+        GraphSource,
+        JKClassifier,
+        MLPNodeClassifier,
+        NGCNClassifier,
+        PPNPClassifier,
+        TrainingRecord,
+        load,
+    )
     from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
-    from pprop.models import APPNP, MLP, PPNP, FeatureNetwork, Model, PropagationSettings
+    from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, FeatureNetwork, Model, PropagationSettings
     from pprop.propagation import (
         Exact,
         Limit,
@@ -55,14 +67,19 @@ _HOMES = {
     "datasets": ("TEST_SEEDS", "VALIDATION_SEEDS", "Split", "load_dataset", "paper_split"),
     "estimators": (
         "APPNPClassifier",
+        "BootstrappedFPClassifier",
+        "GATClassifier",
+        "GCNClassifier",
         "GraphSource",
+        "JKClassifier",
         "MLPNodeClassifier",
+        "NGCNClassifier",
         "PPNPClassifier",
         "TrainingRecord",
         "load",
     ),
     "graph": ("Graph", "Recommended", "read_edges", "read_npz", "transition_matrix", "write_npz"),
-    "models": ("APPNP", "MLP", "PPNP", "FeatureNetwork", "Model", "PropagationSettings"),
+    "models": ("APPNP", "GAT", "GCN", "JK", "MLP", "NGCN", "PPNP", "FeatureNetwork", "Model", "PropagationSettings"),
     "propagation": (
         "Exact",
         "Limit",
@@ -80,25 +97,34 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "APPNP",
+    "GAT",
+    "GCN",
+    "JK",
     "MLP",
+    "NGCN",
     "PPNP",
     "TEST_SEEDS",
     "VALIDATION_SEEDS",
     "APPNPClassifier",
+    "BootstrappedFPClassifier",
     "CapacityError",
     "DatasetError",
     "Exact",
     "FeatureNetwork",
     "FormatError",
+    "GATClassifier",
+    "GCNClassifier",
     "Graph",
     "GraphError",
     "GraphSource",
     "History",
     "InputError",
+    "JKClassifier",
     "Limit",
     "MLPNodeClassifier",
     "MissingDependencyError",
     "Model",
+    "NGCNClassifier",
     "Outcome",
     "PPNPClassifier",
     "PowerIteration",

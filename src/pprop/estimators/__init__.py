@@ -3,15 +3,25 @@
 from pprop.estimators.appnp import APPNPClassifier
 from pprop.estimators.artefact import load
 from pprop.estimators.base import NodeClassifier
+from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.gat import GATClassifier
+from pprop.estimators.gcn import GCNClassifier
+from pprop.estimators.jk import JKClassifier
 from pprop.estimators.mlp import MLPNodeClassifier
+from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 
 __all__ = [
     "APPNPClassifier",
+    "BootstrappedFPClassifier",
+    "GATClassifier",
+    "GCNClassifier",
     "GraphSource",
+    "JKClassifier",
     "MLPNodeClassifier",
+    "NGCNClassifier",
     "NodeClassifier",
     "PPNPClassifier",
     "TrainingRecord",

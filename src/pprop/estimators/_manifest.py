@@ -21,7 +21,7 @@ from pprop._version import __version__
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
-from pprop.models import FeatureNetwork
+from pprop.models import FeatureNetwork, Model
 
 if TYPE_CHECKING:
     from pprop.estimators.base import NodeClassifier
@@ -49,7 +49,8 @@ def build_manifest(
     estimator: NodeClassifier, source: GraphSource | None, accuracy: float | None, digest: str
 ) -> dict[str, Any]:
     """Return the manifest of a fitted estimator, ready for JSON."""
-    graph, classes, predictor = estimator.graph_, estimator.classes_, estimator.model_.predictor
+    graph, classes, model = estimator.graph_, estimator.classes_, estimator.model_
+    predictor = model.predictor if isinstance(model, Model) else None
     return {
         "format": FORMAT,
         "format_version": VERSION,
@@ -57,7 +58,7 @@ def build_manifest(
         "model": {
             "class": type(estimator).__name__,
             "alpha": estimator.alpha_,
-            "predictor": None if isinstance(predictor, FeatureNetwork) else _name_of(predictor),
+            "predictor": None if isinstance(predictor, FeatureNetwork | None) else _name_of(predictor),
             "parameters": sum(array.size for array in estimator.weights_.values()),
         },
         "settings": {name: _plain(value) for name, value in estimator.settings_.items()},

@@ -9,7 +9,7 @@ import numpy as np
 
 from pprop._validate import check_choice, check_float, check_int
 from pprop.estimators._settings import layer_widths, matrix_dropout, module_or_none, switch, teleport_probability
-from pprop.estimators.base import ModuleOrFactory, NodeClassifier
+from pprop.estimators.trained import ModuleOrFactory, TrainedClassifier
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models import APPNP, Model
 
@@ -17,7 +17,7 @@ __all__ = ["APPNPClassifier"]
 
 
 @final
-class APPNPClassifier(NodeClassifier):
+class APPNPClassifier(TrainedClassifier):
     """The paper's APPNP as a scikit-learn classifier: a network on each node, then K power steps over the graph.
 
     Samples are nodes: wherever scikit-learn says X, give positions of nodes in `graph`, shape (m,) or (m, 1).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -17,11 +17,17 @@ from safetensors.numpy import load as read_tensors
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators._manifest import WEIGHTS, Manifest, damaged, feature_shape
-from pprop.estimators._network_weights import Weights, expected_weights, logits_from
+from pprop.estimators._model_weights import Weights, expected_weights, logits_from
+from pprop.estimators._settings import ModuleOrFactory
 from pprop.estimators._write import HISTORY_PREFIX, WEIGHT_PREFIX
 from pprop.estimators.appnp import APPNPClassifier
-from pprop.estimators.base import ModuleOrFactory
+from pprop.estimators.base import NodeClassifier
+from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.gat import GATClassifier
+from pprop.estimators.gcn import GCNClassifier
+from pprop.estimators.jk import JKClassifier
 from pprop.estimators.mlp import MLPNodeClassifier
+from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
 from pprop.graph import Graph
 from pprop.graph._files import path_of
@@ -32,16 +38,26 @@ __all__ = ["load"]
 
 FUNCTION = "load"
 
-AnyClassifier = APPNPClassifier | PPNPClassifier | MLPNodeClassifier
-
-_CLASSES: Mapping[str, type[AnyClassifier]] = MappingProxyType(
-    {kind.__name__: kind for kind in (APPNPClassifier, PPNPClassifier, MLPNodeClassifier)}
+_CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
+    {
+        kind.__name__: kind
+        for kind in (
+            APPNPClassifier,
+            PPNPClassifier,
+            MLPNodeClassifier,
+            GCNClassifier,
+            NGCNClassifier,
+            GATClassifier,
+            JKClassifier,
+            BootstrappedFPClassifier,
+        )
+    }
 )
 
 
 def load(
     path: str | PathLike[str], graph: Graph | None = None, predictor: ModuleOrFactory | None = None
-) -> AnyClassifier:
+) -> NodeClassifier:
     """Load a model that was written by ``save``. Nothing is unpickled.
 
     On the graph and the backend that it was trained with, its predictions equal those of the saved model bit for bit. They
@@ -61,8 +77,8 @@ def load(
 
     Returns
     -------
-    APPNPClassifier, PPNPClassifier or MLPNodeClassifier
-        Fitted. ``train_nodes_`` and ``stopping_nodes_`` are not saved, only their numbers in ``record_``.
+    NodeClassifier
+        Of the class that was saved, fitted. ``train_nodes_`` and ``stopping_nodes_`` are not saved, only their numbers in ``record_``.
 
     Raises
     ------
@@ -175,15 +191,16 @@ def _text(shape: list[int]) -> str:
     return f"{' x '.join(str(size) for size in shape)} features" if shape else "no features"
 
 
-def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleOrFactory | None) -> AnyClassifier:
+def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleOrFactory | None) -> NodeClassifier:
     kind = _CLASSES.get(manifest.model)
     if kind is None:
         raise damaged(folder, f"there is no model class {manifest.model!r}")
-    names = set(cast("list[str]", kind._get_param_names())) - {"graph", "predictor"}  # pyright: ignore[reportPrivateUsage]
-    wrong = sorted(names ^ set(manifest.settings))
+    names = set(cast("list[str]", cast("Any", kind)._get_param_names()))
+    wrong = sorted((names - {"graph", "predictor"}) ^ set(manifest.settings))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")
-    return kind(graph=graph, predictor=predictor, **manifest.settings)
+    own: dict[str, Any] = {"predictor": predictor} if "predictor" in names else {}
+    return kind(graph=graph, **own, **manifest.settings)
 
 
 def _in_order(folder: Path, found: Weights, expected: Weights, predictor: object) -> Weights:

@@ -1,54 +1,59 @@
-"""What the three classifiers share: nodes as samples, fitting, predicting, saving."""
+"""What all classifiers share: nodes as samples, fitting, predicting, saving."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self, cast
+from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pprop._validate import check_float, check_int, describe, reject
+from pprop._validate import check_float, describe, reject
+from pprop.datasets import Split
 from pprop.estimators._holdout import divide_nodes
-from pprop.estimators._network_weights import Weights, named_weights
+from pprop.estimators._model_weights import AnyModel, Weights
 from pprop.estimators._samples import class_labels, no_target, node_positions, seed_of
-from pprop.estimators._settings import ModuleOrFactory, verbosity
+from pprop.estimators._settings import verbosity
 from pprop.estimators._write import write_artefact
-from pprop.estimators.record import TrainingRecord, record_of
+from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
-from pprop.models import Model
-from pprop.training import History, Stopping, train
+from pprop.training import History
 
-__all__ = ["ModuleOrFactory", "NodeClassifier", "StoppingNodes"]
+__all__ = ["Learned", "NodeClassifier", "StoppingNodes"]
 
 StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
 """Nodes and their labels; or a fraction of the nodes to fit."""
 
 
+@final
+@dataclass(frozen=True)
+class Learned:
+    """What is known after a fit: weights by name, logits of all nodes (n, c), how it went, and the curves."""
+
+    weights: Weights
+    logits: NDArray[np.float32]
+    record: TrainingRecord
+    history: History
+
+
 class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A classifier whose samples are the nodes of one graph.
 
-    A subclass keeps its settings, unchanged, under the names of its ``__init__`` and turns them into a `Model`.
+    A subclass keeps its settings, unchanged, under the names of its ``__init__`` and turns them into a model.
     """
 
     graph: Graph
-    penalty: float
-    learning_rate: float
-    patience: int
-    max_epochs: int
-    predictor: ModuleOrFactory | None
     stopping: float
     random_state: int | np.random.RandomState | None
-    backend: str
-    device: str
     verbose: int
 
     graph_: Graph
-    model_: Model
+    model_: AnyModel
     settings_: dict[str, Any]
     classes_: NDArray[Any]
     n_features_in_: int
@@ -65,12 +70,21 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
     stopping_nodes_: NDArray[np.int64]
 
     @abstractmethod
-    def _model(self, alpha: float | None) -> Model:
+    def _model(self, alpha: float | None) -> AnyModel:
         """Return the model of these settings, checked; `alpha` is None for a model without propagation."""
+
+    @abstractmethod
+    def _learn(
+        self, model: AnyModel, graph: Graph, split: Split, labels: NDArray[np.int64], seed: int, told: int
+    ) -> Learned:
+        """Learn the model of `_model` from the class indices (n,) of training and stopping nodes; others are -1."""
 
     def _teleport(self) -> float | None:
         """Return the teleport probability of these settings on this graph."""
         return None
+
+    def _check_learning(self) -> None:
+        """Refuse impossible settings that are not the model's own."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, stopping: StoppingNodes = None) -> Self:
         """Train on some nodes of the graph.
@@ -95,12 +109,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         graph = self._check_graph()
         alpha = self._teleport()
         model = self._model(alpha)
-        rule = Stopping(
-            check_int(self.patience, "patience", function, low=1),
-            check_int(self.max_epochs, "max_epochs", function, low=1),
-        )
         told = verbosity(self.verbose, function)
-        rate = check_float(self.learning_rate, "learning_rate", function, "(0, inf)")
+        self._check_learning()
         held = check_float(self.stopping, "stopping", function, "(0, 1)") if stopping is None else stopping
         nodes = node_positions(X, "X", "fit", graph.n_nodes)
         if len(nodes) == 0:
@@ -114,25 +124,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         # Without labels and class names, so that nothing below can read them or count their classes.
         labelled = graph.labels is not None or graph.class_names is not None
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
-        trained = train(
-            model,
-            bare,
-            split,
-            seeds=seed,
-            labels=known,
-            stopping=rule,
-            learning_rate=rate,
-            backend=self.backend,
-            device=self.device,
-            progress=told >= 1,
-            verbose=told >= 2,
-        )
+        learned = self._learn(model, bare, split, known, seed, told)
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
         self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, alpha, classes
         self.settings_ = self._settings()
-        self.weights_ = named_weights(model, (np.asarray(array[0]) for array in trained.weights))
-        self.logits_ = trained.logits[0]
-        self._keep_record(record_of(trained), trained.history[0])
+        self.weights_, self.logits_ = learned.weights, learned.logits
+        self._keep_record(learned.record, learned.history)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pprop._validate import check_float
 from pprop.estimators._settings import layer_widths, module_or_none
-from pprop.estimators.base import ModuleOrFactory, NodeClassifier
+from pprop.estimators.trained import ModuleOrFactory, TrainedClassifier
 from pprop.graph import Graph
 from pprop.models import MLP, Model
 
@@ -17,7 +17,7 @@ __all__ = ["MLPNodeClassifier"]
 
 
 @final
-class MLPNodeClassifier(NodeClassifier):
+class MLPNodeClassifier(TrainedClassifier):
     """The network alone, which sees the features of each node and no edges; the yardstick of the other two.
 
     Parameters and attributes are those of `APPNPClassifier`, without those of the propagation.

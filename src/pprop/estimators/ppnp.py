@@ -9,7 +9,7 @@ import numpy as np
 
 from pprop._validate import check_choice, check_float
 from pprop.estimators._settings import layer_widths, matrix_dropout, module_or_none, switch, teleport_probability
-from pprop.estimators.base import ModuleOrFactory, NodeClassifier
+from pprop.estimators.trained import ModuleOrFactory, TrainedClassifier
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models import PPNP, Model
 
@@ -17,7 +17,7 @@ __all__ = ["PPNPClassifier"]
 
 
 @final
-class PPNPClassifier(NodeClassifier):
+class PPNPClassifier(TrainedClassifier):
     """The paper's PPNP as a scikit-learn classifier: a network on each node, then exact personalized PageRank.
 
     Parameters and attributes are those of `APPNPClassifier`, without `steps`; `alpha` is in (0, 1].

@@ -1,0 +1,65 @@
+"""The weights of one fit by name, and the logits that follow from them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pprop.estimators._feature_propagation import BootstrappedFP, feature_logits
+from pprop.graph import Graph
+from pprop.kernels import Backend
+from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models.inference import Inference, make_module, module_state
+
+__all__ = ["AnyModel", "Weights", "expected_weights", "logits_from", "named_weights"]
+
+AnyModel = Model | Architecture | BootstrappedFP
+"""What a classifier may learn."""
+
+Weights = dict[str, NDArray[Any]]
+"""Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description."""
+
+
+def named_weights(model: Model | Architecture, arrays: Iterable[NDArray[Any]]) -> Weights:
+    """Name the weights of one run, which come in the order of the layers, of the module's state or the description."""
+    if isinstance(model, Architecture):
+        names = [weight.name for weight in model.weights(1, 1)]  # names do not depend on sizes
+        return dict(zip(names, arrays, strict=True))
+    if isinstance(model.predictor, FeatureNetwork):
+        return {f"layer{layer}": array for layer, array in enumerate(arrays)}
+    return dict(zip(_state(model), arrays, strict=True))
+
+
+def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Weights:
+    """Return an array of the right shape and type for every weight of a model; the values mean nothing."""
+    if isinstance(model, BootstrappedFP):
+        shapes = {"coefficients": (n_classes, n_features), "intercepts": (n_classes,)}
+        return {name: np.broadcast_to(np.float64(0), shape) for name, shape in shapes.items()}
+    if isinstance(model, Architecture):
+        described = model.weights(n_features, n_classes)
+        return {weight.name: np.broadcast_to(np.float32(0), weight.shape) for weight in described}
+    if isinstance(model.predictor, FeatureNetwork):
+        widths = model.predictor.widths(n_features, n_classes)
+        shapes = itertools.pairwise(widths)
+        return named_weights(model, (np.broadcast_to(np.float32(0), shape) for shape in shapes))
+    return {name: tensor.numpy() for name, tensor in _state(model).items()}
+
+
+def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backend) -> NDArray[np.float32]:
+    """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training."""
+    if isinstance(model, BootstrappedFP):
+        return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
+    tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]
+    return Inference(model, graph, backend.kernels).logits(tensors)[0].numpy()
+
+
+def _state(model: Model) -> dict[str, torch.Tensor]:
+    predictor: Any = model.predictor
+    with torch.random.fork_rng(devices=[]):  # making a module draws weights, which nobody wants here
+        module = make_module(predictor)
+    return {name: tensor.detach() for name, tensor in module_state(module).items()}
