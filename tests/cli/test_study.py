@@ -176,6 +176,18 @@ def test_merge_of_two_halves_is_the_study_of_one_and_conflicts_are_named(pprop_h
     assert "epochs is 99 in the store, and 4 computed anew." in answer.out
 
 
+def test_report_writes_its_pages_into_the_study_or_elsewhere(pprop_here, tiny: Path, tmp_path: Path):
+    pprop_here("study", "run", tiny, "--out", "study", "--runs", 1)
+    here = pprop_here("study", "report", "study", "--json")
+    there = pprop_here("study", "report", "study", "--out", "pages")
+    assert (here.code, there.code) == (0, 0)
+    for name in ("report.html", "report.md"):
+        assert f"study/{name}" in here.record["written"]
+        assert f"wrote pages/{name}" in there.out
+        assert (tmp_path / "study" / name).stat().st_size > 0
+        assert (tmp_path / "pages" / name).exists()
+
+
 def test_a_damaged_study_is_told_and_its_sound_rows_are_saved(pprop_here, tiny: Path, tmp_path: Path):
     pprop_here("study", "run", tiny, "--out", "old")
     file = tmp_path / "old" / FILE

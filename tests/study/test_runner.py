@@ -290,6 +290,11 @@ def majority(graph, seed):
 def probabilities(graph):
     return Majority(graph, shape=(graph.n_nodes, 6))
 
+def clumsy(graph):
+    model = Majority(graph)
+    model.predict = lambda nodes: 1 / 0
+    return model
+
 def nothing(graph):
     return 42
 
@@ -350,6 +355,7 @@ def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_clas
             "must return one class per node: integers from 0 to 5, shape (2110,). Got ndarray of shape (2110, 6) and "
             "dtype int64 instead.",
         ),
+        ("clumsy", "failed: ZeroDivisionError: division by zero"),
         ("nothing", "and predict(nodes). Got 42 instead."),
         ("broken", "could not be built: oh dear"),
         ("absent", "has no function 'absent'."),

@@ -77,6 +77,7 @@ def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption 
         from pprop.study.experiment import load_experiments
         from pprop.study.status import study_status
         from pprop.study.store import Store
+        from pprop.study.watch import title_of
 
         with Store.open(folder) as store:
             found = study_status(store, load_experiments().values())
@@ -93,7 +94,10 @@ def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption 
             for each in found.experiments
         ]
         lines = [columns(headings, rows, left=(0, 4))] if rows else []
-        lines += [f"no experiment: {cell.text} ({counted(number, 'row')})" for cell, number in found.other_cells]
+        lines += [
+            f"no experiment: {title_of(cell)} ({cell.config}), {counted(number, 'row')}"
+            for cell, number in found.other_cells
+        ]
         lines.append(f"{counted(found.rows, 'row')} in {folder}; {counted(found.computing, 'run')} being computed now.")
         session.result(record, "\n".join(lines))
 

@@ -72,8 +72,8 @@ class Attempts:
         """Return the first `most` of those runs that are neither finished nor being computed: they are now ours."""
         claimed: list[RowKey] = []
         with self._store.lock:
-            self._store.execute("BEGIN IMMEDIATE")  # nobody else claims until COMMIT
             try:
+                self._store.execute("BEGIN IMMEDIATE")  # nobody else claims until COMMIT
                 for key in keys:
                     if most is not None and len(claimed) == most:
                         break

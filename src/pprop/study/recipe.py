@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop._errors import InputError
+from pprop._errors import InputError, PpropError
 from pprop._validate import describe
 from pprop._version import __version__
 from pprop.models import Architecture, Model
@@ -177,8 +177,14 @@ class Fitted(Recipe):
             split = self.prepared.split(seeds.split, self.cell.per_class)
             begin = time.perf_counter()
             model = self._make(run_seed(seeds.split, seeds.init) % 2**64)
-            model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
-            predictions = self._checked(model.predict(nodes))
+            try:
+                model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
+                predicted = model.predict(nodes)
+            except Exception as error:
+                if ":" not in self.cell.model or isinstance(error, PpropError):
+                    raise
+                raise InputError(f"The model {self.cell.model!r} failed: {type(error).__name__}: {error}") from error
+            predictions = self._checked(predicted)
             seconds = time.perf_counter() - begin
             record = getattr(model, "record_", None)
             names = ("stopping_loss", "stopping_accuracy", "epochs", "best_epoch")

@@ -197,8 +197,8 @@ class Store:
     def add_all(self, rows: Iterable[Row]) -> int:
         """Add rows in one transaction, all or none; return how many were new."""
         with self.lock:
-            self.execute("BEGIN IMMEDIATE")
             try:
+                self.execute("BEGIN IMMEDIATE")
                 new = sum(self.add(row) for row in rows)
                 self.execute("COMMIT")
             except BaseException:

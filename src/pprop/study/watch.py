@@ -9,7 +9,6 @@ from typing import Protocol
 
 from pprop.study.cell import Cell
 from pprop.study.zoo import MODELS
-from pprop.training.pace import duration
 
 __all__ = ["Watch", "show_study", "title_of"]
 
@@ -57,6 +56,8 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from pprop.training.pace import duration  # here: it brings torch along, which naming a cell does without
 
     with Progress(
         TextColumn("{task.description}", markup=False),
