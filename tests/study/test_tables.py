@@ -80,6 +80,15 @@ def test_a_score_is_the_mean_in_the_papers_unit_with_its_distance_from_the_paper
     assert usual.intervals is None
 
 
+def test_a_single_run_has_no_interval_and_so_cannot_disagree(paper: Paper, make_rows: MakeRows) -> None:
+    rows = make_rows(make_cell("appnp", {}, "cora_ml"), mean=0.5, seeds=[Seeds(TEST_SEEDS[0], 0)])
+    made = score(table_entries(paper, rows)[-1], "accuracy")
+    assert made.intervals is None
+    assert disagreements([made]) == ()
+    shown = score_table({"cora_ml": [made.entry]}, "accuracy").groups[0].rows[0][2]
+    assert shown == Measure(100 * rows[0].accuracy, None)
+
+
 def test_disagreements_say_how_far_and_whether_beyond_the_wider_bound(paper: Paper, make_rows: MakeRows) -> None:
     def sentences(mean: float) -> tuple[str, ...]:
         rows = [replace(row, accuracy=mean + 0.01 * (-1) ** row.key.seeds.init) for row in made]

@@ -110,11 +110,11 @@ def _lead(main: Mapping[str, Sequence[Entry]], samples: Samples) -> tuple[Block,
     scores = [score(entry, "accuracy") for group in main.values() for entry in group]
     compared = [each for each in scores if each.intervals is not None]
     within = sum(abs(each.intervals or 0.0) <= 1 for each in compared)
-    text = f"{count:,} runs of {len(samples)} cells. "
+    text = f"{_counted(count, 'run')} of {_counted(len(samples), 'cell')}. "
     if compared:
+        given = "1 accuracy" if len(compared) == 1 else f"{len(compared)} accuracies"
         verb = "agrees" if within == 1 else "agree"
-        text += f"Of {len(compared)} accuracies that the paper also gives, {within} {verb} with it within the combined "
-        text += "interval."
+        text += f"Of {given} that the paper also gives, {within} {verb} with it within the combined interval."
     return (text.strip(), METHOD)
 
 
@@ -269,6 +269,10 @@ def _begun(
 
 def _configs(main: Mapping[str, Sequence[Entry]]) -> set[str]:
     return {entry.cell.config for group in main.values() for entry in group}
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _table(table: Table, text: str) -> tuple[Block, ...]:

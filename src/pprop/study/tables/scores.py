@@ -57,6 +57,11 @@ class Score:
         return 2 if self.metric == "accuracy" else 4
 
     @property
+    def our_half(self) -> float | None:
+        """The number behind our ±; a single run has none."""
+        return None if self.ours is None or self.ours.count < 2 else self.ours.half
+
+    @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
         return None if self.ours is None or self.paper is None else self.ours.mean - self.paper
@@ -64,9 +69,9 @@ class Score:
     @property
     def intervals(self) -> float | None:
         """The same in units of the combined interval."""
-        if self.ours is None or self.paper is None or self.paper_half is None:
+        if self.ours is None or self.paper is None or self.paper_half is None or self.our_half is None:
             return None
-        return combined_intervals(self.ours.mean, self.ours.half, self.paper, self.paper_half)
+        return combined_intervals(self.ours.mean, self.our_half, self.paper, self.paper_half)
 
 
 def score(entry: Entry, metric: Metric) -> Score:
@@ -172,13 +177,13 @@ def _overview_cell(one: Score | None, best: float | None) -> Value:
         return None
     if one.ours is None:
         return NOT_RUN
-    measure = Measure(one.ours.mean, one.ours.half, one.decimals)
+    measure = Measure(one.ours.mean, one.our_half, one.decimals)
     return Strong(measure) if one.ours.mean == best else measure
 
 
 def _score_row(one: Score) -> tuple[Value, ...]:
     entry, digits = one.entry, one.decimals
-    ours = NOT_RUN if one.ours is None else Measure(one.ours.mean, one.ours.half, digits)
+    ours = NOT_RUN if one.ours is None else Measure(one.ours.mean, one.our_half, digits)
     row: tuple[Value, ...] = (one.title, _runs(one), ours)
     if one.metric == "f1_macro":
         return row
