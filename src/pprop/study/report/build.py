@@ -47,7 +47,9 @@ METHOD = (
     "Every mean is over runs: the paper's splits times initialisations. The number behind ± is the larger distance from "
     "the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper are given "
     "in combined intervals, the root of the sum of squares of both ±; beyond 1 the two disagree, which by chance alone one "
-    "of 20 comparisons does. `DIR` in a command stands for the study's folder."
+    "of 20 comparisons does. Intervals from fewer than ten runs are too narrow. `DIR` in a command stands for the study's "
+    "folder; what has no command of its own is computed from the rows of the accuracy table, or from the graphs, by "
+    "`pprop study report DIR`."
 )
 
 

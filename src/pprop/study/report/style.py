@@ -9,7 +9,7 @@ STYLE = """
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; }
 body { margin: 0; color: var(--ink); background: #fff; font: 16px/1.55 system-ui, "Segoe UI", Helvetica, Arial, sans-serif;
-  display: grid; grid-template-columns: 15rem minmax(0, 72rem); column-gap: 3rem; }
+  display: grid; grid-template-columns: 15rem minmax(0, 76rem); column-gap: 2.5rem; }
 nav { position: sticky; top: 0; align-self: start; height: 100vh; overflow-y: auto; padding: 3.2rem 1.2rem 2rem;
   background: var(--faint); border-right: 1px solid var(--rule); font-size: .9rem; }
 nav ul { list-style: none; margin: 0; padding: 0; }
