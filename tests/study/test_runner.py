@@ -15,6 +15,7 @@ from scipy import sparse
 
 import pprop
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, InputError
+from pprop.estimators import BootstrappedFPClassifier
 from pprop.study import recipe as recipe_module
 from pprop.study.cell import Cell, Seeds
 from pprop.study.own_model import own_cell
@@ -183,6 +184,21 @@ def test_an_mlp_is_propagated_after_it_was_trained_without(tmp_path: Path):
     spread = pprop.propagate(graph, trained.logits[0].astype(np.float64), alpha=0.15, solver=pprop.PowerIteration(7))
     assert (row.predictions == np.asarray(spread).argmax(axis=1)).mean() > 0.999
     assert (row.predictions != trained.predict()[0]).mean() > 0.05
+
+
+def test_bootstrapped_feature_propagation_is_fitted_run_by_run_and_has_no_epochs(tmp_path: Path):
+    cell = make_cell("bootstrapped_fp", {"rounds": 0, "steps": 3, "C": 5.0}, "citeseer")
+    assert study(tmp_path, Job(cell, RUNS[:2])).computed == 2
+    graph = pprop.load_dataset("citeseer")
+    assert graph.labels is not None
+    for row in rows(tmp_path):
+        split = pprop.paper_split(graph, row.key.seeds.split)
+        model = BootstrappedFPClassifier(graph, rounds=0, steps=3, C=5.0)
+        model.fit(split.train, graph.labels[split.train], stopping=(split.stopping, graph.labels[split.stopping]))
+        np.testing.assert_array_equal(row.predictions, model.predict(np.arange(graph.n_nodes)))
+        assert row.accuracy == model.score(split.evaluation, graph.labels[split.evaluation])
+        assert row.stopping_accuracy == model.score(split.stopping, graph.labels[split.stopping])
+        assert (row.epochs, row.together) == (0, 1)
 
 
 def test_timed_runs_are_trained_one_by_one_after_a_short_one_that_does_not_count(tmp_path: Path, trainings):

@@ -187,7 +187,9 @@ class Fitted(Recipe):
             predictions = self._checked(predicted)
             seconds = time.perf_counter() - begin
             record = getattr(model, "record_", None)
-            names = ("stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
+            names = ["stopping_loss", "stopping_accuracy"]
+            if ":" in self.cell.model:  # the rounds of bootstrapped feature propagation are no epochs
+                names += ["epochs", "best_epoch"]
             how = {name: getattr(record, name) for name in names if hasattr(record, name)}
             finished(self._row(seeds, predictions, seconds=seconds, together=1, **how))
 
