@@ -155,6 +155,10 @@ class Architecture(ABC):
     def floats_per_node(self, n_classes: int) -> int:
         """Return how many floats per node one run holds while it is in training, all layers together."""
 
+    def branches(self) -> int:
+        """Return how many heads or towers draw masks of their own."""
+        return 1
+
 
 def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels) -> list[Tensor]:
     """Return one tensor (R, a, b) per weight: Glorot's, a function of the run's seed, or zeros.

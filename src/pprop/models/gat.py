@@ -75,6 +75,9 @@ class GAT(Architecture):
     def bind(self, graph: Graph, kernels: Kernels) -> BoundModel:
         return _BoundGAT(self, graph, kernels)
 
+    def branches(self) -> int:
+        return self.heads
+
     def floats_per_node(self, n_classes: int) -> int:
         # Saved: H W and its dropped copy in both layers, the scores, ELU's result, the dropped input of the second layer.
         # On the way back four tensors of the first layer, and per head what the attention knows of a row, in float64.

@@ -71,6 +71,9 @@ class NGCN(Architecture):
     def bind(self, graph: Graph, kernels: Kernels) -> BoundModel:
         return _BoundNGCN(self, graph, kernels)
 
+    def branches(self) -> int:
+        return self.powers * self.replicas
+
     def floats_per_node(self, n_classes: int) -> int:
         # Saved: every tower's hidden layer and probabilities, and those probabilities side by side. On the way back the
         # gradient of the latter in both layouts, and four tensors of the towers of one power.

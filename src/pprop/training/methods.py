@@ -157,6 +157,7 @@ class ArchitectureMethod(Method):
             classes=task.n_classes,
             feature_entries=features.nnz,
             entries=len(transition_matrix(task.graph).indices),
+            heads=self._model.branches(),
             train_nodes=task.train.nodes.shape[1],
             stopping_nodes=task.stopping.nodes.shape[1],
             max_epochs=task.rule.max_epochs,

@@ -41,7 +41,7 @@ class Sizes:
     ppr_rows
         Rows of the PPR block of an exact propagation; 0 without.
     heads
-        Attention heads; 0 for a model without attention.
+        Attention heads, or towers, that draw masks of their own; 0 for a model without.
     weighted
         Whether the transition matrix has stored weights.
     dropout
@@ -114,7 +114,15 @@ def training_items(sizes: Sizes, device: str) -> Items:
     n, f = sizes.nodes, sizes.features
     if sizes.units:
         weights = _FLOAT * sizes.weight_count
-        return {"weights": weights, "moments": 2 * weights, "gradients": weights, "states": _FLOAT * n * sizes.units}
+        words = 2 * _WORD * max(1, sizes.heads) * sizes.dropout if cpu else 0  # kept for 32 epochs, by rows and columns
+        return {
+            "weights": weights,
+            "moments": 2 * weights,
+            "gradients": weights,
+            "states": _FLOAT * n * sizes.units,
+            "feature masks": words * sizes.feature_entries,
+            "edge masks": words * sizes.entries,
+        }
     units = _block(sizes.hidden, _UNITS)[1] if cpu else _padded(sizes.hidden, 8, 64)
     lanes, classes = _block(sizes.classes, _CLASSES) if cpu else (0, _padded(sizes.classes, 8, 1 << 30))
     first = f * units if units else f * classes

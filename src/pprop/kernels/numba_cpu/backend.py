@@ -80,8 +80,9 @@ class NumbaFeatures(FeatureProduct):
         self._matrices = [
             (m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.copy()) for m in (matrix, flipped)
         ]
-        # One word holds an entry's decisions for 32 epochs, so that random bits cost next to nothing per epoch.
-        self._cache: list[tuple[object, NDArray[np.uint32]] | None] = [None, None]
+        # One word holds an entry's decisions for 32 epochs, so that random bits cost next to nothing per epoch. A model
+        # may draw for several branches in turn: all words of the present 32 epochs are kept, by side and seeds.
+        self._cache: tuple[int, dict[object, NDArray[np.uint32]]] = (-1, {})
 
     def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
         return self._apply(0, weights, draw)
@@ -109,13 +110,13 @@ class NumbaFeatures(FeatureProduct):
         return out
 
     def _epoch_words(self, side: int, draw: Draw) -> NDArray[np.uint32]:
-        key = (draw.number // 32, draw.probability, draw.seeds.numpy().tobytes())
-        cached = self._cache[side]
-        if cached is None or cached[0] != key:
-            structure = self._matrices[side][:2]
-            words = _words(structure, draw, FEATURES, draw.number // 32 * 32, transposed=side == 1)
-            self._cache[side] = cached = (key, words)
-        return cached[1]
+        group = draw.number // 32
+        if self._cache[0] != group:
+            self._cache = (group, {})
+        words, key = self._cache[1], (side, draw.probability, draw.seeds.numpy().tobytes())
+        if key not in words:
+            words[key] = _words(self._matrices[side][:2], draw, FEATURES, group * 32, transposed=side == 1)
+        return words[key]
 
 
 @final
