@@ -53,8 +53,9 @@ def _kept(seed: int | None, stream: int, first: Any, second: Any, position: Any,
     """The mask divided by the keep probability; `first`, `second` and `position` broadcast to its shape."""
     if seed is None or p == 0.0:
         return torch.ones((), dtype=torch.float64)
-    at = torch.broadcast_tensors(*(torch.as_tensor(one) for one in (first, second, position)))
-    return keep_bits(torch.tensor(seed), stream, *at, Bernoulli.from_probability(p)).double() / (1 - p)
+    first, second, position = torch.broadcast_tensors(*(torch.as_tensor(at) for at in (first, second, position)))
+    keep = keep_bits(torch.tensor(seed), stream, first, second, position, Bernoulli.from_probability(p))
+    return keep.double() / (1 - p)
 
 
 @pytest.fixture(scope="session")
@@ -118,24 +119,22 @@ def check_training(request: pytest.FixtureRequest, dense: Dense) -> Callable[[Ar
             weights = [tensor[run].double().requires_grad_() for tensor in start]
             adam = torch.optim.Adam(weights, lr=0.01)
 
-            def penalised(
-                nodes: Any, seed: int | None, epoch: int, weights: list[Tensor] = weights
-            ) -> tuple[Tensor, Tensor]:
-                outputs = twin(dense, weights, seed, epoch)
+            def penalised(nodes: Any, seed: int | None, epoch: int, weights: list[Tensor] = weights) -> Tensor:
                 pairs = zip(described, weights, strict=True)
                 penalty = torch.stack([one.penalty / 2 * (weight**2).sum() for one, weight in pairs]).sum()
-                return loss(outputs[nodes], dense.labels[nodes]) + penalty, outputs
+                return loss(twin(dense, weights, seed, epoch)[nodes], dense.labels[nodes]) + penalty
 
             for epoch in range(4):
-                value, _ = penalised(split.train, seed, epoch)
+                value = penalised(split.train, seed, epoch)
                 assert trained.history[run].train_loss[epoch] == pytest.approx(value.item(), rel=1e-4)
                 adam.zero_grad()
                 value.backward()
                 adam.step()
-                after, outputs = penalised(split.stopping, None, epoch)
+                after = penalised(split.stopping, None, epoch)
                 assert trained.history[run].stopping_loss[epoch] == pytest.approx(after.item(), rel=1e-4)
             for array, weight in zip(trained.weights, weights, strict=True):
                 np.testing.assert_allclose(array[run], weight.detach().numpy(), rtol=1e-4, atol=1e-4)
+            outputs = twin(dense, weights, None, 0)
             share = torch.softmax(outputs, 1) if loss is torch.nn.functional.cross_entropy else outputs
             np.testing.assert_allclose(trained.predict_proba()[run], share.detach().numpy(), rtol=1e-3, atol=1e-4)
 

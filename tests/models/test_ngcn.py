@@ -22,7 +22,7 @@ def twin_of(model: NGCN) -> Any:
     def twin(dense: Any, weights: Any, seed: int | None, epoch: int) -> torch.Tensor:
         f, h = dense.X.shape[1], model.hidden
         attention = torch.softmax(weights[2][0], dim=0)
-        mix = 0.0
+        mix = torch.zeros(len(dense.X), weights[1].shape[1], dtype=torch.float64)
         for tower in range(model.powers * model.replicas):
             power, replica = divmod(tower, model.replicas)
             own = None if seed is None else derive_seed(seed, BRANCHES, replica, power)
