@@ -65,10 +65,9 @@ class JK(Architecture):
         return _BoundJK(self, graph, kernels)
 
     def floats_per_node(self, n_classes: int) -> int:
-        # Saved: H_1 to H_L, the dropped copies between them, the dropped concatenation. On the way back the gradient of
-        # the concatenation twice, before and after its mask, and four tensors of one convolution.
-        saved = (3 * self.layers - 1) * self.hidden
-        return saved + (2 * self.layers + 4) * self.hidden + 4 * n_classes
+        # Saved: H_1 to H_L and the dropped copies between them. Beside them the concatenation before and after its mask,
+        # on the way back its gradient; and what a convolution needs for itself.
+        return (4 * self.layers + 1) * self.hidden + 4 * n_classes
 
 
 @final

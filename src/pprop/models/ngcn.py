@@ -75,10 +75,10 @@ class NGCN(Architecture):
         return self.powers * self.replicas
 
     def floats_per_node(self, n_classes: int) -> int:
-        # Saved: every tower's hidden layer and probabilities, and those probabilities side by side. On the way back the
-        # gradient of the latter in both layouts, and four tensors of the towers of one power.
+        # Saved: every tower's hidden layer and probabilities. Beside them the probabilities of all in one tensor, in two
+        # layouts, on the way back their gradients; and what the towers of one power need for themselves.
         towers = self.powers * self.replicas
-        return towers * (self.hidden + 5 * n_classes) + 4 * self.replicas * (self.hidden + n_classes)
+        return towers * (self.hidden + 3 * n_classes) + 3 * self.replicas * (self.hidden + n_classes)
 
 
 @final

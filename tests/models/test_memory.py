@@ -1,0 +1,49 @@
+"""The floats per node that a description plans with, against what torch really allocates in an epoch."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from scipy import sparse
+from torch.profiler import ProfilerActivity, profile
+
+import pprop
+from pprop import Graph, Split
+from pprop.models import GCN, JK, NGCN, Architecture
+
+N, F, C = 3000, 10, 3
+
+
+class Ready(Exception):  # noqa: N818  no error: the training need not begin
+    """Carries the program out of `train`."""
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GCN(hidden=8), JK(hidden=8), JK(hidden=8, layers=2), NGCN(hidden=8), NGCN(hidden=8, powers=3, replicas=2)],
+)
+def test_the_planned_floats_hold_those_of_an_epoch_and_not_many_more(
+    model: Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop_here(program: Any, *others: Any) -> NoReturn:
+        raise Ready(program)
+
+    monkeypatch.setattr("pprop.training.methods.drive", stop_here)
+    rng = np.random.default_rng(0)
+    pairs: Any = sparse.random_array((N, N), density=2 / N, rng=rng, format="csr")
+    features = sparse.random_array((N, F), density=0.3, rng=rng, format="csr", dtype=np.float32)
+    graph = Graph.from_scipy(((pairs + pairs.T) > 0).astype(float), features=features, labels=np.arange(N) % C)
+    split = Split(np.arange(30), np.arange(30, 60), np.arange(60, N))
+    with pytest.raises(Ready) as caught:
+        pprop.train(model, graph, split, backend="numba", progress=False)
+    (program,) = caught.value.args
+    program.epoch()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as taken:
+        program.epoch()
+    results: Any = taken.profiler.kineto_results  # type: ignore[union-attr]
+    changes = sorted((event.start_ns(), event.nbytes()) for event in results.events() if event.name() == "[memory]")
+    peak = max(accumulate(change for _, change in changes)) / 4 / N
+    assert 0.95 * peak < model.floats_per_node(C) < 1.6 * peak
