@@ -27,7 +27,7 @@ from pprop.training.train_runs import drive, make_trainer
 
 __all__ = ["Method", "method_of"]
 
-CPU_BATCH = 4
+CPU_BATCH = 8
 """Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle."""
 
 
