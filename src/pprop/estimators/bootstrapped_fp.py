@@ -46,7 +46,7 @@ class BootstrappedFPClassifier(NodeClassifier):
         Nodes that a round adds, as a share of all. Each class gets its part by its share of the predictions (the
         original takes the true shares, which nobody knows). Stopping nodes are never added.
     C
-        Inverse strength of the regression's penalty, as in scikit-learn. CHOSEN
+        Inverse strength of the regression's penalty, as in scikit-learn. See the notes for the default.
     self_loops
         Whether M is A_hat = D^-1/2 (A + I) D^-1/2, or D^-1/2 A D^-1/2 as in the original.
     stopping
@@ -65,6 +65,20 @@ class BootstrappedFPClassifier(NodeClassifier):
         Coefficients and intercepts of the round that was kept, and the logarithm of its probabilities, shape (n, c).
     others
         See `APPNPClassifier`.
+
+    Notes
+    -----
+    The paper does not say how strong the penalty is. ``experiments/bootstrapped_fp_c.py`` gave, as mean accuracy over
+    five validation splits, which hold no test nodes:
+
+    ==========  =====  =====  =====  =====  =====  =====
+    C              10     30    100    300   1000   3000
+    ==========  =====  =====  =====  =====  =====  =====
+    Citeseer    73.07  73.82  73.66  73.07  73.02  72.27
+    Cora-ML     80.63  80.79  81.72  82.72  82.84  83.56
+    ==========  =====  =====  =====  =====  =====  =====
+
+    1000 is the best on both together.
 
     References
     ----------
