@@ -114,7 +114,7 @@ def test_a_model_trained_on_a_gpu_is_loaded_on_any_machine(
     saved.record_ = replace(saved.record_, backend="triton", device="cuda:0")
     saved.save(tmp_path / "model")
     loaded = pprop.load(tmp_path / "model", graph=graph)
-    assert (loaded.device, loaded.record_.backend, loaded.record_.device) == ("cuda", "triton", "cuda:0")
+    assert (cast("Any", loaded).device, loaded.record_.backend, loaded.record_.device) == ("cuda", "triton", "cuda:0")
     np.testing.assert_allclose(loaded.logits_, saved.logits_, rtol=1e-5, atol=1e-6)
 
 
@@ -270,7 +270,7 @@ def test_what_is_saved_is_what_was_fitted(graph: Graph, nodes: Any, animals: Any
     saved.save(tmp_path / "model")
     loaded = pprop.load(tmp_path / "model", graph=graph)
     assert np.array_equal(loaded.logits_, saved.logits_)
-    assert (loaded.get_params()["alpha"], loaded.hidden) == (None, 8)
+    assert (loaded.get_params()["alpha"], cast("Any", loaded).hidden) == (None, 8)
 
 
 def test_a_loss_that_is_no_number_is_saved_as_unknown(graph: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:
