@@ -29,9 +29,9 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
-from pprop.kernels.numba_cpu import bits
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
-from pprop.kernels.streams import EDGES, Bernoulli
+from pprop.kernels.numba_cpu.keep_words import KeepWords
+from pprop.kernels.streams import EDGES
 
 __all__ = ["NumbaAttention", "backward_columns", "backward_rows", "forward_rows", "prepare"]
 
@@ -201,19 +201,18 @@ class NumbaAttention(EdgeAttention):
         flipped = sparse.csr_array((entries, transition.indices, transition.indptr), shape=shape).T.tocsr()
         flipped.sort_indices()
         self._columns = flipped.indptr.astype(np.int64), flipped.indices.astype(np.int32), flipped.data
-        # One word holds an entry's decisions for 32 epochs; see NumbaFeatures.
-        self._cache: tuple[object, NDArray[np.uint32]] | None = None
+        self._words = KeepWords(EDGES, self._structure)
 
     def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
         arrays = self._arrays(values, left, right)
         out = torch.empty_like(values, memory_format=torch.contiguous_format)
-        forward_rows(*self._structure, *self._mask(draw), *arrays, out.numpy())
+        forward_rows(*self._structure, *self._words.at(draw), *arrays, out.numpy())
         return out
 
     def adjoint(
         self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        arrays, mask = (gradient.contiguous().numpy(), *self._arrays(values, left, right)), self._mask(draw)
+        arrays, mask = (gradient.contiguous().numpy(), *self._arrays(values, left, right)), self._words.at(draw)
         results = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in (values, left, right)]
         to_values, to_left, to_right = (result.numpy() for result in results)
         rows = np.empty((*left.shape, 4))
@@ -226,16 +225,3 @@ class NumbaAttention(EdgeAttention):
         largest, factors = np.empty(len(right)), np.empty((*right.shape, 2))
         prepare(given[2], largest, factors)
         return *given, largest, factors
-
-    def _mask(self, draw: Draw | None) -> tuple[NDArray[np.uint32], int, float]:
-        """Return the keep words, the bit of the epoch, and what kept coefficients are multiplied by."""
-        if draw is None:
-            return np.empty((1, 0), dtype=np.uint32), 0, 1.0
-        law = Bernoulli.from_probability(draw.probability)
-        key = (draw.number // 32, draw.probability, draw.seeds.numpy().tobytes())
-        if self._cache is None or self._cache[0] != key:
-            words = np.empty((len(draw.seeds), len(self._structure[1])), dtype=np.uint32)
-            seeds, first = draw.seeds.contiguous().numpy().view(np.uint64), draw.number // 32 * 32
-            bits.site_words(seeds, EDGES, *self._structure, False, first, law.threshold, law.digits, words)
-            self._cache = key, words
-        return self._cache[1], draw.number % 32, law.scale

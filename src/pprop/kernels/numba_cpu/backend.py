@@ -19,6 +19,7 @@ from pprop.kernels.numba_cpu import rows as rows_kernels
 from pprop.kernels.numba_cpu import sparse as sparse_kernels
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK
 from pprop.kernels.numba_cpu.attention import NumbaAttention
+from pprop.kernels.numba_cpu.keep_words import NO_WORDS, KeepWords, keep_words
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
@@ -27,7 +28,6 @@ from pprop.kernels.trainer import Trainer, TrainerSpec
 
 __all__ = ["NumbaKernels"]
 
-_NO_WORDS = np.empty((1, 0), dtype=np.uint32)
 _NO_SEEDS = np.empty(0, dtype=np.uint64)
 
 
@@ -41,17 +41,6 @@ def _seeds(draw: Draw | None) -> NDArray[np.uint64]:
 
 def _bernoulli(draw: Draw | None) -> Bernoulli:
     return Bernoulli.from_probability(0.5 if draw is None else draw.probability)
-
-
-def _words(
-    structure: tuple[NDArray[Any], NDArray[Any]], draw: Draw, kind: int, position: int, *, transposed: bool
-) -> NDArray[np.uint32]:
-    """Return 32 keep decisions for every entry of a structure and every run, shape (R, entries)."""
-    indptr, indices = structure
-    out = np.empty((len(draw.seeds), len(indices)), dtype=np.uint32)
-    law = _bernoulli(draw)
-    bits.site_words(_seeds(draw), kind, indptr, indices, transposed, position, law.threshold, law.digits, out)
-    return out
 
 
 def _as_rows(values: Tensor) -> NDArray[Any]:
@@ -80,9 +69,7 @@ class NumbaFeatures(FeatureProduct):
         self._matrices = [
             (m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.copy()) for m in (matrix, flipped)
         ]
-        # One word holds an entry's decisions for 32 epochs, so that random bits cost next to nothing per epoch. A model
-        # may draw for several branches in turn: all words of the present 32 epochs are kept, by side and seeds.
-        self._cache: tuple[int, dict[object, NDArray[np.uint32]]] = (-1, {})
+        self._words = KeepWords(FEATURES, *((indptr, indices) for indptr, indices, _ in self._matrices))
 
     def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
         return self._apply(0, weights, draw)
@@ -93,9 +80,7 @@ class NumbaFeatures(FeatureProduct):
     def _apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
         indptr, indices, values = self._matrices[side]
         out = torch.empty(len(operand), len(indptr) - 1, operand.shape[2], dtype=operand.dtype)
-        words, bit, scale = _NO_WORDS, 0, 1.0
-        if draw is not None:
-            words, bit, scale = self._epoch_words(side, draw), draw.number % 32, _bernoulli(draw).scale
+        words, bit, scale = self._words.at(draw, side)
         array = operand.contiguous().numpy()
         sparse_kernels.product(operand.shape[2])(
             indptr,
@@ -108,15 +93,6 @@ class NumbaFeatures(FeatureProduct):
             out.numpy(),
         )
         return out
-
-    def _epoch_words(self, side: int, draw: Draw) -> NDArray[np.uint32]:
-        group = draw.number // 32
-        if self._cache[0] != group:
-            self._cache = (group, {})
-        words, key = self._cache[1], (side, draw.probability, draw.seeds.numpy().tobytes())
-        if key not in words:
-            words[key] = _words(self._matrices[side][:2], draw, FEATURES, group * 32, transposed=side == 1)
-        return words[key]
 
 
 @final
@@ -134,6 +110,7 @@ class NumbaSteps(StepPropagation):
     def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
         self._alpha, self._steps = alpha, steps
         self._sides = (transition, transition.transpose)
+        self._words = KeepWords(EDGES, *((side.indptr, side.indices) for side in self._sides))
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         start = predictions.contiguous()
@@ -143,7 +120,7 @@ class NumbaSteps(StepPropagation):
         a = rows.dtype.type(self._alpha)
         state = (start * torch.from_numpy(columns)[:, None]).contiguous()
         spare = torch.empty_like(state)
-        words, bit = _NO_WORDS, 0
+        words, bit = NO_WORDS, 0
         for step in range(self._steps):
             last = step == self._steps - 1
             if draw is not None:
@@ -166,7 +143,7 @@ class NumbaSteps(StepPropagation):
         total = gradient * float(a)
         state = (gradient * torch.from_numpy(columns)[:, None]).contiguous()
         spare = torch.empty_like(state)
-        words, bit = _NO_WORDS, 0
+        words, bit = NO_WORDS, 0
         for step in reversed(range(self._steps)):
             if draw is not None:
                 refresh = step % 32 == 31 or step == self._steps - 1
@@ -189,11 +166,13 @@ class NumbaSteps(StepPropagation):
     def _step_words(
         self, which: int, draw: Draw, words: NDArray[np.uint32], step: int, *, refresh: bool
     ) -> tuple[NDArray[np.uint32], int]:
-        first = step // 32 * 32  # one word per entry serves 32 steps
+        if self._steps == 1:
+            return self._words.at(draw, which)[:2]  # one word per entry serves 32 epochs
+        first = step // 32 * 32  # or 32 steps
         if refresh:
             side = self._sides[which]
             position = draw.number * self._steps + first
-            words = _words((side.indptr, side.indices), draw, EDGES, position, transposed=which == 1)
+            words = keep_words((side.indptr, side.indices), draw, EDGES, position, transposed=which == 1)
         return words, step - first
 
     @staticmethod
