@@ -96,7 +96,11 @@ def test_train_refuses_arguments_that_make_no_sense(
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("model", "APPNP", "The 'model' parameter of train must be a model such as pprop.APPNP(). Got 'APPNP' instead."),
+        (
+            "model",
+            "APPNP",
+            "The 'model' parameter of train must be a model such as pprop.APPNP(). Got 'APPNP' instead.",
+        ),
         ("graph", None, "The 'graph' parameter of train must be a pprop.Graph. Got None instead."),
         ("splits", None, "The 'splits' parameter of train must be a Split or a sequence of at least one. Got None"),
         ("splits", [], "The 'splits' parameter of train must be a Split or a sequence of at least one."),

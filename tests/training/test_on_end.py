@@ -67,10 +67,15 @@ def test_an_error_of_the_listener_ends_the_training(kind, community_graph, commu
 
 
 def test_a_description_has_the_same_bits_alone_and_in_a_batch(community_graph, community_splits):
-    options = {"stopping": RULE, "learning_rate": 0.1, "backend": "numba", "progress": False}
+    def train(splits: list[pprop.Split], seeds: list[int]) -> pprop.Trained:
+        return pprop.train(
+            GCN(hidden=8), community_graph, splits, seeds=seeds, stopping=RULE, learning_rate=0.1, backend="numba",
+            progress=False,
+        )  # fmt: skip
+
     splits = [community_splits[run % len(community_splits)] for run in range(5)]
-    whole = pprop.train(GCN(hidden=8), community_graph, splits, seeds=range(5), **options)
+    whole = train(splits, list(range(5)))
     for run in (0, 3):
-        alone = pprop.train(GCN(hidden=8), community_graph, splits[run], seeds=run, **options)
+        alone = train([splits[run]], [run])
         assert np.array_equal(alone.logits[0], whole.logits[run])
         assert alone.epochs[0] == whole.epochs[run]
