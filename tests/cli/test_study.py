@@ -51,11 +51,27 @@ def test_run_computes_what_is_missing_and_says_so(pprop_here, tiny: Path):
     second = pprop_here("study", "run", "tiny.toml", "--out", "study")
     assert "2 runs computed, 4 there before, of 6." in second.out
     status = pprop_here("study", "status", "study", "--json").record
-    assert (status["rows"], status["computing"], status["experiments"]) == (6, 0, [])
-    assert sorted(each["rows"] for each in status["other_cells"]) == [3, 3]
+    assert (status["rows"], status["computing"], status["other_cells"]) == (6, 0, [])
+    assert [(each["name"], each["done"], each["wanted"]) for each in status["experiments"]] == [("tiny", 6, 6)]
+    merged = pprop_here("study", "merge", "study", "--out", "merged", "--json")
+    assert merged.code == 0
+    assert [each["name"] for each in pprop_here("study", "status", "merged", "--json").record["experiments"]] == [
+        "tiny"
+    ]
     verified = pprop_here("study", "verify", "study", "--sample", 4, "--json")
     assert verified.code == 0
     assert (verified.record["checked"], verified.record["exact"], verified.record["differences"]) == (4, 4, [])
+
+
+def test_a_file_of_ones_own_never_takes_the_name_of_another(pprop_here, tiny: Path):
+    assert pprop_here("study", "run", tiny, "--out", "study", "--runs", 1).code == 0
+    tiny.write_text(TINY.replace("max_epochs = 4", "max_epochs = 5"))
+    answer = pprop_here("study", "run", tiny, "--out", "study", "--runs", 1)
+    assert answer.code == 3
+    assert "this study has another experiment 'tiny'. Rename the file." in answer.err
+    ours = tiny.with_name("quick.toml")
+    ours.write_text(TINY)
+    assert "pprop has another experiment 'quick'" in pprop_here("study", "run", ours, "--out", "study").err
 
 
 def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, tmp_path: Path):

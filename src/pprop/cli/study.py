@@ -74,13 +74,13 @@ app.command("run", epilog=examples(*study_run.EXAMPLES))(study_run.run)
 def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption = False) -> None:
     """Say how far each experiment is: runs done and wanted, what they took, and rows of other versions."""
     with Session("study status", json=json, debug=debug) as session:
-        from pprop.study.experiment import load_experiments
+        from pprop.study.own_files import experiments_of
         from pprop.study.status import study_status
         from pprop.study.store import Store
         from pprop.study.watch import title_of
 
         with Store.open(folder) as store:
-            found = study_status(store, load_experiments().values())
+            found = study_status(store, experiments_of(folder).values())
         record = {
             "out": folder,
             "rows": found.rows,

@@ -59,6 +59,7 @@ def run(
             raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
         jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs)
 
+        from pprop.study.own_files import keep_experiment
         from pprop.study.runner import run_study
         from pprop.study.store import Store
         from pprop.study.watch import show_study
@@ -67,6 +68,9 @@ def run(
         session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
         with Store.open(out, create=True) as store:
             session.keep(out)
+            for name in names or []:
+                if name.endswith(".toml"):
+                    keep_experiment(Path(name), out)
             with show_study(session.say, len(jobs), wanted) as watch:
                 outcome = run_study(store, jobs, watch, device=device, minutes=time_limit)
             compared = _compare(store, jobs) if model is not None else []

@@ -9,6 +9,7 @@ from typing import final
 
 from pprop._errors import InputError
 from pprop.study.cell import Cell
+from pprop.study.own_files import FOLDER, keep_experiment
 from pprop.study.row import Row
 from pprop.study.salvage import Salvage
 from pprop.study.store import Store
@@ -96,6 +97,9 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
         if Path(folder).resolve() == Path(out).resolve():
             raise InputError(f"The study {str(folder)!r} cannot be merged into itself. Choose another --out.")
     with Store.open(out, create=True) as store:
+        for folder in folders:
+            for file in sorted((Path(folder) / FOLDER).glob("*.toml")):
+                keep_experiment(file, Path(out))
         sources = tuple(_take(salvage, store) for salvage in salvages)
         return Merged(sources, len(store.keys()))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pprop.study.experiment import Experiment, load_experiments
+from pprop.study.experiment import Experiment
+from pprop.study.own_files import experiments_of
 from pprop.study.report.build import build_page
 from pprop.study.report.page import Picture, page_html, page_markdown
 from pprop.study.store import Store
@@ -29,7 +30,7 @@ def write_report(
     out
         Where to write; the study's folder by default.
     experiments
-        What the rows are shown as; those that come with pprop by default.
+        What the rows are shown as; by default those that come with pprop and those kept with the study.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def write_report(
     folder = Path(store_folder)
     target = folder if out is None else Path(out)
     with Store.open(folder) as store:
-        page = build_page(store, load_experiments() if experiments is None else experiments, folder)
+        page = build_page(store, experiments_of(folder) if experiments is None else experiments, folder)
     files = {"report.html": page_html(page), "report.md": page_markdown(page, FIGURES)}
     for section in page.sections:
         files |= {f"{FIGURES}/{block.name}.svg": block.svg for block in section.blocks if isinstance(block, Picture)}
