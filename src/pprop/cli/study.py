@@ -127,5 +127,6 @@ def report(
         session.result({"written": written}, "\n".join(f"wrote {path}" for path in written))
 
 
+app.command("pack", epilog=examples(*study_rows.PACK_EXAMPLES))(study_rows.pack)
 app.command("merge", epilog=examples(*study_rows.MERGE_EXAMPLES))(study_rows.merge)
 app.command("verify", epilog=examples(*study_rows.VERIFY_EXAMPLES))(study_rows.verify)

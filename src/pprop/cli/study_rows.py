@@ -10,14 +10,15 @@ import typer
 from pprop.cli.output import BAD_INPUT, UNEXPECTED, DebugOption, JsonOption, Session
 from pprop.cli.text import counted
 
-__all__ = ["MERGE_EXAMPLES", "VERIFY_EXAMPLES", "merge", "verify"]
+__all__ = ["MERGE_EXAMPLES", "PACK_EXAMPLES", "VERIFY_EXAMPLES", "merge", "pack", "verify"]
 
+PACK_EXAMPLES = ("pprop study pack study --out study.pack", "pprop study merge study.pack --out study")
 MERGE_EXAMPLES = ("pprop study merge here there --out both", "pprop study merge damaged --out saved")
 VERIFY_EXAMPLES = ("pprop study verify study", "pprop study verify study --sample 50 --seed 1")
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or packed ones.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the rows of all; may have some.")],
     json: JsonOption = False,
     debug: DebugOption = False,
@@ -50,6 +51,26 @@ def merge(
         session.result(record, "\n".join(lines))
         if not merged.sound:
             raise typer.Exit(BAD_INPUT)
+
+
+def pack(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file, which must not exist.")],
+    json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write all rows into one small file, to be published; 'pprop study merge' makes a study of it again."""
+    with Session("study pack", json=json, debug=debug) as session:
+        from pprop.study.archive import pack_study
+        from pprop.study.store import Store
+
+        with Store.open(folder) as store:
+            rows = pack_study(store, out)
+        session.keep(out)
+        size = out.stat().st_size
+        session.result(
+            {"out": out, "rows": rows, "bytes": size}, f"{counted(rows, 'row')} in {out}, {size / 1e6:.2f} MB"
+        )
 
 
 def verify(

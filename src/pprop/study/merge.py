@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import final
 
 from pprop._errors import InputError
+from pprop.study.archive import Packed
 from pprop.study.cell import Cell
 from pprop.study.own_files import FOLDER, keep_experiment
 from pprop.study.row import Row
@@ -72,7 +73,7 @@ class Merged:
 
 
 def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
-    """Write every sound row of some studies into the store of `out`, which may have rows already.
+    """Write every sound row of some studies, folders or packed files, into the store of `out`, which may have rows.
 
     A run that two of them have with the same result is taken once. With different results it is a conflict: the first
     one stays, and the run is named. No source is changed.
@@ -92,7 +93,9 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
     """
     if not folders:
         raise InputError("A merge needs the folder of at least one study.")
-    salvages = [Salvage(folder) for folder in folders]  # all of them are looked at before anything is written
+    salvages = [
+        Packed(at) if Path(at).is_file() else Salvage(at) for at in folders
+    ]  # all of them are looked at before anything is written
     for folder in folders:
         if Path(folder).resolve() == Path(out).resolve():
             raise InputError(f"The study {str(folder)!r} cannot be merged into itself. Choose another --out.")
@@ -104,7 +107,7 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
         return Merged(sources, len(store.keys()))
 
 
-def _take(salvage: Salvage, store: Store) -> Source:
+def _take(salvage: Salvage | Packed, store: Store) -> Source:
     rows = new = 0
     conflicts: list[str] = []
     batch: list[Row] = []

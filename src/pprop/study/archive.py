@@ -1,0 +1,115 @@
+"""A whole study in one small file, to be published: the predictions of a cell's runs are packed together.
+
+The runs of a cell agree on most nodes. What is packed is, for every run, the difference from the class that most runs
+predict (modulo 256), which is mostly zero; nothing is lost. `pprop study merge` turns such a file into a study again.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import FormatError, InputError
+from pprop.study.row import Row
+from pprop.study.row_codec import COLUMNS, decode, encode
+from pprop.study.store import Store
+
+__all__ = ["Packed", "pack_study"]
+
+_SCHEMA = "CREATE TABLE packs (cell TEXT, columns TEXT, rows TEXT, predictions BLOB)"
+_PREDICTIONS = COLUMNS.index("predictions")
+
+
+def pack_study(store: Store, file: Path) -> int:
+    """Write all rows of a store into a new file; return how many they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pprop.study.row_codec import example_row
+    >>> with tempfile.TemporaryDirectory() as name, Store.open(Path(name), create=True) as store:
+    ...     added = store.add(example_row(5)), store.add(example_row(6))
+    ...     packed = pack_study(store, Path(name) / "study.pack")
+    ...     packed, [row.key.seeds.split for row in Packed(Path(name) / "study.pack")]
+    (2, [5, 6])
+    """
+    if file.exists():
+        raise InputError(f"{file} is there already. Choose another name.")
+    rows = sorted(store.rows(), key=lambda row: (row.cell, row.key))
+    part = file.with_name(f".{file.name}.part")
+    part.unlink(missing_ok=True)
+    with closing(sqlite3.connect(part)) as target, target:
+        target.execute(_SCHEMA)
+        for cell, runs in groupby(rows, key=lambda row: row.cell):
+            target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, json.dumps(COLUMNS), *_packed(list(runs))))
+    part.rename(file)
+    return len(rows)
+
+
+def _packed(rows: list[Row]) -> tuple[str, bytes]:
+    values = [list(encode(row)) for row in rows]
+    for one in values:
+        one[_PREDICTIONS] = None
+    predictions = np.stack([row.predictions for row in rows])
+    difference = predictions - _usual(predictions)  # uint8: wraps around
+    return json.dumps(values), lzma.compress(_usual(predictions).tobytes() + difference.tobytes(), preset=9)
+
+
+def _usual(predictions: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the class that most runs (R, n) predict for each node, the lowest where they tie, shape (n,)."""
+    counts = np.stack([(predictions == code).sum(axis=0) for code in range(int(predictions.max(initial=0)) + 1)])
+    return counts.argmax(axis=0).astype(np.uint8)
+
+
+@final
+class Packed:
+    """The rows of a packed study, one after another, each checked against its digest.
+
+    It has the attributes of `Salvage`: `problem` says what is wrong with the file, or None; `lost` how many rows could not
+    be read, after iteration.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.folder = Path(file)
+        self.problem: str | None = None
+        self.lost, self.certain = 0, True
+        try:
+            next(self._packs(), None)
+        except sqlite3.Error as error:
+            raise FormatError(f"{file} is no packed study, or is damaged: {error}.") from None
+
+    def __iter__(self) -> Iterator[Row]:
+        self.lost = 0
+        for columns, rows, predictions in self._packs():
+            values: list[list[Any]] = json.loads(rows)
+            if tuple(json.loads(columns)) != COLUMNS:
+                raise FormatError(f"{self.folder} was packed by another version of pprop.")
+            try:
+                classes = np.frombuffer(lzma.decompress(predictions), np.uint8).reshape(len(values) + 1, -1)
+            except (lzma.LZMAError, ValueError):
+                self._lose(len(values))
+                continue
+            for one, difference in zip(values, classes[1:], strict=True):
+                one[_PREDICTIONS] = zlib.compress((difference + classes[0]).tobytes())
+                try:
+                    yield decode(one)
+                except FormatError:
+                    self._lose(1)
+
+    def _lose(self, rows: int) -> None:
+        self.lost += rows
+        self.problem = f"{self.folder} is damaged."
+
+    def _packs(self) -> Iterator[tuple[str, str, bytes]]:
+        with closing(sqlite3.connect(f"file:{self.folder}?mode=ro", uri=True)) as source:
+            yield from source.execute("SELECT columns, rows, predictions FROM packs ORDER BY cell")

@@ -1,0 +1,70 @@
+"""A packed study is small and loses nothing, and damage to it is seen."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pprop import FormatError, InputError
+from pprop.study.archive import Packed, pack_study
+from pprop.study.cell import Seeds
+from pprop.study.merge import merge_studies
+from pprop.study.row_codec import encode, example_row
+from pprop.study.store import Store
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Two cells of 40 runs that agree on nine of ten nodes, and a value that is not a number."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "study"
+    with Store.open(folder, create=True) as store:
+        for cell in ("{}", '{"a":1}'):
+            usual = rng.integers(0, 7, 2000)
+            for run in range(40):
+                predictions = np.where(rng.random(2000) < 0.1, rng.integers(0, 7, 2000), usual).astype(np.uint8)
+                row = example_row()
+                key = replace(row.key, config=f"c{len(cell)}", seeds=Seeds(run, 1))
+                loss = float("nan") if run == 3 else 0.1 + run / 3
+                store.add(replace(row, key=key, cell=cell, predictions=predictions, stopping_loss=loss))
+    return folder
+
+
+def test_packing_and_merging_give_the_same_rows_back(study: Path, tmp_path: Path):
+    file = tmp_path / "study.pack"
+    with Store.open(study) as store:
+        assert pack_study(store, file) == 80
+    merged = merge_studies([file], tmp_path / "again")
+    assert (merged.rows, merged.sound) == (80, True)
+    with Store.open(study) as before, Store.open(tmp_path / "again") as after:
+        mine, theirs = ({row.key: encode(row) for row in store.rows()} for store in (before, after))
+    assert mine == theirs
+    assert file.stat().st_size < 0.5 * (study / "rows.sqlite").stat().st_size
+
+
+def test_a_file_is_never_replaced(study: Path, tmp_path: Path):
+    file = tmp_path / "study.pack"
+    file.write_text("mine")
+    with Store.open(study) as store, pytest.raises(InputError, match="is there already"):
+        pack_study(store, file)
+    assert file.read_text() == "mine"
+
+
+def test_damage_is_reported_and_the_sound_rows_are_kept(study: Path, tmp_path: Path):
+    file = tmp_path / "study.pack"
+    with Store.open(study) as store:
+        pack_study(store, file)
+    with sqlite3.connect(file) as source:
+        source.execute("UPDATE packs SET predictions = x'00' WHERE cell = '{}'")
+    source.close()
+    packed = Packed(file)
+    assert len(list(packed)) == 40
+    assert packed.lost == 40
+    assert packed.problem is not None
+    file.write_bytes(b"no database")
+    with pytest.raises(FormatError, match="is no packed study, or is damaged"):
+        Packed(file)
