@@ -20,18 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError, InputError
+from pprop.study.own_files import files_of
 from pprop.study.row import Row
 from pprop.study.row_codec import COLUMNS, decode, encode
 from pprop.study.store import Store
 
 __all__ = ["Packed", "pack_study"]
 
-_SCHEMA = "CREATE TABLE packs (cell TEXT, columns TEXT, rows TEXT, predictions BLOB)"
+_SCHEMA = (
+    "CREATE TABLE packs (cell TEXT, columns TEXT, rows TEXT, predictions BLOB)",
+    "CREATE TABLE experiments (file TEXT, content BLOB)",
+)
+_FILES = "SELECT file, CAST(content AS BLOB) FROM experiments"
 _PREDICTIONS = COLUMNS.index("predictions")
 
 
 def pack_study(store: Store, file: Path) -> int:
-    """Write all rows of a store into a new file; return how many they are.
+    """Write all rows of a store, and the experiment files of its folder, into a new file; return how many rows it has.
 
     Examples
     --------
@@ -49,7 +54,9 @@ def pack_study(store: Store, file: Path) -> int:
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     with closing(sqlite3.connect(part)) as target, target:
-        target.execute(_SCHEMA)
+        for table in _SCHEMA:
+            target.execute(table)
+        target.executemany("INSERT INTO experiments VALUES (?, ?)", files_of(store.path.parent).items())
         for cell, runs in groupby(rows, key=lambda row: row.cell):
             target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, json.dumps(COLUMNS), *_packed(list(runs))))
     part.rename(file)
@@ -76,7 +83,7 @@ class Packed:
     """The rows of a packed study, one after another, each checked against its digest.
 
     It has the attributes of `Salvage`: `problem` says what is wrong with the file, or None; `lost` how many rows could not
-    be read, after iteration.
+    be read, after iteration. `files` has the experiment files packed with the rows.
     """
 
     def __init__(self, file: Path) -> None:
@@ -85,6 +92,7 @@ class Packed:
         self.lost, self.certain = 0, True
         try:
             next(self._packs(), None)
+            self.files = self._files()
         except sqlite3.Error as error:
             raise FormatError(f"{file} is no packed study, or is damaged: {error}.") from None
 
@@ -113,3 +121,9 @@ class Packed:
     def _packs(self) -> Iterator[tuple[str, str, bytes]]:
         with closing(sqlite3.connect(f"file:{self.folder}?mode=ro", uri=True)) as source:
             yield from source.execute("SELECT columns, rows, predictions FROM packs ORDER BY cell")
+
+    def _files(self) -> dict[str, bytes]:
+        with closing(sqlite3.connect(f"file:{self.folder}?mode=ro", uri=True)) as source:
+            if not source.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchall():
+                return {}  # packed before there was such a table
+            return {str(file): bytes(content) for file, content in source.execute(_FILES)}

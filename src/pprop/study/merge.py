@@ -10,7 +10,7 @@ from typing import final
 from pprop._errors import InputError
 from pprop.study.archive import Packed
 from pprop.study.cell import Cell
-from pprop.study.own_files import FOLDER, keep_experiment
+from pprop.study.own_files import files_of, merge_experiments
 from pprop.study.row import Row
 from pprop.study.salvage import Salvage
 from pprop.study.store import Store
@@ -38,7 +38,7 @@ class Source:
     certain
         Whether that is their number, or a lower bound.
     problem
-        What is wrong with the folder's store, or None.
+        What is wrong with the folder's store or its experiment files, or None.
     """
 
     folder: Path
@@ -76,7 +76,8 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
     """Write every sound row of some studies, folders or packed files, into the store of `out`, which may have rows.
 
     A run that two of them have with the same result is taken once. With different results it is a conflict: the first
-    one stays, and the run is named. No source is changed.
+    one stays, and the run is named. Experiment files of one's own come along; of two that share a name and differ, the
+    second gets a name of its own. No source is changed.
 
     Examples
     --------
@@ -100,14 +101,13 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
         if Path(folder).resolve() == Path(out).resolve():
             raise InputError(f"The study {str(folder)!r} cannot be merged into itself. Choose another --out.")
     with Store.open(out, create=True) as store:
-        for folder in folders:
-            for file in sorted((Path(folder) / FOLDER).glob("*.toml")):
-                keep_experiment(file, Path(out))
-        sources = tuple(_take(salvage, store) for salvage in salvages)
+        sources = tuple(_take(salvage, store, Path(out)) for salvage in salvages)
         return Merged(sources, len(store.keys()))
 
 
-def _take(salvage: Salvage | Packed, store: Store) -> Source:
+def _take(salvage: Salvage | Packed, store: Store, out: Path) -> Source:
+    files = salvage.files if isinstance(salvage, Packed) else files_of(salvage.folder)
+    wrong = merge_experiments(files, out)
     rows = new = 0
     conflicts: list[str] = []
     batch: list[Row] = []
@@ -126,7 +126,8 @@ def _take(salvage: Salvage | Packed, store: Store) -> Source:
         if len(batch) == _BATCH:
             new += write()
     new += write()
-    return Source(salvage.folder, rows, new, tuple(conflicts), salvage.lost, salvage.certain, salvage.problem)
+    problem = " ".join(filter(None, (salvage.problem, *wrong))) or None
+    return Source(salvage.folder, rows, new, tuple(conflicts), salvage.lost, salvage.certain, problem)
 
 
 def _add(store: Store, row: Row, conflict: Callable[[str], None]) -> bool:

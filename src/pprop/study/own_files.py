@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 from pprop._errors import InputError
-from pprop.study.experiment import Experiment, load_experiments
+from pprop.study.experiment import Experiment, load_experiments, read_experiment
 
-__all__ = ["FOLDER", "experiments_of", "keep_experiment"]
+__all__ = ["FOLDER", "experiments_of", "files_of", "keep_experiment", "merge_experiments"]
 
 FOLDER = "experiments"
 """Of a study's folder."""
@@ -25,11 +28,22 @@ def experiments_of(study: Path) -> dict[str, Experiment]:
     return load_experiments() | load_experiments(Path(study) / FOLDER)
 
 
-def keep_experiment(file: Path, study: Path) -> None:
-    r"""Copy an experiment file into a study's folder.
+def files_of(study: Path) -> dict[str, bytes]:
+    """Return the content of the experiment files kept in a study's folder, by file name.
 
-    A file of the same name and another content is never replaced, nor does one's own file take the name of one that comes
-    with pprop: rows would change their meaning.
+    Examples
+    --------
+    >>> files_of(Path("no study"))
+    {}
+    """
+    return {path.name: path.read_bytes() for path in sorted((Path(study) / FOLDER).glob("*.toml"))}
+
+
+def keep_experiment(file: Path, study: Path) -> None:
+    r"""Copy an experiment file into a study's folder, unless one of its name that says the same is there.
+
+    Title, groups and comments may differ. A file of the same name that says something else is never replaced, nor does
+    one's own file take the name of one that comes with pprop: rows would change their meaning.
 
     Examples
     --------
@@ -42,10 +56,70 @@ def keep_experiment(file: Path, study: Path) -> None:
     True
     """
     home = Path(study) / FOLDER / file.name
-    for known in (home, Path(__file__).with_name(FOLDER) / file.name):
-        if known.exists() and known.read_bytes() != file.read_bytes():
+    for known in _known(home):
+        if not _same(known, file):
             whose = "this study" if known == home else "pprop"
             raise InputError(f"{file}: {whose} has another experiment {file.stem!r}. Rename the file.")
     if not home.exists():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, home)
+        _copy(file, home)
+
+
+def merge_experiments(files: Mapping[str, bytes], study: Path) -> tuple[str, ...]:
+    r"""Write experiment files into a study's folder; return what is wrong with those that cannot be read.
+
+    A file whose name is taken by one that says something else gets a name of its own, ``mine_2.toml``: nothing that came
+    with rows is refused or replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = 'title = "T"\nshows = "accuracy"\nmodel = "mlp"\ndataset = "citeseer"\nn_inits = '
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     problems = [merge_experiments({"mine.toml": f"{text}{n}".encode()}, Path(name)) for n in (1, 2, 1, 2)]
+    ...     problems, list(files_of(Path(name)))
+    ([(), (), (), ()], ['mine.toml', 'mine_2.toml'])
+    """
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            file = Path(folder) / Path(name).name  # a packed file cannot write elsewhere
+            file.write_bytes(content)
+            try:
+                read_experiment(file)
+            except InputError as error:
+                problems.append(f"The experiment file {file.name} was left out. {error}")
+                continue
+            _merge(file, Path(study) / FOLDER)
+    return tuple(problems)
+
+
+def _merge(file: Path, folder: Path) -> None:
+    for number in count(1):
+        home = folder / (file.name if number == 1 else f"{file.stem}_{number}.toml")
+        known = _known(home)
+        if not known:
+            return _copy(file, home)
+        if all(_same(one, file) for one in known):
+            return None
+
+
+def _known(home: Path) -> list[Path]:
+    """Return which files have the name: the study's, and the one that comes with pprop."""
+    return [path for path in (home, Path(__file__).with_name(FOLDER) / home.name) if path.exists()]
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Return whether two files say the same: the runs, what they are for, and the published number beside them."""
+    if one.read_bytes() == other.read_bytes():
+        return True
+    try:
+        first, second = read_experiment(one), read_experiment(other)
+    except InputError:
+        return False
+    names = ("points", "n_splits", "n_inits", "alone", "shows", "published")
+    return all(getattr(first, name) == getattr(second, name) for name in names)
+
+
+def _copy(file: Path, home: Path) -> None:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, home)
