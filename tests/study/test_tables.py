@@ -12,7 +12,7 @@ from scipy import stats
 
 from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds
-from pprop.study.experiment import Experiment, load_experiments
+from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.pools import Pool
 from pprop.study.row import Row
 from pprop.study.tables import Entry, Sample, Samples, comparisons, entries, epoch_times, p_value_table
@@ -62,6 +62,20 @@ def test_an_own_model_with_two_settings_is_told_apart_and_other_splits_stay_out(
     few = replace(first, per_class=5)
     found = table_entries(paper, make_rows(first), make_rows(second), make_rows(few))
     assert [entry.title for entry in found][9:] == ["mine:build (patience=100)", "mine:build (patience=10)"]
+
+
+def test_an_experiment_on_validation_splits_or_with_other_label_rates_stays_out_of_the_accuracy_table(
+    paper: Paper, make_rows: MakeRows
+) -> None:
+    published = paper["gasteiger_2019_mlp_citeseer"]
+    mlp = published.points[0].cell
+    others = (replace(mlp, splits="validation"), replace(mlp, per_class=5))
+    more = {f"mine_{i}": replace(published, points=(Point(cell, {}),)) for i, cell in enumerate(others)}
+    groups = [make_rows(cell) for cell in (mlp, make_cell("appnp", {}, "citeseer"), *others)]
+    found = table_entries(paper | more, *groups)
+    assert [entry.cell for entry in found if entry.title == "MLP"] == [mlp]
+    (test,) = comparisons(found, "accuracy")
+    assert test.splits_holm == test.splits.p  # of a family of one
 
 
 def test_a_score_is_the_mean_in_the_papers_unit_with_its_distance_from_the_paper(

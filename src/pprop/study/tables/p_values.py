@@ -58,12 +58,13 @@ def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
     []
     """
     run = [entry for entry in group if entry.sample is not None]
+    paper = [entry for entry in run if entry.experiment is not None]  # the corrections are over these alone
     found: list[Comparison] = []
     for entry in run:
         if entry.cell.model in TESTED:
-            family = [other for other in run if other.cell.model in MODELS and other.cell.model not in TESTED]
+            family = [other for other in paper if other.cell.model in MODELS and other.cell.model not in TESTED]
         elif entry.cell.model not in MODELS:
-            family = [other for other in run if other.cell.model in OWN_OPPONENTS]
+            family = [other for other in paper if other.cell.model in OWN_OPPONENTS]
         else:
             continue
         found.extend(_against(entry, family, metric, _best_in_the_paper(group, metric)))
