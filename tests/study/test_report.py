@@ -12,7 +12,7 @@ import pytest
 
 from pprop import load_dataset
 from pprop._errors import MissingDependencyError
-from pprop.datasets import TEST_SEEDS
+from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
 from pprop.study.cell import Cell, Seeds
 from pprop.study.claims import Claim
 from pprop.study.figures import style
@@ -200,6 +200,60 @@ def test_a_figure_begun_is_drawn_and_what_it_lacks_is_said(
     written = report(study(tmp_path, quick + few))
     assert "figures/labels.svg" in written
     assert "- `gasteiger_2019_labels_citeseer` has 80 of " in written["report.md"]
+
+
+def own_experiment(folder: Path, name: str, *lines: str) -> None:
+    """Keep an experiment file of one's own with a study."""
+    home = folder / "experiments" / f"{name}.toml"
+    home.parent.mkdir(exist_ok=True)
+    home.write_text("\n".join([f'title = "Title of {name}"', *lines]))
+
+
+def without(text: str, title: str) -> str:
+    """Return a report in Markdown without one of its sections, the notes, and what counts or costs rows."""
+    parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+    left_out = (f"## {title}", "## What was run", "## Costs", "## Notes")
+    return "".join(part for part in parts if not part.startswith(left_out))
+
+
+def test_own_experiments_change_no_table_figure_or_claim_and_have_a_section(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    alone = report(study(tmp_path / "alone", quick))
+    cells = {
+        "narrow": (make_cell("mlp", {"hidden": [8]}, "citeseer"), 0.39),
+        "gat": (make_cell("gat", {"max_epochs": 5}, "citeseer"), 0.99),
+        "short": (make_cell("gcn", {"max_epochs": 5}, "citeseer"), 0.98),
+        "few": (make_cell("appnp", {"steps": 3}, "citeseer", per_class=5), 0.3),
+        "alpha": (make_cell("appnp", {"alpha": 0.5}, "citeseer"), 0.97),
+    }
+    added = [
+        row for cell, mean in cells.values() for row in make_rows(cell, mean, QUICK, predictions=quick[0].predictions)
+    ]
+    checked = make_cell("mlp", {"hidden": [9]}, "citeseer", splits="validation")
+    added += make_rows(checked, 0.51, [Seeds(VALIDATION_SEEDS[0], 0)])
+    both = study(tmp_path / "both", quick + added)
+    mlp, gat, gcn, appnp = (f'model = "{model}"\ndataset = "citeseer"' for model in ("mlp", "gat", "gcn", "appnp"))
+    shows = 'shows = "accuracy"'
+    own_experiment(both, "narrow", shows, mlp, "[settings]\nhidden = [8]")
+    own_experiment(both, "gat", shows, gat, "[settings]\nmax_epochs = 5")
+    own_experiment(both, "short", shows, gcn, "[settings]\nmax_epochs = 5")
+    own_experiment(both, "few", shows, appnp, "per_class = 5\n[settings]\nsteps = 3")
+    own_experiment(both, "alpha", 'shows = "alpha"', appnp, "[grid]\nalpha = [0.5]")
+    own_experiment(
+        both, "checked", shows, mlp, 'splits = "validation"\nn_splits = 1\nn_inits = 1\n[settings]\nhidden = [9]'
+    )
+    mixed = report(both)
+    assert without(mixed["report.md"], "Other experiments") == without(alone["report.md"], "Other experiments")
+    assert {name: text for name, text in mixed.items() if name.endswith("svg")} == {
+        name: text for name, text in alone.items() if name.endswith("svg")
+    }
+    section = re.split(r"^## ", mixed["report.md"].split("\n## Other experiments\n")[1], flags=re.MULTILINE)[0]
+    assert r"| MLP | Citeseer | test | hidden = \[8\] | 20 of 100 | 39." in section
+    assert re.search(r"\| MLP \| Citeseer \| validation \| hidden = \S+ \| 1 \| 5\d\.\d\d \|", section)  # one run: no ±
+    assert "| APPNP | Citeseer | test | alpha = 0.5 |" in section
+    for name in (*cells, "checked"):
+        assert f"Title of {name}" in section
 
 
 def test_every_compared_number_has_its_command_and_agreement_is_counted(tmp_path: Path, quick: list[Row]) -> None:

@@ -14,6 +14,7 @@ from pprop.study.claims_from_rows import Evidence, row_claims
 from pprop.study.experiment import Experiment
 from pprop.study.figures import Drawn, figures_of, save_figure
 from pprop.study.pools import pools
+from pprop.study.report.others import own_experiments_table, published_and_own
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table
 from pprop.study.row import Row
@@ -61,7 +62,8 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     store
         The rows.
     experiments
-        What they are shown as.
+        What they are shown as. Only those that come with pprop fill tables, figures and claims; others have a section of
+        their own.
     folder
         The study's, which keeps what takes long to compute.
 
@@ -75,19 +77,21 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     samples = read_samples(store)
     if not samples:
         return Page("Study", ("There are no rows yet. `pprop study run quick --out DIR` makes some.",), ())
-    main, times = entries(experiments, samples), entries(experiments, samples, "time")
-    begun = _begun(experiments, samples, main)
+    published, own = published_and_own(experiments)
+    main, times = entries(published, samples), entries(published, samples, "time")
+    begun = _begun(published, samples, main)
     drawn = figures_of(begun.values(), _rows_for_figures(store, samples, main), cache(load_dataset))
     datasets = sorted({sample.cell.dataset for sample in samples.values()}, key=dataset_order)
-    reruns = [entry for group in entries(experiments, samples, "rerun").values() for entry in group]
+    reruns = [entry for group in entries(published, samples, "rerun").values() for entry in group]
     sections = [
         Section("What was run", _what_was_run(samples)),
         *_scores(main, reruns),
         Section("p-values", tuple(_p_values(main))),
         Section("Time per epoch", tuple(_times(times))),
         Section("Spread", _table(spread_table(main), SPREAD)),
-        Section("Figures", tuple(_pictures(drawn, experiments))),
-        Section("Hyperparameters", _table(search_table(experiments, samples), SEARCH)),
+        Section("Figures", tuple(_pictures(drawn, published))),
+        Section("Hyperparameters", _table(search_table(published, samples), SEARCH)),
+        Section("Other experiments", _table(own_experiments_table(own, samples), OTHERS)),
         Section("Datasets", (dataset_table(datasets, folder),)),
         Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
         Section("Costs", (cost_table(samples), COSTS)),
@@ -101,6 +105,10 @@ SPREAD = (
     "initialisations of every split."
 )
 SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
+OTHERS = (
+    "Experiment files of one's own. No other table, figure or claim draws on what they add; a cell that is also one of the "
+    "paper's shows the same rows here and there."
+)
 COSTS = (
     "Seconds are a run's share of the training that it was part of, so that they add up to what was spent; runs trained "
     "together share a device."

@@ -16,7 +16,7 @@ from pprop.study.tables.grid import Measure, Number, Strong, Value
 from pprop.study.tables.titles import dataset_order, dataset_title, model_order, model_title
 from pprop.study.zoo import MODELS
 
-__all__ = ["cost_table", "incomplete", "origin_table", "other_cells_table", "rerun_table"]
+__all__ = ["cost_table", "incomplete", "origin_table", "other_cells_table", "rerun_table", "settings_text"]
 
 
 def origin_table(samples: Samples) -> Table:
@@ -108,7 +108,7 @@ def rerun_table(samples: Samples) -> Table:
                     pool.code,
                     pool.data[:12],
                     Number(len(pool.rows), 0),
-                    Measure(summary.mean, summary.half),
+                    Measure(summary.mean, summary.half if summary.count > 1 else None),
                     pool.newest[:19].replace("T", " "),
                     Strong(shown) if pool is sample.pool else shown,
                 )
@@ -141,9 +141,9 @@ def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
                 model_title(cell),
                 dataset_title(cell.dataset),
                 cell.splits,
-                _settings(cell),
+                settings_text(cell),
                 Number(summary.count, 0),
-                Measure(summary.mean, summary.half),
+                Measure(summary.mean, summary.half if summary.count > 1 else None),
             )
         )
     texts = (Column(title, "text") for title in ("Model", "Dataset", "Splits", "Settings"))
@@ -173,7 +173,12 @@ def incomplete(experiments: Mapping[str, Experiment], samples: Samples) -> tuple
     return tuple(sentences)
 
 
-def _settings(cell: Cell) -> str:
+def settings_text(cell: Cell) -> str:
+    """Return the settings of a cell that are not its model's defaults.
+
+    >>> settings_text(Cell("mlp", {"hidden": [8]}, "citeseer", per_class=5))
+    'hidden = [8], 5 training nodes per class'
+    """
     parts = [f"{name} = {value}" for name, value in sorted(cell.settings.items())]
     if cell.per_class != 20:
         parts.append(f"{cell.per_class} training nodes per class")
