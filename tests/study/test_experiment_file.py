@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pprop._errors import FormatError, InputError
+from pprop.datasets import VALIDATION_SEEDS
 from pprop.study.experiment import Published, load_experiments, read_experiment
 
 SOUND = """\
@@ -55,6 +57,15 @@ def test_everything_in_a_file_arrives(tmp_path: Path):
     assert len(experiment.seeds()) == 6
 
 
+def test_no_more_runs_are_made_than_asked_for(tmp_path: Path):
+    experiment = replace(read_experiment(write(tmp_path, SOUND)), n_inits=10**15)  # of all there would be no end
+    assert [(seeds.split, seeds.init) for seeds in experiment.seeds(runs=4)] == [
+        *((split, 0) for split in VALIDATION_SEEDS[:3]),
+        (VALIDATION_SEEDS[0], 1),
+    ]
+    assert len(replace(experiment, n_inits=2).seeds(runs=10**30)) == 6
+
+
 def test_a_grid_is_the_product_of_its_axes(tmp_path: Path):
     text = FIGURE + '[settings]\ndropout = 0.2\n[grid]\nmodel = ["appnp", "mlp"]\nper_class = [5, 10]\npenalty = [0, 1]'
     points = read_experiment(write(tmp_path, text)).points
@@ -99,7 +110,16 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path):
         ("n_splits = 3", "n_splits = 21", 6, "must be an integer from 1 to 20. Got 21 instead."),
         ("n_inits = 2", "n_inits = 2.0", 7, "must be an integer from 1 to"),
         ("alone = true", "alone = 1", 8, "must be True or False. Got 1 instead."),
-        ("per_class = 5", "per_class = 0", 9, "must be an integer of at least 1. Got 0 instead."),
+        ("n_inits = 2", "n_inits = 1001", 7, "must be an integer from 1 to 1000. Got 1001 instead."),
+        ("per_class = 5", "per_class = 0", 9, "must be an integer from 1 to 1000000. Got 0 instead."),
+        ("per_class = 5", "per_class = 10_000_000", 9, "must be an integer from 1 to 1000000. Got 10000000 instead."),
+        (
+            "alpha = 0.2",
+            f"max_epochs = {10**26}",
+            13,
+            "The 'max_epochs' parameter of appnp must be an integer of at most 1000000.",
+        ),
+        ("alpha = 0.2", f"hidden = [64, {10**12}]", 13, "at most 1000000. Got 1000000000000 instead."),
         ('["mine", "few"]', '["mine", 3]', 10, "The 'groups' parameter of an experiment must be a text. Got 3"),
         ('"Mine"', '" "', 1, "must be a text"),
         ("alpha = 0.2", "alpha = 1.2", 13, "The 'alpha' parameter of appnp must be a float in [0, 1]. Got 1.2"),

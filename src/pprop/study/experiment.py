@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from sys import maxsize
 from typing import Any, final
 
 from pprop._validate import check_int
@@ -120,8 +122,8 @@ class Experiment:
         """
         splits = VALIDATION_SEEDS if self.points[0].cell.splits == "validation" else TEST_SEEDS
         inits = 1 if cell is not None and cell.model in MODELS and not MODELS[cell.model].seeded else self.n_inits
-        seeds = tuple(Seeds(split, init) for init in range(inits) for split in splits[: self.n_splits])
-        return seeds if runs is None else seeds[: check_int(runs, "runs", "seeds", low=1)]
+        seeds = (Seeds(split, init) for init in range(inits) for split in splits[: self.n_splits])
+        return tuple(seeds if runs is None else islice(seeds, min(check_int(runs, "runs", "seeds", low=1), maxsize)))
 
 
 def read_experiment(path: Path) -> Experiment:

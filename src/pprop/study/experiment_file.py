@@ -16,13 +16,17 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
 from pprop.study.toml_lines import KeyPath, line_of
-from pprop.study.zoo import MODELS, check_dataset, impossible, make_cell, model_kind, nearest
+from pprop.study.zoo import MODELS, ModelKind, check_dataset, impossible, make_cell, model_kind, nearest
 
 __all__ = ["parse_experiment"]
 
 OWN = ("title", "shows", "groups", "splits", "n_splits", "n_inits", "alone", "published")
 OF_CELL = ("model", "dataset", "per_class")
 TABLES = ("settings", "grid", "points")
+MOST_INITS = 1000
+"""The paper has 5; every run of an experiment is listed before it begins."""
+MOST = 1_000_000
+"""No number of epochs, steps, units or nodes is above it: a slip of the keyboard, not an experiment."""
 INTERVALS = {
     "accuracy": "[0, 100]",
     "accuracy_interval": "[0, 100]",
@@ -70,7 +74,7 @@ class _File:
             shows=self._entry("shows", _choice(SHOWS)),
             points=self._points(),
             n_splits=self._entry("n_splits", _whole(high=len(TEST_SEEDS)), 20),
-            n_inits=self._entry("n_inits", _whole(high=2**32), 5),
+            n_inits=self._entry("n_inits", _whole(high=MOST_INITS), 5),
             alone=self._entry("alone", check_bool, False),
             published=self._published(),
             groups=tuple(self._entry("groups", _texts, [])),
@@ -167,9 +171,10 @@ class _File:
         kind = self._checked(where["model"], model_kind, own["model"])
         dataset = self._checked(where["dataset"], check_dataset, own["dataset"])
         per_class = own.get("per_class", 20)
-        self._checked(where.get("per_class", path), _whole(), per_class, "per_class", "an experiment")
+        self._checked(where.get("per_class", path), _whole(high=MOST), per_class, "per_class", "an experiment")
         checked = {
-            name: self._checked(where[f"settings.{name}"], kind.check, name, value) for name, value in settings.items()
+            name: self._checked(where[f"settings.{name}"], _setting, kind, name, value)
+            for name, value in settings.items()
         }
         if fault := impossible(kind, checked):
             self.fail(where[f"settings.{fault[0]}"], fault[1])
@@ -221,6 +226,15 @@ def _read(path: Path) -> str:
         raise FormatError(f"{path.name}: no TOML. Byte {error.start} is not UTF-8.") from error
 
 
+def _setting(kind: ModelKind, name: str, value: object) -> Any:
+    """Return a setting as the model takes it, whole numbers within reason."""
+    checked = kind.check(name, value)
+    for number in cast("list[object]", checked if isinstance(checked, list) else [checked]):
+        if isinstance(number, int) and number > MOST:
+            reject(name, kind.name, f"an integer of at most {MOST}", number)
+    return cast("object", checked)
+
+
 def _at(cell: Cell, name: str, written: Mapping[str, Any]) -> Any:
     """Return a coordinate as the cell has it, or as it was written where the cell goes without it."""
     if name in OF_CELL:
@@ -242,5 +256,5 @@ def _choice(choices: Sequence[str]) -> Callable[[object, str, str], str]:
     return lambda value, name, function: check_choice(value, name, function, choices)
 
 
-def _whole(high: int | None = None) -> Callable[[object, str, str], int]:
+def _whole(high: int) -> Callable[[object, str, str], int]:
     return lambda value, name, function: check_int(value, name, function, low=1, high=high)
