@@ -256,6 +256,19 @@ def test_own_experiments_change_no_table_figure_or_claim_and_have_a_section(
         assert f"Title of {name}" in section
 
 
+def test_a_kept_file_with_the_name_of_a_published_experiment_does_not_take_its_place(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    alone = report(study(tmp_path / "alone", quick))["report.md"]
+    both = study(tmp_path / "both", quick + make_rows(make_cell("mlp", {"hidden": [8]}, "citeseer"), 0.39, QUICK))
+    ours = ('shows = "accuracy"', 'model = "mlp"\ndataset = "citeseer"\n[settings]')
+    own_experiment(both, "gasteiger_2019_mlp_citeseer", *ours, "hidden = [8]")
+    own_experiment(both, "gasteiger_2019_gcn_citeseer", ours[0], 'model = "gcn"\ndataset = "citeseer"')
+    mixed = report(both)["report.md"]
+    assert without(mixed, "Other experiments") == without(alone, "Other experiments")
+    assert "Title of gasteiger" in mixed
+
+
 def test_every_compared_number_has_its_command_and_agreement_is_counted(tmp_path: Path, quick: list[Row]) -> None:
     text = report(study(tmp_path, quick))["report.md"]
     assert "`pprop study run gasteiger_2019_appnp_citeseer --out DIR --runs 20`" in text

@@ -95,7 +95,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("Datasets", (dataset_table(datasets, folder),)),
         Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
         Section("Costs", (cost_table(samples), COSTS)),
-        Section("Notes", tuple(_notes(experiments, begun, samples, main))),
+        Section("Notes", tuple(_notes([*published.values(), *own.values()], begun, samples, main))),
     ]
     return Page("Study: predict, then propagate", _lead(main, samples), tuple(s for s in sections if s.blocks))
 
@@ -239,7 +239,7 @@ def _claims(datasets: Sequence[str], evidence: Evidence) -> Iterable[Block]:
 
 
 def _notes(
-    experiments: Mapping[str, Experiment],
+    experiments: Sequence[Experiment],
     begun: Mapping[str, Experiment],
     samples: Samples,
     main: Mapping[str, Sequence[Entry]],
@@ -248,7 +248,7 @@ def _notes(
     if again.n_rows:
         yield "Rows of different versions are never averaged: tables and figures show the newest."
         yield again
-    shown = {point.cell.config for one in experiments.values() for point in one.points} | _configs(main)
+    shown = {point.cell.config for one in experiments for point in one.points} | _configs(main)
     others = other_cells_table([sample.cell for key, sample in samples.items() if key not in shown], samples)
     if others.n_rows:
         yield others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pprop.study.cell import Cell
@@ -22,16 +23,19 @@ def published_and_own(
 ) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
     """Return the experiments that come with pprop, and the others.
 
+    A file kept with a study may have the name of one that comes with this version of pprop. It is one of the others only
+    if it says something else; a title or groups of its own change nothing.
+
     Examples
     --------
-    >>> from dataclasses import replace
     >>> quick = load_experiments()["quick"]
     >>> [list(part) for part in published_and_own({"quick": quick, "mine": replace(quick, name="mine")})]
     [['quick'], ['mine']]
     """
     bundled = load_experiments()
-    published = {name: one for name, one in experiments.items() if bundled.get(name) == one}
-    return published, {name: one for name, one in experiments.items() if name not in published}
+    published = {name: bundled[name] for name in experiments if name in bundled}
+    own = {name: one for name, one in experiments.items() if name not in published or not _same(one, published[name])}
+    return published, own
 
 
 def own_experiments_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:
@@ -54,6 +58,10 @@ def own_experiments_table(experiments: Mapping[str, Experiment], samples: Sample
     texts = (Column(title, "text") for title in ("Model", "Dataset", "Splits", "Settings"))
     columns = (*texts, Column("Runs"), Column("Accuracy", "measure"), Column("Command", "code"))
     return Table("Other experiments: accuracy in percent", columns, tuple(groups))
+
+
+def _same(first: Experiment, second: Experiment) -> bool:
+    return replace(first, title=second.title, groups=second.groups) == second
 
 
 def _row(experiment: Experiment, point: Point, sample: Sample) -> tuple[Value, ...]:
