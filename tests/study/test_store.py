@@ -269,12 +269,94 @@ def test_a_row_that_was_changed_in_place_is_noticed(tmp_path: Path):
     with sqlite3.connect(tmp_path / FILE) as database:
         database.execute("UPDATE rows SET accuracy = 0.99 WHERE number = 2")
     database.close()
-    with Store.open(tmp_path) as store, pytest.raises(FormatError, match=r"split 1, .* does not match its checksum"):
-        store.rows()
+    with pytest.raises(
+        FormatError, match=r"damaged \(the row of split 1, .* does not match its checksum\) .* pprop study"
+    ):
+        Store.open(tmp_path)
     salvage = Salvage(tmp_path)
     assert [row.key.seeds.split for row in salvage] == [0, 2]
     assert (salvage.lost, salvage.certain) == (1, True)
-    assert "1 rows do not match" in (salvage.problem or "")
+    assert "does not match its checksum" in (salvage.problem or "")
+
+
+LEFT_A_LOG = (
+    "import os, signal, sys; from pathlib import Path\n"
+    "from pprop.study.row_codec import example_row\nfrom pprop.study.store import Store\n"
+    "store = Store.open(Path(sys.argv[1]))\nstore.execute('PRAGMA wal_autocheckpoint = 0')\n"
+    "store.add(example_row(1))\nos.kill(os.getpid(), signal.SIGKILL)"
+)
+
+
+def test_a_damaged_store_keeps_its_file_and_its_log_as_they_are(tmp_path: Path):
+    sound = fill(tmp_path)
+    subprocess.run([sys.executable, "-c", LEFT_A_LOG, tmp_path], check=False)
+    file, log = tmp_path / FILE, tmp_path / f"{FILE}-wal"
+    file.write_bytes(sound[:40000] + bytes(byte ^ 255 for byte in sound[40000:40200]) + sound[40200:])
+    before, logged = file.read_bytes(), log.read_bytes()
+    assert logged
+    for create in (False, True):
+        with pytest.raises(FormatError, match="is damaged"):
+            Store.open(tmp_path, create)
+    merged = merge_studies([tmp_path], tmp_path / "new")
+    assert (file.read_bytes(), log.read_bytes()) == (before, logged)
+    with Store.open(tmp_path / "new") as store:
+        assert any(row.cell == "{}" for row in store.rows())  # that of the log
+    assert merged.rows >= 55
+
+
+def test_a_sound_store_with_a_log_is_opened(tmp_path: Path):
+    fill(tmp_path)
+    subprocess.run([sys.executable, "-c", LEFT_A_LOG, tmp_path], check=False)
+    with Store.open(tmp_path) as store:
+        assert len(store.keys()) == 61
+
+
+@pytest.mark.parametrize(
+    "change", [(b'"dataset"', b'"{ataset"'), (b"citeseer", b"cit\xffseer"), (b"numba", b"n\xc3mba")]
+)
+def test_changed_text_is_damage(tmp_path: Path, change: tuple[bytes, bytes]):
+    sound = fill(tmp_path, rows=3)
+    assert sound.count(change[0]) == 3
+    (tmp_path / FILE).write_bytes(sound.replace(*change, 1))
+    with pytest.raises(FormatError, match=r"is damaged \(.*\) and was left as it is\. Save its sound rows with: pprop"):
+        Store.open(tmp_path)
+    assert merge_studies([tmp_path], tmp_path / "new").rows == 2
+
+
+def test_a_store_that_is_damaged_while_it_is_open_says_so(tmp_path: Path):
+    with Store.open(tmp_path, create=True) as store:
+        store.add(make_row())
+        store.execute("UPDATE rows SET cell = '{ataset'")
+        for read in (store.cells, store.groups, store.rows):
+            with pytest.raises(FormatError, match="is damaged"):
+                read()
+        store.execute("UPDATE rows SET cell = CAST(x'ff' AS TEXT)")
+        with pytest.raises(FormatError, match=r"is damaged \(Could not decode to UTF-8"):
+            store.cells()
+        with pytest.raises(FormatError, match=r"is damaged \(no such column"):
+            store.execute("SELECT absent FROM rows")
+
+
+def test_claims_that_cannot_be_read_are_damage(tmp_path: Path):
+    with Store.open(tmp_path, create=True) as store:
+        Attempts(store).claim([make_row().key])
+        store.execute("UPDATE attempts SET lease = NULL")
+    with pytest.raises(FormatError, match="its list of attempts cannot be read"):
+        Store.open(tmp_path)
+
+
+def test_an_empty_file_is_no_sound_store(tmp_path: Path):
+    (tmp_path / FILE).touch()
+    with pytest.raises(FormatError, match="is empty: it was never begun, or has lost all its rows"):
+        Store.open(tmp_path)
+    assert (tmp_path / FILE).stat().st_size == 0
+    (tmp_path / f"{FILE}-wal").write_bytes(b"rows")
+    with pytest.raises(FormatError, match="it is empty, but its log is not"):
+        Store.open(tmp_path, create=True)
+    assert (tmp_path / f"{FILE}-wal").read_bytes() == b"rows"
+    (tmp_path / f"{FILE}-wal").unlink()
+    with Store.open(tmp_path, create=True) as store:  # a process that was killed when it had just begun leaves this
+        assert store.keys() == set()
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path):

@@ -89,7 +89,7 @@ def decode(values: Sequence[Any]) -> Row:
         sound, row = False, None
     if not sound or row is None:
         where = f"split {named['split']}, initialisation {named['init']} of the cell {named['config']}"
-        raise FormatError(f"The row of {where} is damaged: its content does not match its checksum.")
+        raise FormatError(f"The row of {where} does not match its checksum.")
     return row
 
 

@@ -12,32 +12,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
-from pprop._errors import InputError
+from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.row import Row, RowKey
-from pprop.study.row_codec import COLUMN_TYPES, COLUMNS, KEY, decode, encode, key_values, result_digest
-from pprop.study.store_errors import check_sound, translated
+from pprop.study.row_codec import COLUMNS, KEY, decode, encode, key_values, result_digest
+from pprop.study.store_errors import damaged, damaged_row, translated
+from pprop.study.store_file import FORMAT, MARK, SCHEMA, check_file, check_sound, is_empty
 
 __all__ = ["FILE", "Group", "Store"]
 
 FILE = "rows.sqlite"
 """Name of the file in a study's folder."""
 
-FORMAT = 1
-_MARK = 0x70707231  # "ppr1": tells our file from any other database
 _PATIENCE = 60  # seconds to wait for another process that is writing; it needs milliseconds
 
 _COLUMN_LIST = ", ".join(COLUMNS)
 _KEY_LIST = ", ".join(KEY)
 _SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
-_SCHEMA = (
-    f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in COLUMN_TYPES.items())})",
-    f"CREATE UNIQUE INDEX rows_key ON rows ({_KEY_LIST})",
-    # an attempt that has not ended is a claim, and there is one of a run at most (see pprop.study.attempts)
-    f"CREATE TABLE attempts (number INTEGER PRIMARY KEY, {', '.join(f'{n} {COLUMN_TYPES[n]}' for n in KEY)}, "
-    "place TEXT, pid INTEGER, started TEXT, lease REAL, begun REAL, ended REAL)",
-    f"CREATE UNIQUE INDEX one_claim ON attempts ({_KEY_LIST}) WHERE ended IS NULL",
-)
 
 
 @final
@@ -108,11 +99,14 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.is_file():
             raise FileNotFoundError(f"There is no study in {str(folder)!r}: it has no file {FILE!r}.")
+        if path.exists() and not is_empty(path):
+            check_file(path)
+        elif not create:
+            raise FormatError(f"The store {str(path)!r} is empty: it was never begun, or has lost all its rows.")
         with translated(path):
             connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             try:
-                check_sound(connection, path, FORMAT, _MARK)
-                _set_up(connection)
+                _set_up(connection, path)
             except BaseException:
                 connection.close()
                 raise
@@ -178,7 +172,7 @@ class Store:
 
     def cells(self) -> list[Cell]:
         """Return the cells that have rows, in the order of their texts."""
-        return [Cell.parse(text) for (text,) in self.execute("SELECT DISTINCT cell FROM rows ORDER BY cell")]
+        return [self._cell(text) for (text,) in self.execute("SELECT DISTINCT cell FROM rows ORDER BY cell")]
 
     def groups(self) -> list[Group]:
         """Return what there is, in numbers: one entry for each cell, code version and data version."""
@@ -189,7 +183,7 @@ class Store:
         )
         return [
             Group(
-                Cell.parse(cell), config, code, data, runs, seconds, newest, backend, tuple(sorted(devices.split(",")))
+                self._cell(cell), config, code, data, runs, seconds, newest, backend, tuple(sorted(devices.split(",")))
             )
             for cell, config, code, data, runs, seconds, newest, backend, devices in found
         ]
@@ -213,10 +207,19 @@ class Store:
 
     def _select(self, where: str, values: Sequence[Any]) -> list[Row]:
         found = self.execute(f"SELECT {_COLUMN_LIST} FROM rows {where} ORDER BY {_KEY_LIST}", values)
-        return [decode(each) for each in found]
+        try:
+            return [decode(each) for each in found]
+        except FormatError as error:  # since it was opened
+            raise damaged_row(self.path, error) from None
+
+    def _cell(self, text: str) -> Cell:
+        try:
+            return Cell.parse(text)
+        except (TypeError, ValueError):
+            raise damaged(self.path, f"{text!r} is no cell") from None
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
+def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new store; two processes may do this at the same time."""
     for _ in range(100):
         try:
@@ -230,16 +233,17 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-            for statement in _SCHEMA:
+            check_sound(connection, path)  # it is new, or was begun by a process that was killed
+            for statement in SCHEMA:
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA application_id = {MARK}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.rollback()
         raise
-    folder = os.open(Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent, os.O_RDONLY)
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the name of a new file shall be as durable as its content
     finally:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pprop._errors import FormatError
 
-__all__ = ["check_sound", "damaged", "translated"]
+__all__ = ["damaged", "damaged_row", "translated"]
 
-_HEADER = b"SQLite format 3\x00"
+_CHANGED = ("Could not decode to UTF-8", "no such table", "no such column")  # our own statements are sound
 
 
 @contextmanager
@@ -47,6 +47,8 @@ def translated(path: Path) -> Generator[None]:
                 raise PermissionError(errno.EACCES, str(error), str(path)) from None
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 raise OSError(errno.EBUSY, "another process has held it for a minute", str(path)) from None
+            case _ if str(error).startswith(_CHANGED):
+                raise damaged(path, str(error).splitlines()[0]) from None
             case _:
                 raise
 
@@ -63,22 +65,11 @@ def damaged(path: Path, what: str) -> FormatError:
     )
 
 
-def check_sound(connection: sqlite3.Connection, path: Path, version: int, mark: int) -> None:
-    """Refuse a file that is damaged, is no store, or is one of a later version; a new one, still empty, is sound."""
-    with path.open("rb") as stream:
-        begin = stream.read(len(_HEADER))
-    if begin and begin != _HEADER:
-        raise damaged(path, "it is no SQLite file")
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if (found, application) == (0, 0):
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables == 0:
-            return
-    if application != mark:
-        raise FormatError(f"The file {str(path)!r} is a database, but no store of a study. It was left as it is.")
-    if found > version:
-        raise FormatError(f"The store {str(path)!r} was made by a later version of pprop. Update pprop to use it.")
-    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if answer != "ok":
-        raise damaged(path, " ".join(str(answer).split()).removeprefix("*** in database main *** "))
+def damaged_row(path: Path, error: FormatError) -> FormatError:
+    """Return the error for a file with a row that `pprop.study.row_codec.decode` refused.
+
+    >>> str(damaged_row(Path("rows.sqlite"), FormatError("The row 7 is wrong."))).split(". ")[0]
+    "The store 'rows.sqlite' is damaged (the row 7 is wrong) and was left as it is"
+    """
+    said = str(error).removesuffix(".")
+    return damaged(path, f"{said[:1].lower()}{said[1:]}")

@@ -1,0 +1,138 @@
+"""The file of a store: its tables, and whether it is as it was written, found out without a change to it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from pprop._errors import FormatError
+from pprop.study.row_codec import COLUMN_TYPES, COLUMNS, KEY, decode
+from pprop.study.store_errors import damaged, damaged_row, translated
+
+__all__ = ["FORMAT", "MARK", "SCHEMA", "check_file", "check_sound", "is_empty"]
+
+FORMAT = 1
+MARK = 0x70707231
+"""Application number in the file, "ppr1": tells our file from any other database."""
+
+_ATTEMPT = {name: COLUMN_TYPES[name] for name in KEY} | {
+    "place": "TEXT",
+    "pid": "INTEGER",
+    "started": "TEXT",
+    "lease": "REAL",
+    "begun": "REAL",
+    "ended": "REAL",
+}
+SCHEMA = (
+    f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in COLUMN_TYPES.items())})",
+    f"CREATE UNIQUE INDEX rows_key ON rows ({', '.join(KEY)})",
+    # an attempt that has not ended is a claim, and there is one of a run at most (see pprop.study.attempts)
+    f"CREATE TABLE attempts (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in _ATTEMPT.items())})",
+    f"CREATE UNIQUE INDEX one_claim ON attempts ({', '.join(KEY)}) WHERE ended IS NULL",
+)
+"""The statements that make the tables, in this order."""
+
+_PAGE = 4096
+_TRIALS = 20
+_PAUSE = 0.05  # seconds; much more than the step of the clock that dates files
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is damaged, is no store, or is one of a later version, and change nothing.
+
+    SQLite writes to a file that it opens normally and has a log (``-wal``): when it is closed, the log is moved into the
+    file and deleted. So this opens it for reading only.
+    """
+    if _beside(path, "-journal").exists() and path.stat().st_size <= _PAGE:
+        return  # its maker was killed before it had tables: SQLite begins it again
+    for trial in range(_TRIALS):
+        before = _dates(path)
+        try:
+            with translated(path):
+                return _check_unchanged(path)
+        except FormatError:
+            time.sleep(_PAUSE)
+            # Without a log to share, nothing stops others from writing while it is read: believe it only at rest.
+            if _dates(path) == before or trial == _TRIALS - 1:
+                raise
+
+
+def _check_unchanged(path: Path) -> None:
+    # A reader of the log would make one where there is none; "immutable" does not.
+    how = "mode=ro" if _beside(path, "-wal").exists() else "mode=ro&immutable=1"
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=60, isolation_level=None)
+    try:
+        check_sound(connection, path)
+    finally:
+        connection.close()
+
+
+def check_sound(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse an open file that is damaged, no store, or one of a later version; a new one, still empty, is sound."""
+    try:
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            raise damaged(path, "it is no SQLite file") from None
+        raise
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    tables = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
+    if (found, application, tables) == (0, 0, []):
+        return
+    if application != MARK and tables != list(SCHEMA):
+        raise FormatError(f"The file {str(path)!r} is a database, but no store of a study. It was left as it is.")
+    if found > FORMAT:
+        raise FormatError(f"The store {str(path)!r} was made by a later version of pprop. Update pprop to use it.")
+    if (found, application, tables) != (FORMAT, MARK, list(SCHEMA)):
+        raise damaged(path, "its tables are not those of a store")
+    (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if answer != "ok":
+        raise damaged(path, " ".join(str(answer).split()).removeprefix("*** in database main *** "))
+    _check_content(connection, path)
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """Compare every row with its checksum; attempts have none, but their values have types."""
+    for values in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM rows NOT INDEXED"):
+        try:
+            decode(values)
+        except FormatError as error:
+            raise damaged_row(path, error) from None
+    kinds = {"TEXT": str, "INTEGER": int, "REAL": float}
+    for values in connection.execute(f"SELECT {', '.join(_ATTEMPT)} FROM attempts NOT INDEXED"):
+        for (name, kind), value in zip(_ATTEMPT.items(), values, strict=True):
+            if not isinstance(value, kinds[kind]) and not (name == "ended" and value is None):
+                raise damaged(path, "its list of attempts cannot be read")
+
+
+def is_empty(path: Path) -> bool:
+    """Say whether a file was never written to, or has lost everything; with a log beside it, it is the latter.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     is_empty(Path(file.name))
+    True
+    """
+    if path.stat().st_size > 0:
+        return False
+    log = _beside(path, "-wal")
+    if log.exists() and log.stat().st_size > 0:  # SQLite would delete it
+        raise damaged(path, "it is empty, but its log is not")
+    return True
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _dates(path: Path) -> list[tuple[int, int] | None]:
+    """Return size and time of the file and its log."""
+    found: list[tuple[int, int] | None] = []
+    for file in (path, _beside(path, "-wal")):
+        try:
+            about = file.stat()
+            found.append((about.st_size, about.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
+    return found
