@@ -1,4 +1,4 @@
-"""The runner: missing runs only, labels out of reach, a time limit, a full disk, Ctrl-C, models of one's own."""
+"""The runner: missing runs only, labels out of reach, a time limit, a full disk, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pprop import TEST_SEEDS, VALIDATION_SEEDS, InputError
 from pprop.estimators import BootstrappedFPClassifier
 from pprop.study import recipe as recipe_module
 from pprop.study.cell import Cell, Seeds
-from pprop.study.own_model import own_cell
 from pprop.study.row import Row
 from pprop.study.runner import Job, Outcome, run_study
 from pprop.study.store import Store
@@ -274,127 +273,6 @@ def test_a_full_disk_stops_the_study_and_every_finished_run_stays(tmp_path: Path
     kept = len(rows(tmp_path))
     assert kept >= 2
     assert study(tmp_path, Job(small("appnp"), RUNS), Job(small("mlp"), RUNS[:2])).computed == 8 - kept
-
-
-OWN = """
-import numpy as np, pprop, torch
-
-def appnp(graph):
-    assert graph.labels is None
-    return pprop.APPNP(alpha=0.2)
-
-def module(graph):
-    return torch.nn.Linear(graph.features.shape[1], graph.n_classes)
-
-def wide(graph):
-    return torch.nn.Linear(graph.features.shape[1], 99)
-
-class Majority:
-    def __init__(self, graph, seed=0, shape=None):
-        self.graph, self.seed, self.shape = graph, seed, shape
-    def fit(self, nodes, y, stopping):
-        assert len(nodes) == len(y) == 120 and len(stopping[0]) == len(stopping[1]) == 500
-        self.best = np.bincount(stopping[1]).argmax()
-        return self
-    def predict(self, nodes):
-        return np.full(len(nodes) if self.shape is None else self.shape, self.best)
-
-def majority(graph, seed):
-    assert 0 <= seed < 2**64
-    return Majority(graph, seed)
-
-def probabilities(graph):
-    return Majority(graph, shape=(graph.n_nodes, 6))
-
-def clumsy(graph):
-    model = Majority(graph)
-    model.predict = lambda nodes: 1 / 0
-    return model
-
-def nothing(graph):
-    return 42
-
-def broken(graph):
-    raise TypeError("oh dear")
-"""
-
-
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a module of models in the present folder."""
-    name = f"own_{tmp_path.name}"
-    (tmp_path / f"{name}.py").write_text(OWN)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
-
-
-def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_path: Path, own: str):
-    mine, theirs = own_cell(f"{own}:appnp", "citeseer", max_epochs=5), small("appnp", alpha=0.2)
-    assert study(tmp_path, Job(mine, RUNS[:2]), Job(theirs, RUNS[:2])).computed == 4
-    with Store.open(tmp_path) as store:
-        pairs = list(zip(store.rows(mine.config), store.rows(theirs.config), strict=True))
-    for row, other in pairs:
-        np.testing.assert_array_equal(row.predictions, other.predictions)
-        assert row.key.code != other.key.code
-
-
-def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
-    mine = own_cell(f"{own}:module", "citeseer", max_epochs=3)
-    split = RUNS[0].split
-    assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
-    first, second = rows(tmp_path)
-    assert first.epochs == second.epochs == 3
-    assert first.stopping_loss != second.stopping_loss
-
-
-def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_class(tmp_path: Path, own: str):
-    mine = own_cell(f"{own}:majority", "citeseer")
-    assert study(tmp_path, Job(mine, RUNS[:2])).computed == 2
-    graph = pprop.load_dataset("citeseer")
-    assert graph.labels is not None
-    for row in rows(tmp_path):
-        split = pprop.paper_split(graph, row.key.seeds.split)
-        best = np.bincount(graph.labels[split.stopping]).argmax()
-        assert row.accuracy == (graph.labels[split.evaluation] == best).mean()
-        assert row.epochs == 0
-        assert np.isnan(row.stopping_loss)
-        assert np.isnan(row.ms_per_epoch)
-
-
-@pytest.mark.parametrize(
-    ("function", "sentence"),
-    [
-        ("wide", "The predictor must return a tensor of shape (2110, 6), (n, classes). Got (2110, 99) instead."),
-        (
-            "probabilities",
-            "must return one class per node: integers from 0 to 5, shape (2110,). Got ndarray of shape (2110, 6) and "
-            "dtype int64 instead.",
-        ),
-        ("clumsy", "failed: ZeroDivisionError: division by zero"),
-        ("nothing", "and predict(nodes). Got 42 instead."),
-        ("broken", "could not be built: oh dear"),
-        ("absent", "has no function 'absent'."),
-    ],
-)
-def test_a_wrong_model_of_ones_own_is_told_what_was_expected(tmp_path: Path, own: str, function: str, sentence: str):
-    outcome = study(tmp_path, Job(own_cell(f"{own}:{function}", "citeseer", max_epochs=3), RUNS[:1]))
-    (refused,) = outcome.refused
-    assert sentence in refused.reason
-    assert (outcome.computed, outcome.left) == (0, 0)
-
-
-def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path, own: str):
-    import importlib
-    import sys
-
-    mine = own_cell(f"{own}:appnp", "citeseer", max_epochs=2)
-    study(tmp_path, Job(mine, RUNS[:1]))
-    (tmp_path / f"{own}.py").write_text(OWN.replace("alpha=0.2", "alpha=0.3"))
-    importlib.invalidate_caches()
-    del sys.modules[own]
-    assert study(tmp_path, Job(mine, RUNS[:1])).computed == 1
-    assert len({row.key.code for row in rows(tmp_path)}) == 2
 
 
 def test_a_gpu_that_is_not_there_is_told_before_anything_runs(tmp_path: Path):

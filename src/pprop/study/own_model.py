@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, cast, final
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
-from pprop._errors import InputError
+from pprop._errors import InputError, PpropError
 from pprop._validate import describe
 from pprop.graph import Graph
 from pprop.models import MLP, Architecture, Model
-from pprop.study.cell import Cell
-from pprop.study.code_version import entries_of, version_of
-from pprop.study.prepared import Prepared
-from pprop.study.recipe import Fitted, Place, Recipe, TrainedTogether
+from pprop.study.cell import Cell, Seeds
+from pprop.study.own_source import own_source_version
+from pprop.study.prepared import Datasets, Prepared
+from pprop.study.recipe import Finished, Fitted, Place, Recipe, TrainedTogether
+from pprop.study.row import Row
 from pprop.study.zoo import stopping_rule
+from pprop.training import run_seed
 
 __all__ = ["own_cell", "own_recipe", "own_version"]
 
@@ -38,8 +42,9 @@ def own_cell(name: str, dataset: str, max_epochs: int = 10000, patience: int = 1
     ----------
     name
         ``"module:function"``. The function gets the graph, without any labels, and returns a pprop model, a torch module
-        or an object with ``fit`` and ``predict``. If it has a parameter `seed`, that is the seed of the run. The module is
-        looked for in the present folder, too.
+        or an object with ``fit`` and ``predict``. It is called once to see which; with a parameter `seed`, that is the seed
+        of the run in all further calls. A torch module gets the features as they are stored, not normalised. The module
+        is looked for in the present folder, too.
     dataset
         Name for `load_dataset`.
     max_epochs, patience
@@ -66,60 +71,130 @@ def own_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
         ...
     pprop._errors.InputError: The module 'pprop.models' has no function 'GNC'.
     """
-    build, source = _find(cell.model)
-    bare = _without_labels(prepared.graph)
-    takes_seed = "seed" in inspect.signature(build).parameters
-
-    def make(seed: int = 0) -> Any:
-        try:
-            return build(bare, seed=seed) if takes_seed else build(bare)
-        except Exception as error:
-            raise InputError(f"The model {cell.model!r} could not be built: {error}") from error
-
-    made = make()
+    own = _Own(cell, prepared)
+    made = own.first()
     here = place if isinstance(made, Model | Architecture) else Place("cpu", "numba")
-    code = _version(here.backend, source)
-    if isinstance(made, nn.Module):
-        made = MLP(predictor=make, penalty=0.0)  # by function: each run draws its own first weights
-    if isinstance(made, Model | Architecture):
-        rate, rule = cell.settings["learning_rate"], stopping_rule(cell)
-        return TrainedTogether(cell, prepared, here, code, model=made, stopping=rule, learning_rate=rate)
-    if callable(getattr(made, "fit", None)) and callable(getattr(made, "predict", None)):
-        return Fitted(cell, prepared, here, code, make=make)
-    raise InputError(f"The function {cell.model!r} must return {_EXPECTED}. Got {describe(made)} instead.")
+    return _Guarded(own, here, own_source_version(here.backend, own.module, made), made)
 
 
 def own_version(cell: Cell, backend: str) -> str:
-    """Return the version of all that one's own model runs through: the library's code and its module's source.
+    """Return the version of all that one's own model runs through: the library's code and its own.
 
-    >>> len(own_version(own_cell("pprop.models:GCN", "citeseer"), "numba"))
+    >>> len(own_version(own_cell("copy:copy", "citeseer"), "numba"))
     12
     """
-    return _version(backend, _find(cell.model)[1])
+    own = _Own(cell, Datasets().of(cell))
+    return own_source_version(backend, own.module, own.first())
 
 
-def _find(name: str) -> tuple[Callable[..., Any], bytes]:
-    """Return the function of a name, and the source of its module."""
+@final
+class _Own:
+    """The function that makes one's own model, and the module it is from."""
+
+    def __init__(self, cell: Cell, prepared: Prepared) -> None:
+        self.cell, self.prepared = cell, prepared
+        self.module, self._build = _find(cell.model)
+        self._graph = _without_labels(prepared.graph)
+        with _told(f"The function {cell.model!r} cannot be called"):
+            self.takes_seed = "seed" in inspect.signature(self._build).parameters
+
+    def first(self) -> Any:
+        """Return a model to look at; torch's generator goes on as if nothing had happened."""
+        with torch.random.fork_rng(devices=[]):
+            return self.make(0)
+
+    def make(self, seed: int) -> Any:
+        """Return a new model."""
+        with _told(f"The model {self.cell.model!r} could not be built"):
+            return self._build(self._graph, seed=seed) if self.takes_seed else self._build(self._graph)
+
+
+@final
+class _Guarded(Recipe):
+    """Runs of one's own model. What its code raises is told as such and ends no other cell."""
+
+    def __init__(self, own: _Own, place: Place, code: str, made: object) -> None:
+        super().__init__(own.cell, own.prepared, place, code)
+        self._own, self._made = own, made
+        self._trained = isinstance(made, Model | Architecture | nn.Module)
+        if not self._trained and not all(callable(getattr(made, name, None)) for name in ("fit", "predict")):
+            raise InputError(f"The function {self.cell.model!r} must return {_EXPECTED}. Got {describe(made)} instead.")
+        self._each = not self._trained or own.takes_seed or isinstance(made, nn.Module)
+        self.at_once = 1 if self._each else self._recipe(made).at_once
+        self._finite = True
+
+    def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
+        outside: list[BaseException] = []
+
+        def ended(row: Row) -> None:
+            if self._trained and not (self._finite and np.isfinite(row.stopping_loss)):
+                raise InputError(
+                    f"The model {self.cell.model!r} must return finite logits. Got NaN or infinity instead."
+                )
+            try:
+                finished(row)
+            except Exception as error:  # not the model's fault
+                outside.append(error)
+                raise
+
+        with _told(f"The model {self.cell.model!r} failed", but=outside):
+            if not self._each:
+                return self._recipe(self._made).compute(runs, ended)
+            for seeds in runs:
+                self._recipe(self._of_run(run_seed(seeds.split, seeds.init) % 2**64)).compute([seeds], ended)
+
+    def _of_run(self, seed: int) -> Any:
+        """Return the description of the model of one run."""
+        if isinstance(self._made, nn.Module):
+            return MLP(predictor=lambda: self._watched(self._own.make(seed)), penalty=0.0)
+        return self._own.make(seed) if self._trained else None
+
+    def _recipe(self, model: Any) -> Recipe:
+        if not self._trained:
+            return Fitted(self.cell, self.prepared, self.place, self.code, make=self._own.make)
+        rate, rule = self.cell.settings["learning_rate"], stopping_rule(self.cell)
+        return TrainedTogether(
+            self.cell, self.prepared, self.place, self.code, model=model, stopping=rule, learning_rate=rate
+        )
+
+    def _watched(self, module: Any) -> Any:
+        """Note whether the last logits of a module, those that its classes are read off, are finite."""
+
+        def look(module: nn.Module, inputs: object, logits: object) -> None:
+            self._finite = not isinstance(logits, Tensor) or bool(torch.isfinite(logits).all())
+
+        if isinstance(module, nn.Module):
+            module.register_forward_hook(look)
+        return module
+
+
+@contextmanager
+def _told(what: str, but: Sequence[BaseException] = ()) -> Generator[None]:
+    """Turn whatever one's own code raises, a call of exit too, into a sentence; pprop's own sentences stay."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, PpropError) or any(error is other for other in but):
+            raise
+        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise InputError(f"{what}: {why}") from error
+
+
+def _find(name: str) -> tuple[ModuleType, Callable[..., Any]]:
+    """Return the module of a name, and its function."""
     module_name, _, function_name = name.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    try:
+    with _told(f"The module of the model {name!r} cannot be imported"):
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InputError(f"The module of the model {name!r} cannot be imported: {error}.") from error
     function = getattr(module, function_name, None)
     if not callable(function):
         raise InputError(f"The module {module_name!r} has no function {function_name!r}.")
-    if module.__file__ is None:
+    if getattr(module, "__file__", None) is None:
         raise InputError(f"The module {module_name!r} has no source file, so its rows could not be told apart.")
-    return cast("Callable[..., Any]", function), Path(module.__file__).read_bytes()
+    return module, cast("Callable[..., Any]", function)
 
 
 def _without_labels(graph: Graph) -> Graph:
     names = graph.class_names or tuple(str(index) for index in range(graph.n_classes))
     return graph.replace(labels=None, class_names=names)
-
-
-def _version(backend: str, source: bytes) -> str:
-    """Return the version of the library's code and of the module's."""
-    return hashlib.sha256(version_of(entries_of(backend)).encode() + source).hexdigest()[:12]

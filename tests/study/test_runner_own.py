@@ -1,0 +1,276 @@
+"""Models of one's own in the runner: their seeds, their faults, and when their rows go stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pprop
+from pprop import TEST_SEEDS, InputError
+from pprop.study import own_source
+from pprop.study.cell import Cell, Seeds
+from pprop.study.own_model import own_cell
+from pprop.study.row import Row
+from pprop.study.runner import Job, Outcome, run_study
+from pprop.study.store import Store
+from pprop.study.versions import current_code
+from pprop.study.watch import show_study
+from pprop.study.zoo import make_cell
+
+RUNS = tuple(Seeds(split, 0) for split in TEST_SEEDS[:2])
+
+
+def small(model: str, **settings: Any) -> Cell:
+    return make_cell(model, {"max_epochs": 5, **settings}, "citeseer")
+
+
+def study(folder: Path, *jobs: Job) -> Outcome:
+    with (
+        Store.open(folder, create=True) as store,
+        show_study(lambda text: None, cells=len(jobs), runs=1, show=False) as watch,
+    ):
+        return run_study(store, jobs, watch)
+
+
+def rows(folder: Path) -> list[Row]:
+    with Store.open(folder) as store:
+        return store.rows()
+
+
+OWN = """
+import numpy as np, pprop, torch
+
+def appnp(graph):
+    assert graph.labels is None
+    return pprop.APPNP(alpha=0.2)
+
+def module(graph):
+    return torch.nn.Linear(graph.features.shape[1], graph.n_classes)
+
+def wide(graph):
+    return torch.nn.Linear(graph.features.shape[1], 99)
+
+class Majority:
+    def __init__(self, graph, seed=0, shape=None):
+        self.graph, self.seed, self.shape = graph, seed, shape
+    def fit(self, nodes, y, stopping):
+        assert len(nodes) == len(y) == 120 and len(stopping[0]) == len(stopping[1]) == 500
+        self.best = np.bincount(stopping[1]).argmax()
+        return self
+    def predict(self, nodes):
+        return np.full(len(nodes) if self.shape is None else self.shape, self.best)
+
+def majority(graph, seed):
+    assert 0 <= seed < 2**64
+    return Majority(graph, seed)
+
+def probabilities(graph):
+    return Majority(graph, shape=(graph.n_nodes, 6))
+
+def clumsy(graph):
+    model = Majority(graph)
+    model.predict = lambda nodes: 1 / 0
+    return model
+
+SEEDS = []
+
+def seeded(graph, seed):
+    SEEDS.append(seed)
+    torch.manual_seed(seed)
+    return torch.nn.Linear(graph.features.shape[1], graph.n_classes)
+
+class Odd(torch.nn.Linear):
+    def __init__(self, graph, change):
+        super().__init__(graph.features.shape[1], graph.n_classes)
+        self.change = change
+    def forward(self, x):
+        return self.change(super().forward(x))
+
+def raises(graph):
+    return Odd(graph, lambda z: {}["key"])
+
+def narrow(graph):
+    return torch.nn.Linear(3, graph.n_classes)
+
+def detached(graph):
+    return Odd(graph, lambda z: z.detach())
+
+def nan(graph):
+    return Odd(graph, lambda z: z * float("nan"))
+
+def far(graph):
+    return Odd(graph, lambda z: torch.cat([z[:-1], z[-1:] * float("nan")]))
+
+def ragged(graph):
+    model = Majority(graph)
+    model.predict = lambda nodes: [[1, 2], [3]]
+    return model
+
+def leaves(graph):
+    model = Majority(graph)
+    model.predict = lambda nodes: exit(7)
+    return model
+
+def nothing(graph):
+    return 42
+
+def broken(graph):
+    raise TypeError("oh dear")
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module of models in the present folder."""
+    name = f"own_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_path: Path, own: str):
+    mine, theirs = own_cell(f"{own}:appnp", "citeseer", max_epochs=5), small("appnp", alpha=0.2)
+    assert study(tmp_path, Job(mine, RUNS[:2]), Job(theirs, RUNS[:2])).computed == 4
+    with Store.open(tmp_path) as store:
+        pairs = list(zip(store.rows(mine.config), store.rows(theirs.config), strict=True))
+    for row, other in pairs:
+        np.testing.assert_array_equal(row.predictions, other.predictions)
+        assert row.key.code != other.key.code
+
+
+def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
+    mine = own_cell(f"{own}:module", "citeseer", max_epochs=3)
+    split = RUNS[0].split
+    assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
+    first, second = rows(tmp_path)
+    assert first.epochs == second.epochs == 3
+    assert first.stopping_loss != second.stopping_loss
+
+
+def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_class(tmp_path: Path, own: str):
+    mine = own_cell(f"{own}:majority", "citeseer")
+    assert study(tmp_path, Job(mine, RUNS[:2])).computed == 2
+    graph = pprop.load_dataset("citeseer")
+    assert graph.labels is not None
+    for row in rows(tmp_path):
+        split = pprop.paper_split(graph, row.key.seeds.split)
+        best = np.bincount(graph.labels[split.stopping]).argmax()
+        assert row.accuracy == (graph.labels[split.evaluation] == best).mean()
+        assert row.epochs == 0
+        assert np.isnan(row.stopping_loss)
+        assert np.isnan(row.ms_per_epoch)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        ("wide", "The predictor must return a tensor of shape (2110, 6), (n, classes). Got (2110, 99) instead."),
+        (
+            "probabilities",
+            "must return one class per node: integers from 0 to 5, shape (2110,). Got ndarray of shape (2110, 6) and "
+            "dtype int64 instead.",
+        ),
+        ("clumsy", "failed: ZeroDivisionError: division by zero"),
+        ("nothing", "and predict(nodes). Got 42 instead."),
+        ("broken", "could not be built: TypeError: oh dear"),
+        ("raises", "failed: KeyError: 'key'"),
+        ("narrow", "failed: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        ("detached", "failed: RuntimeError: "),
+        ("nan", "must return finite logits. Got NaN or infinity instead."),
+        ("far", "must return finite logits. Got NaN or infinity instead."),
+        ("ragged", "failed: ValueError: "),
+        ("leaves", "failed: SystemExit: 7"),
+        ("absent", "has no function 'absent'."),
+    ],
+)
+def test_a_wrong_model_of_ones_own_is_told_what_was_expected(tmp_path: Path, own: str, function: str, sentence: str):
+    outcome = study(tmp_path, Job(own_cell(f"{own}:{function}", "citeseer", max_epochs=3), RUNS[:1]))
+    (refused,) = outcome.refused
+    assert sentence in refused.reason
+    assert (outcome.computed, outcome.left) == (0, 0)
+
+
+def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path, own: str):
+    import importlib
+    import sys
+
+    mine = own_cell(f"{own}:appnp", "citeseer", max_epochs=2)
+    study(tmp_path, Job(mine, RUNS[:1]))
+    (tmp_path / f"{own}.py").write_text(OWN.replace("alpha=0.2", "alpha=0.3"))
+    importlib.invalidate_caches()
+    del sys.modules[own]
+    assert study(tmp_path, Job(mine, RUNS[:1])).computed == 1
+    assert len({row.key.code for row in rows(tmp_path)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("def f(:", "cannot be imported: SyntaxError: "),
+        ("raise RuntimeError('oh dear')", "cannot be imported: RuntimeError: oh dear"),
+        ("import sys; sys.exit('bye')", "cannot be imported: SystemExit: bye"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told_and_spoils_nothing_else(
+    tmp_path: Path, own: str, source: str, sentence: str
+):
+    name = f"{own}_bad"
+    (tmp_path / f"{name}.py").write_text(source)
+    outcome = study(tmp_path, Job(own_cell(f"{name}:f", "citeseer"), RUNS[:1]), Job(small("mlp"), RUNS[:1]))
+    assert sentence in outcome.refused[0].reason
+    assert outcome.computed == 1
+    with pytest.raises(InputError, match="cannot be imported"):
+        current_code(own_cell(f"{name}:f", "citeseer"), "numba")
+
+
+def test_a_function_without_a_source_file_is_refused(tmp_path: Path):
+    outcome = study(tmp_path, Job(own_cell("sys:exit", "citeseer"), RUNS[:1]))
+    assert "The module 'sys' has no source file" in outcome.refused[0].reason
+
+
+def test_a_module_of_ones_own_gets_the_seed_of_its_run(tmp_path: Path, own: str):
+    import importlib
+
+    split = RUNS[0].split
+    mine = own_cell(f"{own}:seeded", "citeseer", max_epochs=2)
+    assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
+    wanted = {pprop.run_seed(split, init) % 2**64 for init in range(2)}
+    assert wanted <= set(importlib.import_module(own).SEEDS)
+    first, second = rows(tmp_path)
+    assert first.stopping_loss != second.stopping_loss
+
+
+@pytest.mark.parametrize("helper", ["import {0} as helper", "from {0} import ALPHA", "def late():\n    import {0}"])
+def test_rows_of_ones_own_model_go_stale_when_what_it_imports_changes(tmp_path: Path, own: str, helper: str):
+    name = f"{own}_helper"
+    mine = own_cell(f"{own}:appnp", "citeseer")
+    (tmp_path / f"{own}.py").write_text(f"import numpy\n{helper.format(name)}\n{OWN}")
+    (tmp_path / f"{name}.py").write_text(f"import {name}_2\nALPHA = 0.1\n")
+    (tmp_path / f"{name}_2.py").write_text("BETA = 1\n")
+    first = current_code(mine, "numba")
+    (tmp_path / f"{name}_2.py").write_text("BETA = 2\n")
+    second = current_code(mine, "numba")
+    (tmp_path / f"{name}.py").write_text(f"import {name}_2\nALPHA = 0.2\n")
+    assert len({first, second, current_code(mine, "numba")}) == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import pprop\ndef f(graph):\n    return pprop.GCN()",
+        "from pprop import GCN\ndef f(graph):\n    return GCN()",
+        "def f(graph):\n    import pprop\n    return pprop.GCN()",
+    ],
+)
+def test_the_version_of_ones_own_model_covers_the_model_of_pprop_that_it_uses(
+    tmp_path: Path, own: str, body: str, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / f"{own}.py").write_text(body)
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(own_source, "version_of", lambda entries: seen.append(entries) or "0" * 12)
+    current_code(own_cell(f"{own}:f", "citeseer"), "numba")
+    assert pprop.GCN.__module__ in seen[-1]
