@@ -79,7 +79,7 @@ def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, 
 
     from pprop.study.experiment import load_experiments
     from pprop.study.row_codec import example_row
-    from pprop.study.versions import current_code
+    from pprop.study.versions import current_code, current_data
 
     quick = load_experiments()["quick"]
     cell = quick.points[0].cell
@@ -87,7 +87,8 @@ def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, 
         for number, seeds in enumerate(quick.seeds()[:5]):
             row = example_row()
             code = current_code(cell, "numba") if number < 3 else "old"
-            key = replace(row.key, config=cell.config, code=code, seeds=seeds)
+            data = current_data(cell.dataset) or ""
+            key = replace(row.key, config=cell.config, code=code, data=data, seeds=seeds)
             store.add(replace(row, key=key, cell=cell.text, seconds=2.0))
     status = pprop_here("study", "status", "study", "--json").record
     (found,) = (each for each in status["experiments"] if each["name"] == "quick")

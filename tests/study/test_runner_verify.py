@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pprop import TEST_SEEDS, InputError
-from pprop.study.cell import Seeds
+from pprop import TEST_SEEDS, DatasetError, InputError
+from pprop.study.cell import Cell, Seeds
+from pprop.study.experiment import Experiment, Point
+from pprop.study.prepared import Datasets, Prepared
 from pprop.study.row import Row
 from pprop.study.runner import Job, run_study
+from pprop.study.status import study_status
 from pprop.study.store import Store
 from pprop.study.verify import Verification, verify_study
 from pprop.study.versions import current_code
@@ -95,3 +98,59 @@ def test_rows_of_another_code_are_counted_and_not_compared(tmp_path: Path, sound
     assert (found.sound, len(found.checked), found.stale) == (True, 4, 4)
     with pytest.raises(InputError, match="None of the 4 rows is of the present version"):
         verify(tmp_path / "old", old)
+
+
+def elsewhere(row: Row, model: str = "mlp", dataset: str = "cora_ml") -> Row:
+    """Return a row as a machine with another dataset or model would have made it."""
+    cell = Cell(model, CELL.settings, dataset)
+    code = current_code(cell, "numba") if model == "mlp" else row.key.code
+    return replace(row, key=replace(row.key, config=cell.config, code=code), cell=cell.text)
+
+
+def test_a_dataset_that_is_not_here_is_not_called_another_version(
+    tmp_path: Path, sound: list[Row], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PPROP_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DatasetError) as caught:
+        verify(tmp_path / "all", [elsewhere(row) for row in sound])
+    assert str(caught.value).startswith(
+        "None of the 4 rows can be computed once more. The dataset 'cora_ml' was not found"
+    )
+    assert "PPROP_DATA must name an existing folder" in str(caught.value)
+    assert "version" not in str(caught.value)
+
+
+def test_rows_without_their_dataset_or_model_are_named_and_the_others_compared(
+    tmp_path: Path, sound: list[Row], monkeypatch: pytest.MonkeyPatch
+):
+    def absent(self: Datasets, cell: Cell) -> Prepared:
+        if cell.dataset == "cora_ml":
+            raise DatasetError("It is not here.")
+        return self.prepare(cell.dataset, cell.splits)
+
+    monkeypatch.setattr(Datasets, "of", absent)
+    rows = [*sound[:2], elsewhere(sound[2]), elsewhere(sound[3], "no_such_module:build", "citeseer")]
+    found = verify(tmp_path, rows, sample=9)
+    assert (found.rows, len(found.checked), found.stale, found.sound) == (4, 2, 0, True)
+    assert found.absent[0] == "The dataset 'cora_ml' was not found here (1 row): It is not here."
+    assert found.absent[1].startswith("The model 'no_such_module:build' was not found here (1 row): ")
+
+
+def done(folder: Path, rows: list[Row]) -> tuple[int, int]:
+    with Store.open(folder, create=True) as store:
+        store.add_all(rows)
+        (progress,) = study_status(store, [Experiment("mine", "Mine", "accuracy", (Point(CELL, {}),))]).experiments
+    return progress.done, progress.other_versions
+
+
+def test_status_counts_rows_of_other_data_apart(tmp_path: Path, sound: list[Row]):
+    other = [replace(row, key=replace(row.key, data="0" * 32)) for row in sound]
+    assert done(tmp_path / "both", [*sound, *other]) == (4, 4)
+    assert done(tmp_path / "other", other) == (0, 4)
+
+
+def test_status_goes_by_the_code_where_the_dataset_is_not_here(
+    tmp_path: Path, sound: list[Row], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PPROP_DATA", str(tmp_path / "nowhere"))
+    assert done(tmp_path / "study", sound) == (4, 0)

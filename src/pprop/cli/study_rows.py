@@ -83,7 +83,8 @@ def verify(
     """Compute a random sample of rows once more on the CPU and compare.
 
     Rows from the CPU must be the same bit for bit; the accuracy of a row from a GPU may differ by 0.03. Rows of other
-    versions of the code or the data are counted and left out. A difference ends with exit code 1.
+    versions of the code or the data are counted and left out, and so are those whose dataset or own model is not here.
+    A difference ends with exit code 1.
     """
     with Session("study verify", json=json, debug=debug) as session:
         from pprop.study.store import Store
@@ -99,6 +100,7 @@ def verify(
             "checked": len(found.checked),
             "exact": exact,
             "stale": found.stale,
+            "absent": list(found.absent),
             "sound": found.sound,
             "differences": differences,
         }
@@ -106,6 +108,7 @@ def verify(
         lines = [f"{counted(len(found.checked), 'row')} of {found.rows} computed once more: {how}."]
         if found.stale:
             lines.append(f"{counted(found.stale, 'row')} of other versions of the code or the data left out.")
+        lines += found.absent
         lines += differences or ["No difference."]
         session.result(record, "\n".join(lines))
         if not found.sound:

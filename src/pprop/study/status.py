@@ -11,7 +11,7 @@ from pprop.study.attempts import count_claims
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
 from pprop.study.store import Group, Store
-from pprop.study.versions import current_code
+from pprop.study.versions import current_code, current_data
 
 __all__ = ["Progress", "StudyStatus", "study_status"]
 
@@ -26,7 +26,8 @@ class Progress:
     name
         Of the experiment.
     done, wanted
-        Runs of the present code, and of the whole experiment.
+        Runs of the present code and data, and of the whole experiment. Where a dataset is not on this machine, the code
+        alone tells.
     seconds
         What they took.
     last
@@ -78,6 +79,7 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     StudyStatus(rows=0, experiments=(), other_cells=(), computing=0)
     """
     groups: dict[str, list[Group]] = {}
+    data = _Data()
     for group in store.groups():
         groups.setdefault(group.config, []).append(group)
     seen: set[str] = set()
@@ -86,7 +88,7 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
         configs = [point.cell.config for point in experiment.points]
         seen.update(configs)
         if any(config in groups for config in configs):
-            found.append(_progress(store, experiment, groups))
+            found.append(_progress(store, experiment, groups, data))
     others = tuple(
         (group[0].cell, sum(part.runs for part in group)) for config, group in groups.items() if config not in seen
     )
@@ -94,14 +96,16 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     return StudyStatus(rows, tuple(found), others, count_claims(store))
 
 
-def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group]]) -> Progress:
+def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group]], data: _Data) -> Progress:
     done = wanted = others = 0
     seconds, last = 0.0, ""
     for point in experiment.points:
         seeds = set(experiment.seeds(cell=point.cell))
         wanted += len(seeds)
         of_cell = groups.get(point.cell.config, [])
-        current = max((group for group in of_cell if _is_current(group)), key=lambda group: group.newest, default=None)
+        current = max(
+            (group for group in of_cell if _is_current(group, data)), key=lambda group: group.newest, default=None
+        )
         for group in of_cell:
             last = max(last, group.newest)
             if group is not current:
@@ -114,8 +118,22 @@ def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group
     return Progress(experiment.name, done, wanted, seconds, last, others)
 
 
-def _is_current(group: Group) -> bool:
+@final
+class _Data:
+    """The datasets on this machine, each read once and only if a row asks for it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str | None] = {}
+
+    def is_current(self, dataset: str, data: str) -> bool:
+        if dataset not in self._known:
+            self._known[dataset] = current_data(dataset)
+        return self._known[dataset] in (None, data)
+
+
+def _is_current(group: Group, data: _Data) -> bool:
     try:
-        return current_code(group.cell, group.backend) == group.code
+        same_code = current_code(group.cell, group.backend) == group.code
     except PpropError:  # a model of one's own that is not here
         return False
+    return same_code and data.is_current(group.cell.dataset, group.data)

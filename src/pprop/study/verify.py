@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import InputError, PpropError
+from pprop._errors import DatasetError, InputError, PpropError
 from pprop._validate import check_int
 from pprop.study.cell import Cell
 from pprop.study.prepared import Datasets
@@ -63,11 +63,14 @@ class Verification:
         Those computed once more.
     stale
         Rows of another version of the code or the data, which this code cannot compute again.
+    absent
+        For each dataset or model of one's own that is not here, a sentence that says so and how many rows need it.
     """
 
     rows: int
     checked: tuple[Checked, ...]
     stale: int
+    absent: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -96,16 +99,18 @@ def verify_study(store: Store, watch: Watch, sample: int = 10, seed: int = 0) ->
     ------
     InputError
         No row is of the present version of the code and the data.
+    DatasetError
+        None can be computed once more, since a dataset is not here.
     """
     check_int(sample, "sample", "verify_study", low=1)
     check_int(seed, "seed", "verify_study", low=0)
-    datasets, groups = Datasets(), store.groups()
-    current = {(group.config, group.code, group.data) for group in groups if _is_current(group, datasets)}
+    datasets, groups, here = Datasets(), store.groups(), _Here()
+    current = {(group.config, group.code, group.data) for group in groups if here.has(group, datasets)}
     there = store.keys()
     keys = sorted(key for key in there if (key.config, key.code, key.data) in current)
     rows = sum(group.runs for group in groups)
     if not keys:
-        raise InputError(f"None of the {rows} rows is of the present version of the code and the data.")
+        here.refuse(rows)
     chosen: NDArray[np.int64] = np.random.default_rng(seed).choice(
         len(keys), size=min(sample, len(keys)), replace=False
     )
@@ -120,15 +125,52 @@ def verify_study(store: Store, watch: Watch, sample: int = 10, seed: int = 0) ->
         again = _compute(cell, datasets, some)
         checked += [_compare(kept[key], again[key], cell) for key in some]
         watch.runs(len(checked), None)
-    return Verification(rows, tuple(checked), rows - len(keys))
+    return Verification(rows, tuple(checked), rows - len(keys) - here.n_absent, here.absent)
 
 
-def _is_current(group: Group, datasets: Datasets) -> bool:
-    try:
-        same_code = current_code(group.cell, group.backend) == group.code
-        return same_code and datasets.of(group.cell).data == group.data
-    except PpropError:  # a dataset or a model of one's own that is not here
-        return False
+@final
+class _Here:
+    """Which rows this machine can compute once more, and what it lacks for the others."""
+
+    def __init__(self) -> None:
+        self._datasets: dict[str, tuple[PpropError, int]] = {}
+        self._models: dict[str, tuple[PpropError, int]] = {}
+
+    def has(self, group: Group, datasets: Datasets) -> bool:
+        """Whether a group is of the present code and data; what is not here is noted."""
+        cell = group.cell
+        try:
+            if current_code(cell, group.backend) != group.code:
+                return False
+        except PpropError as error:
+            self._models[cell.model] = error, self._models.get(cell.model, (error, 0))[1] + group.runs
+            return False
+        try:
+            return datasets.of(cell).data == group.data
+        except PpropError as error:
+            self._datasets[cell.dataset] = error, self._datasets.get(cell.dataset, (error, 0))[1] + group.runs
+            return False
+
+    @property
+    def n_absent(self) -> int:
+        return sum(runs for lack in (self._datasets, self._models) for _, runs in lack.values())
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        return tuple(
+            f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
+            for what, lack in (("dataset", self._datasets), ("model", self._models))
+            for name, (error, runs) in lack.items()
+        )
+
+    def refuse(self, rows: int) -> NoReturn:
+        """Say why none of the rows can be computed once more."""
+        if not self.absent:
+            raise InputError(f"None of the {rows} rows is of the present version of the code and the data.")
+        old = rows - self.n_absent
+        others = (f"{old} of them are of another version of the code or the data.",) if old else ()
+        sentence = " ".join((f"None of the {rows} rows can be computed once more.", *self.absent, *others))
+        raise (DatasetError if self._datasets else InputError)(sentence)
 
 
 def _compute(cell: Cell, datasets: Datasets, keys: list[RowKey]) -> dict[RowKey, Row]:

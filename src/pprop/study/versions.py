@@ -1,11 +1,18 @@
-"""Which version of the code a cell would run through now."""
+"""Which version of the code a cell would run through now, and on which data."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+from pprop._errors import PpropError
+from pprop.datasets import DATASETS, DatasetInfo, load_dataset
+from pprop.datasets.fetch import cache_folder, git_blob_id
+from pprop.datasets.locate import VARIABLE, bundled_folder
 from pprop.study.cell import Cell
 from pprop.study.code_version import code_version
 
-__all__ = ["current_code"]
+__all__ = ["current_code", "current_data"]
 
 
 def current_code(cell: Cell, backend: str) -> str:
@@ -19,3 +26,24 @@ def current_code(cell: Cell, backend: str) -> str:
 
         return own_version(cell, backend)
     return code_version(cell, backend)
+
+
+def current_data(dataset: str) -> str | None:
+    """Return the fingerprint of a dataset as it is on this machine; None where it is not. Nothing is downloaded.
+
+    >>> current_data("citeseer") == load_dataset("citeseer").fingerprint, current_data("of my own")
+    (True, None)
+    """
+    if dataset not in DATASETS or not _is_here(DATASETS[dataset]):
+        return None
+    try:
+        return load_dataset(dataset).fingerprint
+    except PpropError:  # a damaged file, or a folder of one's own that is not there
+        return None
+
+
+def _is_here(info: DatasetInfo) -> bool:
+    own, cached = Path(os.environ.get(VARIABLE) or bundled_folder()), cache_folder() / info.file_name
+    if any((folder / info.file_name).is_file() for folder in (own, bundled_folder())):
+        return True
+    return cached.is_file() and git_blob_id(cached) == info.git_blob
