@@ -16,8 +16,12 @@ from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.figures import Distance, Lines, figures_of, hops_from
 from pprop.study.zoo import make_cell
 
+CITESEER = pprop.load_dataset("citeseer").fingerprint
 
-def row(accuracy: float, seed: int = TEST_SEEDS[0], predictions: Any = None, device: str = "cpu") -> Any:
+
+def row(
+    accuracy: float, seed: int = TEST_SEEDS[0], predictions: Any = None, device: str = "cpu", data: str = CITESEER
+) -> Any:
     return SimpleNamespace(
         accuracy=accuracy,
         seconds=1.0,
@@ -25,7 +29,7 @@ def row(accuracy: float, seed: int = TEST_SEEDS[0], predictions: Any = None, dev
         together=1,
         device=device,
         predictions=predictions,
-        key=SimpleNamespace(seeds=SimpleNamespace(split=seed, init=0)),
+        key=SimpleNamespace(data=data, seeds=SimpleNamespace(split=seed, init=0)),
     )
 
 
@@ -171,3 +175,24 @@ def test_a_graph_that_is_not_here_is_named_and_the_others_are_drawn():
     )
     assert [panel.dataset for panel in drawn["distance"].data] == ["Citeseer"]
     assert "Without PubMed, whose graph is not on this machine." in drawn["distance"].caption
+
+
+def test_distances_that_no_graph_allows_are_said_to_be_missing():
+    cells = [make_cell(model, {}, dataset) for model in ("appnp", "gcn") for dataset in ("citeseer", "pubmed")]
+    drawn = figures([experiment("mine", "accuracy", *cells)], lambda cell: [row(0.5)])
+    assert list(drawn) == ["distributions"]
+    told = "There is no figure of distances. Without Citeseer, PubMed, whose graph is not on this machine."
+    assert drawn["distributions"].caption.endswith(told)
+
+
+def test_predictions_on_another_version_of_a_graph_are_not_judged_by_its_labels():
+    citeseer = pprop.load_dataset("citeseer")
+    predictions = np.zeros(citeseer.n_nodes, dtype=np.uint8)
+    cells = [make_cell(model, {}, "citeseer") for model in ("appnp", "gcn")]
+    drawn = figures(
+        [experiment("mine", "accuracy", *cells)],
+        lambda cell: [row(0.5, predictions=predictions, data="another")],
+        lambda name: citeseer,
+    )
+    assert list(drawn) == ["distributions"]
+    assert drawn["distributions"].caption.endswith("Without Citeseer, whose graph here is not the one of the rows.")

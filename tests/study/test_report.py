@@ -40,13 +40,16 @@ def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quick(make_rows: MakeRows) -> list[Row]:
     """What `pprop study run quick` leaves, apart from what was predicted."""
-    labels = load_dataset("citeseer").labels
-    assert labels is not None
+    graph = load_dataset("citeseer")
+    assert graph.labels is not None
+    predictions = graph.labels.astype(np.uint8)
     models = {"mlp": 0.62, "gcn": 0.75, "appnp": 0.76}
     return [
         row
         for model, mean in models.items()
-        for row in make_rows(make_cell(model, {}, "citeseer"), mean, QUICK, predictions=labels.astype(np.uint8))
+        for row in make_rows(
+            make_cell(model, {}, "citeseer"), mean, QUICK, predictions=predictions, data=graph.fingerprint
+        )
     ]
 
 

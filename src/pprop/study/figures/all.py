@@ -117,7 +117,8 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     rows_of
         The rows of a cell that may be pooled; empty where there are none.
     graph_of
-        The graph of a dataset, for the distances; it may raise `DatasetError`, which the caption then tells.
+        The graph of a dataset, for the distances; it may raise `DatasetError`, which the caption then tells, or that of
+        the distributions where there are no distances at all.
 
     Examples
     --------
@@ -128,15 +129,15 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     """
     known = list(experiments)
     tables = collect_accuracies(known, rows_of)
-    figures = [*_distributions(tables)]
+    distances, left_out = _distances(tables, graph_of)
+    figures = [*_distributions(tables, "" if distances else left_out)]
     for sweep in SWEEPS:
         figures += _sweep(sweep, [one for one in known if one.shows == sweep.name], rows_of)
     figures += _propagation([one for one in known if one.shows == "propagation"], rows_of)
-    figures += _distances(tables, graph_of)
-    return figures
+    return figures + distances
 
 
-def _distributions(found: Found) -> Iterator[Drawn]:
+def _distributions(found: Found, no_distances: str) -> Iterator[Drawn]:
     panels = distributions_data(found.rows)
     if not panels:
         return
@@ -145,6 +146,8 @@ def _distributions(found: Found) -> Iterator[Drawn]:
         "Test accuracy of every run (points), and above them the mean (long tick, number) with its 95 % bootstrap "
         f"interval (bar). {runs_note(counts, 'of each model')}{found.note}"
     )
+    if no_distances:
+        caption += f" There is no figure of distances. {no_distances}"
     draw = partial(draw_distributions, panels)
     yield Drawn("distributions", "Accuracy distributions", caption, panels, draw, found.experiments)
 
@@ -213,9 +216,11 @@ def _times(panels: Sequence[Propagated]) -> str:
     return f"Milliseconds an epoch, from top to bottom: {epochs}; a run's share where several were trained together."
 
 
-def _distances(found: Found, graph_of: Callable[[str], Graph]) -> Iterator[Drawn]:
+def _distances(found: Found, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:
+    """Return the figure, if there is one, and a sentence about the datasets that it is without."""
     panels: list[Distance] = []
     absent: list[str] = []
+    other: list[str] = []
     for dataset in DATASETS:
         rows = found.rows.get(dataset_title(dataset), {})
         better, baseline = rows.get("APPNP", []), rows.get("GCN", [])
@@ -227,22 +232,27 @@ def _distances(found: Found, graph_of: Callable[[str], Graph]) -> Iterator[Drawn
         except DatasetError:
             absent.append(dataset_title(dataset))
             continue
+        if {row.key.data for row in (*better, *baseline)} != {graph.fingerprint}:
+            other.append(dataset_title(dataset))  # node i of the predictions may be another node here
+            continue
         splits = {seed: paper_split(graph, seed) for seed in seeds}
         panels.append(distance_data(dataset_title(dataset), graph, splits, better, baseline))
+    reasons = [f"{', '.join(absent)}, whose graph is not on this machine"] if absent else []
+    reasons += [f"{', '.join(other)}, whose graph here is not the one of the rows"] if other else []
+    without = f"Without {', and without '.join(reasons)}." if reasons else ""
     if not panels:
-        return
+        return [], without
     counts = {
         (model, panel.dataset, ""): panel.runs[index]
         for panel in panels
         for index, model in enumerate(("APPNP", "GCN"))
     }
-    away = f" Without {', '.join(absent)}, whose graph is not on this machine." if absent else ""
     caption = (
         "How many more percent of the test nodes APPNP gets right than GCN, by the distance of a node from the nearest "
         "training node, with a 95 % bootstrap interval over splits. Below each distance: the mean number of test nodes "
         f"there; the farthest are taken together until there is one on average. {runs_note(counts, 'of each model')}"
-        f"{away}"
     )
     draw = partial(draw_distance, panels)
     names = (*found.origins["APPNP"], *found.origins["GCN"])
-    yield Drawn("distance", "Improvement over GCN by distance from the training nodes", caption, panels, draw, names)
+    title = "Improvement over GCN by distance from the training nodes"
+    return [Drawn("distance", title, f"{caption} {without}".strip(), panels, draw, names)], without
