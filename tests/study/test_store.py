@@ -254,6 +254,36 @@ def test_the_sound_rows_of_a_damaged_store_are_saved_and_the_others_counted(tmp_
     assert [path.name for path in (tmp_path / "old").iterdir()] == [FILE]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"f1_macro REAL", b"f1_oacro REAL"),
+        (b"CREATE TABLE rows", b"CREATE TABLE sows"),
+        (b"CREATE TABLE rows", b"KREATE TABLE rows"),
+        (b"CREATE UNIQUE INDEX rows_key", b"CREATE UNIQUE INDEX rows_kez"),
+        (b"ppr1", b"ppr3"),
+        (b"SQLite format 3", b"SQLite format 2"),
+    ],
+)
+def test_a_change_on_the_first_page_loses_no_row(tmp_path: Path, old: bytes, new: bytes):
+    sound = fill(tmp_path / "old")
+    assert sound.count(old) == 1
+    (tmp_path / "old" / FILE).write_bytes(sound.replace(old, new))
+    (source,) = merge_studies([tmp_path / "old"], tmp_path / "new").sources
+    assert (source.rows, source.lost, source.certain) == (60, 0, True)
+    assert "is damaged" in (source.problem or "")
+    assert (tmp_path / "old" / FILE).read_bytes() == sound.replace(old, new)
+
+
+def test_a_row_with_a_changed_number_is_saved_without_a_search_up_to_it(tmp_path: Path):
+    with Store.open(tmp_path / "old", create=True) as store:
+        store.add_all(make_row(split) for split in range(5))
+        store.execute(f"UPDATE rows SET number = {10**15} WHERE number = 5")
+        store.execute("UPDATE rows SET epochs = 99 WHERE number = 2")
+    (source,) = merge_studies([tmp_path / "old"], tmp_path / "new").sources
+    assert (source.rows, source.lost) == (4, 1)
+
+
 def test_a_damaged_store_is_refused_with_the_way_out(tmp_path: Path):
     sound = fill(tmp_path)
     (tmp_path / FILE).write_bytes(sound[: len(sound) // 2])

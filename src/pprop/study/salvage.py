@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import final
 
@@ -18,6 +19,7 @@ from pprop.study.store_errors import damaged
 __all__ = ["Salvage"]
 
 _SUFFIXES = ("", "-wal")  # the log holds the latest rows of a process that was killed
+_SMALLEST = 100  # bytes; every row has more
 _COLUMN_LIST = ", ".join(COLUMNS)
 
 
@@ -60,20 +62,23 @@ class Salvage:
         if self.problem is None:
             yield from self._read(self.folder / FILE)
             return
-        with tempfile.TemporaryDirectory() as copy:  # SQLite would write to the original: it repairs what it can
+        with tempfile.TemporaryDirectory() as name:  # SQLite would write to the original: it repairs what it can
+            copy = Path(name) / FILE
             for suffix in _SUFFIXES:
                 file = self.folder / f"{FILE}{suffix}"
                 if file.exists():
-                    shutil.copyfile(file, Path(copy) / file.name)
-            yield from self._read(Path(copy) / FILE)
+                    shutil.copyfile(file, copy.with_name(file.name))
+            _renew_first_page(copy)
+            yield from self._read(copy)
 
     def _read(self, path: Path) -> Iterator[Row]:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
             if self.problem is not None:
                 connection.execute("PRAGMA writable_schema = ON")  # else SQLite opens no file that was cut short
-            largest = self._largest_number(connection)
-            for number in range(1, largest + 1):  # rows are numbered as they come and never deleted
+            most = sum(file.stat().st_size for file in path.parent.glob(f"{FILE}*")) // _SMALLEST
+            largest, odd = self._numbers(connection, most)
+            for number in chain(range(1, largest + 1), odd):  # rows are numbered as they come and never deleted
                 try:
                     found = connection.execute(f"SELECT {_COLUMN_LIST} FROM rows WHERE number = ?", (number,))
                     yield decode(found.fetchone() or (None,) * len(COLUMNS))
@@ -82,14 +87,21 @@ class Salvage:
         finally:
             connection.close()
         if self.lost and self.problem is None:
-            self.problem = str(damaged(self.folder / FILE, f"{self.lost} rows do not match their checksums"))
+            self.problem = str(damaged(self.folder / FILE, f"{self.lost} rows cannot be read"))
 
-    def _largest_number(self, connection: sqlite3.Connection) -> int:
-        """Return the largest number seen anywhere: in the table from both of its ends, and in its index."""
+    def _numbers(self, connection: sqlite3.Connection, most: int) -> tuple[int, list[int]]:
+        """Return the largest number seen anywhere: in the table from both of its ends, and in its index.
+
+        A number above `most` was changed, as the file has no room for so many rows; these are returned apart.
+        """
         seen, self.certain = 0, False
+        odd: set[int] = set()
         for rows in ("rows ORDER BY number DESC", "rows INDEXED BY rows_key", "rows NOT INDEXED ORDER BY number"):
             try:
                 for (number,) in connection.execute(f"SELECT number FROM {rows}"):
+                    if number > most:
+                        odd.add(number)
+                        continue
                     seen = max(seen, number)
                     if "DESC" in rows:
                         break
@@ -98,4 +110,21 @@ class Salvage:
                     break
             except sqlite3.DatabaseError:
                 continue
-        return seen
+        return seen, sorted(odd)
+
+
+def _renew_first_page(path: Path) -> None:
+    """Give a copy the first page of a new store: it holds the tables' names, and is the same in all stores.
+
+    A single changed bit in it would keep every sound row on the other pages out of reach. What differs is the number of
+    pages and a list of free ones, which is of no use here.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        Store.open(Path(name), create=True).close()
+        page = bytearray((Path(name) / FILE).read_bytes())
+    size = int.from_bytes(page[16:18], "big")  # https://sqlite.org/fileformat2.html#the_database_header
+    del page[size:]
+    pages = -(-path.stat().st_size // size)
+    page[28:32] = pages.to_bytes(4, "big")
+    with path.open("r+b") as stream:
+        stream.write(page)
