@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from pprop.study.cell import Cell, Seeds
+from pprop.study.holm import holm
 from pprop.study.pools import pools
 from pprop.study.row import Row
 from pprop.study.statistics import Paired, Summary, paired_test, summarise
@@ -31,6 +32,8 @@ class Versus:
         Mean of a run.
     over_runs, over_splits
         Paired t-tests of the first model's accuracy against this one's; None for the first itself.
+    holm_runs, holm_splits
+        Their p-values after Holm's correction over the models compared with; NaN where there is no test.
     """
 
     cell: Cell
@@ -39,6 +42,8 @@ class Versus:
     seconds: float
     over_runs: Paired | None
     over_splits: Paired | None
+    holm_runs: float = float("nan")
+    holm_splits: float = float("nan")
 
 
 def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
@@ -85,10 +90,18 @@ def compare_models(store: Store, first: Cell, others: Sequence[Cell], runs: Sequ
     found = {
         cell.config: [row for row in current_rows(store, cell) if row.key.seeds in wanted] for cell in (first, *others)
     }
-    return [
+    compared = [
         _versus(cell, found[cell.config], None if cell is first else _accuracies(found[first.config]))
         for cell in (first, *others)
         if found[cell.config]
+    ]
+    runs_p, splits_p = (
+        holm([float("nan") if test is None else test.p for test in tests])
+        for tests in ([each.over_runs for each in compared], [each.over_splits for each in compared])
+    )
+    return [
+        replace(each, holm_runs=float(over_runs), holm_splits=float(over_splits))
+        for each, over_runs, over_splits in zip(compared, runs_p, splits_p, strict=True)
     ]
 
 
