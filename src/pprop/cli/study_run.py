@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,15 +15,17 @@ from pprop.cli.text import columns, counted
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
     from pprop.study.runner import Job, Outcome
+    from pprop.study.statistics import Paired, Summary
     from pprop.study.store import Store
     from pprop.study.versus import Versus
+    from pprop.study.watch import Watch
 
 __all__ = ["EXAMPLES", "run"]
 
 EXAMPLES = (
     "pprop study run quick --out study",
     "pprop study run gasteiger_2019_appnp_cora_ml --out study --runs 20 --time-limit 30",
-    "pprop study run --model mymodule:build --dataset cora_ml --out study",
+    "pprop study run --model mymodule:build --dataset cora_ml",
 )
 RIVALS = ("appnp", "gcn")
 
@@ -31,7 +35,9 @@ def run(
         list[str] | None,
         typer.Argument(metavar="NAME...", help="Experiments, groups ('pprop study list') or .toml files."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the study; may have rows.")] = ...,  # pyright: ignore[reportArgumentType]  required
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the study; may have rows.", show_default="study")
+    ] = Path("study"),
     runs: Annotated[
         int | None, typer.Option("--runs", metavar="N", min=1, help="Runs of each cell.  [default: all]")
     ] = None,
@@ -50,17 +56,18 @@ def run(
 
     Start it again after an interruption and it goes on; start it twice and both share the work. --model takes a function
     that gets the graph and returns a pprop model, a torch module from features (n, f) to logits (n, c), or an object with
-    fit(nodes, y, stopping=(nodes, y)) and predict(nodes): it is compared with APPNP and GCN on the same runs.
+    fit(nodes, y, stopping=(nodes, y)) and predict(nodes): it is compared with APPNP and GCN on the same runs. A torch module
+    gets the features as stored, not normalised; a parameter seed of the function gets the seed of each run.
     """
     with Session("study run", json=json, debug=debug) as session:
         if (model is None) == (not names) or (model is None) != (dataset is None):
             raise typer.BadParameter("Give names of experiments, or --model together with --dataset.")
         if model is not None and ":" not in model:
             raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
-        jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs)
+        _check_options(out, device, time_limit)
+        jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
 
         from pprop.study.own_files import keep_experiment
-        from pprop.study.runner import run_study
         from pprop.study.store import Store
         from pprop.study.watch import show_study
 
@@ -72,7 +79,7 @@ def run(
                 if name.endswith(".toml"):
                     keep_experiment(Path(name), out)
             with show_study(session.say, len(jobs), wanted) as watch:
-                outcome = run_study(store, jobs, watch, device=device, minutes=time_limit)
+                outcome = _compute(store, jobs, watch, device, time_limit, first_alone=model is not None)
             compared = _compare(store, jobs) if model is not None else []
         session.result(_record(outcome, out, compared), _text(outcome, out, compared))
         if outcome.refused:
@@ -81,23 +88,56 @@ def run(
             raise typer.Exit(UNFINISHED)
 
 
-def _jobs(names: list[str], runs: int | None) -> list[Job]:
+def _check_options(out: Path, device: str, time_limit: float | None) -> None:
+    """Refuse what cannot be run, by the names of the options and before there is a folder."""
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise typer.BadParameter(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
+    if device not in ("cpu", "cuda"):
+        raise typer.BadParameter(f"--device takes cpu or cuda, not {device!r}.")
+    if out.exists() and not out.is_dir():
+        raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
+    from pprop.study.runner import place_of
+
+    place_of(device)
+
+
+def _compute(
+    store: Store, jobs: list[Job], watch: Watch, device: str, time_limit: float | None, *, first_alone: bool
+) -> Outcome:
+    """Compute what is missing; `first_alone`: the others only if the first can be run, as they are there for it."""
+    from pprop.study.runner import run_study
+
+    if not first_alone:
+        return run_study(store, jobs, watch, device=device, minutes=time_limit)
+    begin = time.monotonic()
+    own = run_study(store, jobs[:1], watch, device=device, minutes=time_limit)
+    if own.refused:
+        return own
+    if time_limit is not None:
+        time_limit = max(time_limit - (time.monotonic() - begin) / 60, 1e-6)
+    every = run_study(store, jobs, watch, device=device, minutes=time_limit)
+    return replace(every, found=every.found - own.computed, computed=every.computed + own.computed)
+
+
+def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
     from pprop.study.runner import Job
 
     return [
         Job(point.cell, experiment.seeds(runs, point.cell), experiment.alone)
-        for experiment in _experiments(names)
+        for experiment in _experiments(names, out)
         for point in experiment.points
     ]
 
 
-def _experiments(names: list[str]) -> list[Experiment]:
-    """Return the experiments of names, groups and files, each once."""
-    from pprop._errors import InputError
-    from pprop.study.experiment import load_experiments, read_experiment
-    from pprop.study.zoo import nearest
+def _experiments(names: list[str], out: Path) -> list[Experiment]:
+    """Return the experiments of names, groups and files, each once; names also of files kept in the study's folder."""
+    import difflib
 
-    known = load_experiments()
+    from pprop._errors import InputError
+    from pprop.study.experiment import read_experiment
+    from pprop.study.own_files import experiments_of
+
+    known = experiments_of(out)
     groups = sorted({group for experiment in known.values() for group in experiment.groups})
     found: dict[str, Experiment] = {}
     for name in names:
@@ -108,19 +148,24 @@ def _experiments(names: list[str]) -> list[Experiment]:
         elif name in groups:
             chosen = [experiment for experiment in known.values() if name in experiment.groups]
         else:
-            raise InputError(f"unknown experiment or group {name!r}.{nearest(name, [*groups, *known])}")
+            near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
+            raise InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list.")
         found |= {f"{name if name.endswith('.toml') else experiment.name}": experiment for experiment in chosen}
     return list(found.values())
 
 
 def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
     from pprop.study.experiment import Experiment, Point
-    from pprop.study.own_model import own_cell
+    from pprop.study.own_model import own_cell, own_recipe
+    from pprop.study.prepared import Datasets
+    from pprop.study.recipe import Place
     from pprop.study.runner import Job
     from pprop.study.zoo import make_cell
 
     rivals = [make_cell(name, {}, dataset) for name in RIVALS]
     cells = [own_cell(model, dataset), *rivals]
+    own_recipe(cells[0], Datasets().of(cells[0]), Place("cpu", "numba"))  # refused before anything is there
     experiment = Experiment(model, model, "accuracy", tuple(Point(cell, {}) for cell in cells))
     return [Job(cell, experiment.seeds(runs)) for cell in cells]
 
@@ -149,21 +194,37 @@ def _record(outcome: Outcome, out: Path, compared: list[Versus]) -> dict[str, An
                 "model": each.cell.model,
                 "runs": each.accuracy.count,
                 "accuracy": each.accuracy.mean,
-                "accuracy_interval": [each.accuracy.low, each.accuracy.high],
+                "accuracy_interval": _interval(each.accuracy),
                 "f1": each.f1.mean,
-                "f1_interval": [each.f1.low, each.f1.high],
+                "f1_interval": _interval(each.f1),
                 "seconds": each.seconds,
                 "p_runs": _number(each.over_runs),
                 "p_splits": _number(each.over_splits),
+                "p_runs_holm": _made(each.holm_runs),
+                "p_splits_holm": _made(each.holm_splits),
             }
             for each in compared
         ]
     return record
 
 
-def _number(test: Any) -> float | None:
+def _number(test: Paired | None) -> float | None:
     """Return the p-value of a test; None where there is none."""
-    return None if test is None or test.p != test.p else test.p
+    return None if test is None else _made(test.p)
+
+
+def _made(p: float) -> float | None:
+    return None if p != p else p
+
+
+def _interval(summary: Summary) -> list[float] | None:
+    """Return the ends of an interval; a single run has none."""
+    return None if summary.count < 2 else [summary.low, summary.high]
+
+
+def _measure(summary: Summary, scale: float, decimals: int) -> str:
+    mean = f"{scale * summary.mean:.{decimals}f}"
+    return mean if summary.count < 2 else f"{mean} ± {scale * summary.half:.{decimals}f}"
 
 
 def _text(outcome: Outcome, out: Path, compared: list[Versus]) -> str:
@@ -174,21 +235,21 @@ def _text(outcome: Outcome, out: Path, compared: list[Versus]) -> str:
             (
                 each.cell.model,
                 each.accuracy.count,
-                f"{100 * each.accuracy.mean:.2f} ± {100 * each.accuracy.half:.2f}",
-                f"{each.f1.mean:.4f} ± {each.f1.half:.4f}",
+                _measure(each.accuracy, 100, 2),
+                _measure(each.f1, 1, 4),
                 f"{each.seconds:.2f}",
                 *(
                     "-" if number is None else f"{number:.2g}"
-                    for number in map(_number, (each.over_runs, each.over_splits))
+                    for number in map(_made, (each.holm_runs, each.holm_splits))
                 ),
             )
             for each in compared
         ]
-        lines += [
-            columns(headings, rows),
-            f"p: paired t-tests of {compared[0].cell.model} against each of the others",
-            "",
-        ]
+        lines.append(columns(headings, rows))
+        if any(each.over_runs for each in compared):
+            own = compared[0].cell.model
+            lines.append(f"p: paired t-tests of {own} against each of the others, with Holm's correction")
+        lines.append("")
     lines.append(f"{counted(outcome.computed, 'run')} computed, {outcome.found} there before, of {outcome.wanted}.")
     if outcome.elsewhere:
         lines.append(f"{counted(outcome.elsewhere, 'run')} being computed by another process.")
