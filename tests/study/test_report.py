@@ -259,6 +259,21 @@ def test_own_experiments_change_no_table_figure_or_claim_and_have_a_section(
         assert f"Title of {name}" in section
 
 
+def test_an_own_figure_is_drawn_apart_from_the_published_one(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    cells = [make_cell("appnp", {"alpha": alpha}, "citeseer") for alpha in (0.3, 0.5)]
+    folder = study(tmp_path, quick + [row for cell in cells for row in make_rows(cell, 0.7, QUICK)])
+    grid = 'model = "appnp"\ndataset = "citeseer"\n[grid]\nalpha = [0.3, 0.5]'
+    own_experiment(folder, "mine", 'shows = "alpha"', grid)
+    written = report(folder)
+    assert [name for name in written if "alpha" in name] == ["figures/other_1_alpha.svg"]
+    section = written["report.md"].split("\n## Other experiments\n")[1]
+    assert "### Title of mine: Accuracy over the teleport probability" in section
+    assert "pprop study run mine --out DIR\n" in section
+    assert "- The best α lies in" in section  # it is not checked on these
+
+
 def test_a_kept_file_with_the_name_of_a_published_experiment_does_not_take_its_place(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:

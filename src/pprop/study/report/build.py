@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     published, own = published_and_own(experiments)
     main, times = entries(published, samples), entries(published, samples, "time")
     begun = _begun(published, samples, main)
-    drawn = figures_of(begun.values(), _rows_for_figures(store, samples, main), cache(load_dataset))
+    rows_of = _rows_for_figures(store, samples, main)
+    drawn = figures_of(begun.values(), rows_of, cache(load_dataset))
     datasets = sorted({sample.cell.dataset for sample in samples.values()}, key=dataset_order)
     reruns = [entry for group in entries(published, samples, "rerun").values() for entry in group]
     sections = [
@@ -91,7 +93,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("Spread", _table(spread_table(main), SPREAD)),
         Section("Figures", tuple(_pictures(drawn, published))),
         Section("Hyperparameters", _table(search_table(published, samples), SEARCH)),
-        Section("Other experiments", _table(own_experiments_table(own, samples), OTHERS)),
+        Section("Other experiments", tuple(_others(own, samples, rows_of))),
         Section("Datasets", (dataset_table(datasets, folder),)),
         Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
         Section("Costs", (cost_table(samples), COSTS)),
@@ -106,7 +108,7 @@ SPREAD = (
 )
 SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
 OTHERS = (
-    "Experiment files of one's own. No other table, figure or claim draws on what they add; a cell that is also one of the "
+    "Experiment files of one's own. No other section's table, figure or claim draws on what they add; a cell that is also one of the "
     "paper's shows the same rows here and there."
 )
 COSTS = (
@@ -198,6 +200,20 @@ def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment]) -> 
             yield f"Figures are left out: {error}"
             return
         yield Picture(each.name, each.title, each.caption, svg, _command(each.experiments, experiments))
+
+
+def _others(own: Mapping[str, Experiment], samples: Samples, rows_of: Callable[[Cell], list[Row]]) -> Iterable[Block]:
+    """Yield the table of one's own experiments, and a figure of each that is for one and has more than one point."""
+    yield from _table(own_experiments_table(own, samples), OTHERS)
+    drawn: list[Drawn] = []
+    for number, one in enumerate(own.values(), 1):
+        begun = sum(samples.of(point.cell) is not None for point in one.points)
+        if one.shows not in TOLD_IN_TABLES and begun > 1:
+            made = figures_of([one], rows_of, load_dataset)
+            drawn += [
+                replace(each, name=f"other_{number}_{each.name}", title=f"{one.title}: {each.title}") for each in made
+            ]
+    yield from _pictures(drawn, {})  # by their names: a group may have published members too
 
 
 def _command(names: Sequence[str], experiments: Mapping[str, Experiment]) -> str:
