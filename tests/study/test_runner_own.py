@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,15 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop import TEST_SEEDS, InputError
-from pprop.study import own_source
+from pprop import TEST_SEEDS, DatasetError, InputError
+from pprop.study import own_model, own_source
 from pprop.study.cell import Cell, Seeds
 from pprop.study.own_model import own_cell
 from pprop.study.row import Row
 from pprop.study.runner import Job, Outcome, run_study
 from pprop.study.store import Store
 from pprop.study.versions import current_code
+from pprop.study.versus import current_rows
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
 
@@ -274,3 +276,21 @@ def test_the_version_of_ones_own_model_covers_the_model_of_pprop_that_it_uses(
     monkeypatch.setattr(own_source, "version_of", lambda entries: seen.append(entries) or "0" * 12)
     current_code(own_cell(f"{own}:f", "citeseer"), "numba")
     assert pprop.GCN.__module__ in seen[-1]
+
+
+def test_the_version_of_ones_own_model_is_not_asked_of_a_dataset_that_is_not_here(
+    tmp_path: Path, own: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(own_model, "current_data", lambda dataset: None)
+    with pytest.raises(DatasetError, match="needs the dataset 'citeseer', which is not here"):
+        current_code(own_cell(f"{own}:appnp", "citeseer"), "numba")
+
+
+def test_models_are_compared_on_rows_of_the_present_data_alone(tmp_path: Path):
+    study(tmp_path, Job(small("mlp"), RUNS))
+    mine, other = rows(tmp_path)
+    with Store.open(tmp_path / "other", create=True) as store:
+        store.add(replace(other, key=replace(other.key, data="0" * 16), created="9999"))
+        assert current_rows(store, small("mlp")) == ()
+        store.add(mine)
+        assert [row.key for row in current_rows(store, small("mlp"))] == [mine.key]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pprop._errors import InputError, PpropError
+from pprop._errors import DatasetError, InputError, PpropError
 from pprop._validate import describe
 from pprop.graph import Graph
 from pprop.models import MLP, Architecture, Model
@@ -24,6 +24,7 @@ from pprop.study.own_source import own_source_version
 from pprop.study.prepared import Datasets, Prepared
 from pprop.study.recipe import Finished, Fitted, Place, Recipe, TrainedTogether
 from pprop.study.row import Row
+from pprop.study.versions import current_data
 from pprop.study.zoo import stopping_rule
 from pprop.training import run_seed
 
@@ -83,6 +84,8 @@ def own_version(cell: Cell, backend: str) -> str:
     >>> len(own_version(own_cell("copy:copy", "citeseer"), "numba"))
     12
     """
+    if current_data(cell.dataset) is None:  # asking for a version downloads nothing
+        raise DatasetError(f"The function {cell.model!r} needs the dataset {cell.dataset!r}, which is not here.")
     own = _Own(cell, Datasets().of(cell))
     return own_source_version(backend, own.module, own.first())
 
