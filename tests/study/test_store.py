@@ -275,6 +275,17 @@ def test_a_change_on_the_first_page_loses_no_row(tmp_path: Path, old: bytes, new
     assert (tmp_path / "old" / FILE).read_bytes() == sound.replace(old, new)
 
 
+def test_the_rows_of_a_store_whose_root_is_damaged_are_saved(tmp_path: Path):
+    sound = fill(tmp_path / "old")
+    spoilt = sound[:4096] + b"\x55" * 4096 + sound[8192:]  # the second page leads to all the rows
+    (tmp_path / "old" / FILE).write_bytes(spoilt)
+    (source,) = merge_studies([tmp_path / "old"], tmp_path / "new").sources
+    assert source.rows == 60
+    assert (tmp_path / "old" / FILE).read_bytes() == spoilt
+    with Store.open(tmp_path / "new") as store:
+        assert all(same(row, make_row(row.key.seeds.split, nodes=3000)) for row in store.rows())
+
+
 def test_a_row_with_a_changed_number_is_saved_without_a_search_up_to_it(tmp_path: Path):
     with Store.open(tmp_path / "old", create=True) as store:
         store.add_all(make_row(split) for split in range(5))

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import final
@@ -20,6 +21,7 @@ __all__ = ["Salvage"]
 
 _SUFFIXES = ("", "-wal")  # the log holds the latest rows of a process that was killed
 _SMALLEST = 100  # bytes; every row has more
+_LEAF = 0x0D  # the first byte of a table's leaf
 _COLUMN_LIST = ", ".join(COLUMNS)
 
 
@@ -72,20 +74,30 @@ class Salvage:
             yield from self._read(copy)
 
     def _read(self, path: Path) -> Iterator[Row]:
+        most = sum(file.stat().st_size for file in path.parent.glob(f"{FILE}*")) // _SMALLEST
+        found: set[int] = set()
         connection = sqlite3.connect(path, isolation_level=None)
         try:
             if self.problem is not None:
                 connection.execute("PRAGMA writable_schema = ON")  # else SQLite opens no file that was cut short
-            most = sum(file.stat().st_size for file in path.parent.glob(f"{FILE}*")) // _SMALLEST
             largest, odd = self._numbers(connection, most)
             for number in chain(range(1, largest + 1), odd):  # rows are numbered as they come and never deleted
                 try:
-                    found = connection.execute(f"SELECT {_COLUMN_LIST} FROM rows WHERE number = ?", (number,))
-                    yield decode(found.fetchone() or (None,) * len(COLUMNS))
+                    values = connection.execute(f"SELECT {_COLUMN_LIST} FROM rows WHERE number = ?", (number,))
+                    row = decode(values.fetchone() or (None,) * len(COLUMNS))
                 except (sqlite3.DatabaseError, FormatError):
-                    self.lost += 1
+                    continue
+                found.add(number)
+                yield row
         finally:
             connection.close()
+        if self.problem is not None and (len(found) < largest + len(odd) or not self.certain):
+            for number, row in _rows_of_leaves(path):
+                if number not in found:
+                    found.add(number)
+                    yield row
+        largest = max(largest, *(number for number in found if number <= most), 0)
+        self.lost = len({*range(1, largest + 1), *odd} - found)
         if self.lost and self.problem is None:
             self.problem = str(damaged(self.folder / FILE, f"{self.lost} rows cannot be read"))
 
@@ -128,3 +140,54 @@ def _renew_first_page(path: Path) -> None:
     page[28:32] = pages.to_bytes(4, "big")
     with path.open("r+b") as stream:
         stream.write(page)
+
+
+def _rows_of_leaves(path: Path) -> Iterator[tuple[int, Row]]:
+    """Yield the sound rows of each leaf of a copy by itself, for when the pages that lead to the leaves are damaged.
+
+    SQLite is told that the table consists of that one page. Other tables have leaves, too, and pages that are no longer
+    used: what is no row does not match its checksum.
+    """
+    with sqlite3.connect(path) as connection:
+        try:
+            (size,) = connection.execute("PRAGMA page_size").fetchone()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # its pages are to be in the file
+        except sqlite3.DatabaseError:
+            return
+    connection.close()
+    content = path.read_bytes()
+    for leaf in range(2, len(content) // size + 1):
+        if content[(leaf - 1) * size] != _LEAF:
+            continue
+        connection = sqlite3.connect(path)
+        try:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("PRAGMA synchronous = OFF")  # it is a copy
+            connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = 'rows'", (leaf,))
+            connection.commit()
+        finally:
+            connection.close()
+        yield from _rows_of_table(path)
+
+
+def _rows_of_table(path: Path) -> Iterator[tuple[int, Row]]:
+    """Yield the rows from both ends of the table up to what cannot be read."""
+    connection = sqlite3.connect(path)
+    connection.text_factory = bytes  # so that a changed text does not end the loop
+    try:
+        connection.execute("PRAGMA writable_schema = ON")
+        for order in ("ASC", "DESC"):
+            with suppress(sqlite3.DatabaseError):
+                for number, *values in connection.execute(
+                    f"SELECT number, {_COLUMN_LIST} FROM rows NOT INDEXED ORDER BY number {order}"
+                ):
+                    with suppress(FormatError, UnicodeDecodeError):
+                        texts = zip(COLUMNS, values, strict=True)
+                        yield (
+                            number,
+                            decode(
+                                [v.decode() if isinstance(v, bytes) and n != "predictions" else v for n, v in texts]
+                            ),
+                        )
+    finally:
+        connection.close()
