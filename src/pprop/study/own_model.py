@@ -43,8 +43,8 @@ def own_cell(name: str, dataset: str, max_epochs: int = 10000, patience: int = 1
     ----------
     name
         ``"module:function"``. The function gets the graph, without any labels, and returns a pprop model, a torch module
-        or an object with ``fit`` and ``predict``. It is called once to see which; with a parameter `seed`, that is the seed
-        of the run in all further calls. A torch module gets the features as they are stored, not normalised. The module
+        or an object with ``fit`` and ``predict``. It is called with seed 0 to see which; a parameter `seed` is that
+        of the run when it is called for one. A torch module gets the features as they are stored, not normalised. The module
         is looked for in the present folder, too.
     dataset
         Name for `load_dataset`.
