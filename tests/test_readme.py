@@ -61,10 +61,13 @@ def test_shell_blocks_run(block: str, tmp_path: Path) -> None:
 
 def test_the_accuracy_table_is_that_of_the_committed_runs() -> None:
     runs: dict[tuple[str, str], list[float]] = {}
-    for row in Packed(ROOT / "results" / "study.pack"):
+    rows = list(Packed(ROOT / "results" / "study.pack"))
+    newest = {row.cell: row.key.code for row in sorted(rows, key=lambda row: row.created)}  # cells that were run again
+    for row in rows:
         cell = Cell.parse(row.cell)
         assert (cell.splits, cell.per_class) == ("test", 20)
-        runs.setdefault((cell.model, cell.dataset), []).append(100 * row.accuracy)
+        if row.key.code == newest[row.cell]:
+            runs.setdefault((cell.model, cell.dataset), []).append(100 * row.accuracy)
     published = {(e.points[0].cell.model, e.points[0].cell.dataset): e.published for e in load_experiments().values()
                  if e.shows == "accuracy"}  # fmt: skip
     for name, kind in MODELS.items():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,19 @@ def test_backends_begin_where_the_registry_says():
 def test_a_cell_has_another_version_on_another_backend():
     cell = make_cell("mlp", {}, "citeseer")
     assert len({code_version(cell, backend.name) for backend in BACKENDS}) == len(BACKENDS)
+
+
+def test_empty_texts_that_some_versions_of_python_see_in_an_f_string_do_not_count():
+    code = "def show(text, width): return f'{text:<{width}}  end', ['', text]"
+    plain, padded = ast.parse(code), ast.parse(code)
+    for node in ast.walk(padded):
+        if isinstance(node, ast.JoinedStr):
+            node.values.append(ast.Constant(""))  # as Python 3.12.1 does after a nested format
+    emptied = ast.parse(code.replace("['', text]", "[text]"))
+    written: list[list[str]] = []
+    for tree in (plain, padded, emptied):
+        parts: list[str] = []
+        module._write(tree, parts, [])
+        written.append(parts)
+    assert written[0] == written[1]
+    assert written[0] != written[2]  # an empty text of the program itself does count

@@ -228,12 +228,19 @@ def _is_note(node: object) -> bool:
             return False
 
 
+def _is_empty_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == ""
+
+
 def _write(node: object, parts: list[str], imports: list[ast.Import | ast.ImportFrom]) -> None:
     """Write a tree as text, without notes, and collect its imports.
 
     It is what `ast.dump` does, but the same for every version of Python: fields that are empty are left out, because
-    later versions add some, and so is `kind`, how a text was written.
+    later versions add some, and so are `kind`, how a text was written, and the empty texts that some versions see at the
+    end of an f-string's format.
     """
+    if isinstance(node, ast.JoinedStr):
+        node = ast.JoinedStr([part for part in node.values if not _is_empty_text(part)])
     if isinstance(node, ast.AST):
         if isinstance(node, ast.Import | ast.ImportFrom):
             imports.append(node)
