@@ -107,7 +107,7 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path):
         ('"citeseer"', '["citeseer"]', 4, "unknown dataset ['citeseer']. Known are: citeseer, cora_ml, "),
         ('"validation"', '"valid"', 5, "one of 'test' or 'validation'. Got 'valid' instead."),
         ('"accuracy"', '"acuracy"', 2, "The 'shows' parameter of an experiment must be one of 'accuracy', 'time'"),
-        ("n_splits = 3", "n_splits = 21", 6, "must be an integer from 1 to 20. Got 21 instead."),
+        ("n_splits = 3", "n_splits = 1001", 6, "must be an integer from 1 to 1000. Got 1001 instead."),
         ("n_inits = 2", "n_inits = 2.0", 7, "must be an integer from 1 to"),
         ("alone = true", "alone = 1", 8, "must be True or False. Got 1 instead."),
         ("n_inits = 2", "n_inits = 1001", 7, "must be an integer from 1 to 1000. Got 1001 instead."),

@@ -199,6 +199,19 @@ def test_quick_is_20_runs_of_three_models_on_citeseer(experiments: dict[str, Exp
     assert len(quick.seeds()) == 20
 
 
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_thousand_runs_are_those_of_the_accuracy_table_and_900_more(experiments: dict[str, Experiment], graph: str):
+    more = experiments[f"pprop_2026_runs_{graph}"]
+    trained = [model for model, kind in MODELS.items() if kind.seeded]
+    assert sorted(point.cell.model for point in more.points) == sorted(trained)
+    for point in more.points:
+        published = experiments[f"gasteiger_2019_{point.cell.model}_{graph}"]
+        assert point.cell == published.points[0].cell
+        assert set(published.seeds()) < set(more.seeds(cell=point.cell))
+    assert len(more.seeds()) == len(set(more.seeds())) == 1000
+    assert len({seeds.split for seeds in more.seeds()}) == 200
+
+
 def test_groups_hold_what_their_names_say(experiments: dict[str, Experiment]):
     groups: dict[str, set[str]] = {}
     for experiment in experiments.values():
@@ -215,6 +228,8 @@ def test_groups_hold_what_their_names_say(experiments: dict[str, Experiment]):
         **dict.fromkeys(DATASETS, 9),
         **{f"{graph}_figures": 5 for graph in GRAPHS},
         **{f"{graph}_time": 8 for graph in GRAPHS},
+        "runs": 4,
+        **{f"{graph}_runs": 1 for graph in GRAPHS},
     }
     assert not set(groups) & set(experiments)
 
@@ -223,4 +238,4 @@ def test_every_file_is_named_for_its_content_and_says_where_its_numbers_are():
     for path in FILES.glob("*.toml"):
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert first.startswith("# ")
-        assert path.stem == "quick" or re.fullmatch(r"(gasteiger|authors)_2019_[a-z_]+", path.stem)
+        assert path.stem == "quick" or re.fullmatch(r"((gasteiger|authors)_2019|pprop_2026)_[a-z_]+", path.stem)

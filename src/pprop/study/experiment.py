@@ -10,8 +10,8 @@ from sys import maxsize
 from typing import Any, final
 
 from pprop._validate import check_int
-from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
 from pprop.study.cell import Cell, Seeds
+from pprop.study.split_seeds import split_seeds
 from pprop.study.zoo import MODELS
 
 __all__ = ["SHOWS", "Experiment", "Point", "Published", "load_experiments", "read_experiment"]
@@ -20,6 +20,7 @@ SHOWS = (
     *("accuracy", "time"),  # the tables
     *("labels", "steps", "alpha", "depth", "propagation"),  # the figures
     *("rerun", "search", "quick"),  # the authors' second run, hyperparameters, and cells that other experiments show
+    "runs",  # cells of the accuracy table with more splits than it has: no other table or figure shows those
 )
 """What an experiment may be for."""
 
@@ -88,7 +89,7 @@ class Experiment:
     points
         Its cells.
     n_splits, n_inits
-        Splits, and initialisations of each.
+        Splits, and initialisations of each. Their seeds are those of `split_seeds`, the paper's first.
     alone
         Whether runs are trained one at a time, so that their time per epoch can be told.
     published
@@ -120,9 +121,9 @@ class Experiment:
 
         With `cell`, the runs of that one: a model without initialisation has one run per split.
         """
-        splits = VALIDATION_SEEDS if self.points[0].cell.splits == "validation" else TEST_SEEDS
+        splits = split_seeds(self.points[0].cell.splits, self.n_splits)
         inits = 1 if cell is not None and cell.model in MODELS and not MODELS[cell.model].seeded else self.n_inits
-        seeds = (Seeds(split, init) for init in range(inits) for split in splits[: self.n_splits])
+        seeds = (Seeds(split, init) for init in range(inits) for split in splits)
         return tuple(seeds if runs is None else islice(seeds, min(check_int(runs, "runs", "seeds", low=1), maxsize)))
 
 

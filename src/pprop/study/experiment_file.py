@@ -12,9 +12,9 @@ from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
-from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
+from pprop.study.split_seeds import MOST_SPLITS
 from pprop.study.toml_lines import KeyPath, line_of
 from pprop.study.zoo import MODELS, ModelKind, check_dataset, impossible, make_cell, model_kind, nearest
 
@@ -73,7 +73,7 @@ class _File:
             title=self._entry("title", _text),
             shows=self._entry("shows", _choice(SHOWS)),
             points=self._points(),
-            n_splits=self._entry("n_splits", _whole(high=len(TEST_SEEDS)), 20),
+            n_splits=self._entry("n_splits", _whole(high=MOST_SPLITS), 20),
             n_inits=self._entry("n_inits", _whole(high=MOST_INITS), 5),
             alone=self._entry("alone", check_bool, False),
             published=self._published(),
