@@ -28,7 +28,7 @@ app = typer.Typer(
     ),
     rich_markup_mode=None,
 )
-FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")]
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -74,13 +74,14 @@ app.command("run", epilog=examples(*study_run.EXAMPLES))(study_run.run)
 def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption = False) -> None:
     """Say how far each experiment is: runs done and wanted, what they took, and rows of other versions."""
     with Session("study status", json=json, debug=debug) as session:
+        from pprop.study.opened import study_folder
         from pprop.study.own_files import experiments_of
         from pprop.study.status import study_status
         from pprop.study.store import Store
         from pprop.study.watch import title_of
 
-        with Store.open(folder) as store:
-            found = study_status(store, experiments_of(folder).values())
+        with study_folder(folder) as study, Store.open(study) as store:
+            found = study_status(store, experiments_of(study).values())
         record = {
             "out": folder,
             "rows": found.rows,
@@ -106,22 +107,25 @@ def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption 
 def report(
     folder: FolderArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the pages.  [default: DIR]")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for the pages.  [default: DIR, or that of the packed file]"),
     ] = None,
     json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Write the study as a page for people: tables, figures, claims, ours beside the paper's."""
     with Session("study report", json=json, debug=debug) as session:
+        from pprop.study.opened import study_folder
         from pprop.study.store import Store
 
-        Store.open(
-            folder
-        ).close()  # a folder without a study, or with a damaged one, is refused before anything is made
+        with study_folder(folder) as study:
+            # a folder without a study, or with a damaged one, is refused before anything is made
+            Store.open(study).close()
 
-        from pprop.study.report import write_report
+            from pprop.study.report import write_report
 
-        written = write_report(folder, folder if out is None else out)
+            home = folder.parent if folder.is_file() else folder
+            written = write_report(study, home if out is None else out)
         for path in written:
             session.keep(path)
         session.result({"written": written}, "\n".join(f"wrote {path}" for path in written))

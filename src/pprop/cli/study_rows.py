@@ -14,7 +14,7 @@ __all__ = ["MERGE_EXAMPLES", "PACK_EXAMPLES", "VERIFY_EXAMPLES", "merge", "pack"
 
 PACK_EXAMPLES = ("pprop study pack study --out study.pack", "pprop study merge study.pack --out study")
 MERGE_EXAMPLES = ("pprop study merge here there --out both", "pprop study merge damaged --out saved")
-VERIFY_EXAMPLES = ("pprop study verify study", "pprop study verify study --sample 50 --seed 1")
+VERIFY_EXAMPLES = ("pprop study verify results", "pprop study verify study --sample 50 --seed 1")
 
 
 def merge(
@@ -74,7 +74,7 @@ def pack(
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")],
     sample: Annotated[int, typer.Option("--sample", metavar="N", help="How many rows.")] = 10,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of their choice.")] = 0,
     json: JsonOption = False,
@@ -87,11 +87,16 @@ def verify(
     A difference ends with exit code 1.
     """
     with Session("study verify", json=json, debug=debug) as session:
+        from pprop.study.opened import study_folder
         from pprop.study.store import Store
         from pprop.study.verify import verify_study
         from pprop.study.watch import show_study
 
-        with Store.open(folder) as store, show_study(session.say, cells=sample, runs=sample) as watch:
+        with (
+            study_folder(folder) as study,
+            Store.open(study) as store,
+            show_study(session.say, cells=sample, runs=sample) as watch,
+        ):
             found = verify_study(store, watch, sample, seed)
         differences = [difference for checked in found.checked for difference in checked.differences]
         exact = sum(checked.exact for checked in found.checked)
