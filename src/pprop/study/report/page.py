@@ -27,13 +27,14 @@ class Bullets:
 @final
 @dataclass(frozen=True)
 class Picture:
-    """A figure as SVG, with the name of its file, its title, its caption, and how to get its rows."""
+    """A figure as SVG, with the name of its file, its title, its caption, how to get its rows, and its data as JSON."""
 
     name: str
     title: str
     caption: str
     svg: str
     command: str
+    data: str = ""
 
 
 Block: TypeAlias = str | Bullets | Table | Picture

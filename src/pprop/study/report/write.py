@@ -19,7 +19,7 @@ FIGURES = "figures"
 def write_report(
     store_folder: Path, out: Path | None = None, experiments: Mapping[str, Experiment] | None = None
 ) -> list[Path]:
-    """Write ``report.html``, ``report.md`` and the figures of the latter, and return their paths.
+    """Write ``report.html``, ``report.md`` and the figures of the latter with their data, and return their paths.
 
     Neither page holds the time of writing or a path of this machine.
 
@@ -50,8 +50,8 @@ def write_report(
     with Store.open(folder) as store:
         page = build_page(store, experiments_of(folder) if experiments is None else experiments, folder)
     files = {"report.html": page_html(page), "report.md": page_markdown(page, FIGURES)}
-    for section in page.sections:
-        files |= {f"{FIGURES}/{block.name}.svg": block.svg for block in section.blocks if isinstance(block, Picture)}
+    for picture in (block for section in page.sections for block in section.blocks if isinstance(block, Picture)):
+        files |= {f"{FIGURES}/{picture.name}.svg": picture.svg, f"{FIGURES}/{picture.name}.json": picture.data}
     for name, text in files.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
