@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import final
@@ -10,7 +11,7 @@ from pprop.study.cell import Cell
 from pprop.study.row import Row
 from pprop.study.store import Store
 
-__all__ = ["Pool", "pools"]
+__all__ = ["Pool", "newest_first", "pools"]
 
 
 @final
@@ -54,4 +55,13 @@ def pools(store: Store, cell: Cell) -> list[Pool]:
 
     rows = sorted(store.rows(cell.config), key=versions)  # stable: seeds stay in order
     found = [Pool(cell, code, data, tuple(group)) for (code, data), group in groupby(rows, key=versions)]
+    return newest_first(found)
+
+
+def newest_first(found: Iterable[Pool]) -> list[Pool]:
+    """Return pools of one cell in the order in which they are shown.
+
+    >>> newest_first([])
+    []
+    """
     return sorted(found, key=lambda pool: (pool.newest, pool.code, pool.data), reverse=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
 from pprop._errors import PpropError
 from pprop.study.attempts import count_claims
-from pprop.study.cell import Cell
+from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment
 from pprop.study.store import Group, Store
 from pprop.study.versions import current_code, current_data
@@ -111,11 +112,20 @@ def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group
             if group is not current:
                 others += group.runs
         if current is not None:
-            keys = store.keys(current.config)
-            here = [key for key in keys if (key.code, key.data) == (current.code, current.data) and key.seeds in seeds]
+            took = _seconds(store, current)
+            here = [took[one] for one in seeds if one in took]
             done += len(here)
-            seconds += current.seconds
+            seconds += math.fsum(here)
     return Progress(experiment.name, done, wanted, seconds, last, others)
+
+
+def _seconds(store: Store, group: Group) -> dict[Seeds, float]:
+    """Return what each run of a group took: a cell may have more runs than an experiment names."""
+    found = store.execute(
+        "SELECT split, init, seconds FROM rows WHERE config = ? AND code = ? AND data = ?",
+        (group.config, group.code, group.data),
+    )
+    return {Seeds(split, init): seconds for split, init, seconds in found}
 
 
 @final

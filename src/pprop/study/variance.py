@@ -8,17 +8,19 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from pprop._validate import check_int
 from pprop.study.cell import Seeds
 
 __all__ = ["Components", "variance_components"]
+
+TAIL = 0.025  # on either side of a 95 % interval
 
 
 @final
 @dataclass(frozen=True)
 class Components:
-    """Standard deviations of a metric between splits and between initialisations, with 95 % bootstrap intervals.
+    """Standard deviations of a metric between splits and between initialisations, with 95 % intervals.
 
     Attributes
     ----------
@@ -27,9 +29,11 @@ class Components:
     split, init
         The standard deviations, in the unit of the metric.
     split_interval, init_interval
-        Their percentile intervals, splits being resampled.
+        Their intervals.
     share
         Of the variance of a single run, how much is the split's; NaN if the runs are all alike.
+    share_interval
+        Its interval.
     """
 
     splits: int
@@ -39,9 +43,10 @@ class Components:
     split_interval: tuple[float, float]
     init_interval: tuple[float, float]
     share: float
+    share_interval: tuple[float, float]
 
 
-def variance_components(values: Mapping[Seeds, float], resamples: int = 1000, seed: int = 0) -> Components | None:
+def variance_components(values: Mapping[Seeds, float]) -> Components | None:
     r"""Divide the variance of runs into that of splits and that of initialisations.
 
     One-way random effects, by the analysis of variance: with s splits of r initialisations each, ``MS_between`` and
@@ -50,17 +55,29 @@ def variance_components(values: Mapping[Seeds, float], resamples: int = 1000, se
     .. math:: \hat\sigma_s^2 = \max\bigl(0, (MS_{between} - MS_{within}) / r\bigr), \quad
               \hat\sigma^2 = MS_{within}.
 
+    The intervals suppose normal deviations. That of :math:`\sigma` (chi-squared with s (r - 1) degrees of freedom) and
+    that of the share :math:`\sigma_s^2 / (\sigma_s^2 + \sigma^2)` (F with s - 1 and s (r - 1)) are then exact [1]_. That
+    of :math:`\sigma_s` is the modified large-sample interval of a difference of mean squares [2]_. With the design of
+    20 splits and 5 initialisations it covers the truth in 95 % of simulated studies, whatever the ratio of the two
+    deviations; resampling the 20 splits does so in 84 to 91 %, and Satterthwaite's approximation in 71 % where the
+    splits differ little. With deviations of heavy tails (Student's t with 5 degrees of freedom) it falls to 85 %, and
+    resampling to 76 %.
+
     Parameters
     ----------
     values
         The metric of each run.
-    resamples, seed
-        Of the bootstrap over splits.
 
     Returns
     -------
     Components, or None where the design does not allow them: splits with different numbers of initialisations, fewer
     than two splits, or fewer than two initialisations.
+
+    References
+    ----------
+    .. [1] Searle, Casella and McCulloch. Variance Components. Wiley, 1992. Section 3.6.
+    .. [2] Ting, Burdick, Graybill, Jeyaratnam and Lu. Confidence intervals on linear combinations of variance
+       components that are unrestricted in sign. Journal of Statistical Computation and Simulation 35, 1990.
 
     Examples
     --------
@@ -68,23 +85,26 @@ def variance_components(values: Mapping[Seeds, float], resamples: int = 1000, se
     >>> parts = variance_components(runs)
     >>> round(parts.split, 3), round(parts.init, 4), round(parts.share, 2)
     (0.059, 0.0016, 1.0)
+    >>> [round(end, 3) for end in parts.split_interval]
+    [0.045, 0.086]
     """
-    check_int(resamples, "resamples", "variance_components", low=1)
     table = _balanced(values)
     if table is None:
         return None
-    split, init = _estimate(table[None])
-    random = np.random.default_rng(seed)
-    drawn = table[random.integers(0, len(table), size=(resamples, len(table)))]
-    splits, inits = _estimate(drawn)
-    total = float(split[0] + init[0])
+    splits, inits = table.shape
+    within = float(table.var(axis=1, ddof=1).mean())
+    between = float(inits * table.mean(axis=1).var(ddof=1))
+    split = max(0.0, (between - within) / inits)
+    degrees = splits * (inits - 1)
     return Components(
-        *table.shape,
-        split=float(np.sqrt(split[0])),
-        init=float(np.sqrt(init[0])),
-        split_interval=_interval(splits),
-        init_interval=_interval(inits),
-        share=float(split[0]) / total if total > 0 else float("nan"),
+        splits,
+        inits,
+        split=float(np.sqrt(split)),
+        init=float(np.sqrt(within)),
+        split_interval=_split_interval(between, within, splits, inits),
+        init_interval=_roots(degrees * within / stats.chi2.isf([TAIL, 1 - TAIL], degrees)),
+        share=split / (split + within) if split + within > 0 else float("nan"),
+        share_interval=_share_interval(between, within, splits, inits),
     )
 
 
@@ -96,14 +116,36 @@ def _balanced(values: Mapping[Seeds, float]) -> NDArray[np.float64] | None:
     return np.array([[values[Seeds(split, init)] for init in inits] for split in splits])
 
 
-def _estimate(tables: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both variances of tables of shape (m, splits, initialisations), each of shape (m,)."""
-    inits = tables.shape[2]
-    within = tables.var(axis=2, ddof=1).mean(axis=1)
-    between = inits * tables.mean(axis=2).var(axis=1, ddof=1)
-    return np.maximum(0.0, (between - within) / inits), within
+def _split_interval(between: float, within: float, splits: int, inits: int) -> tuple[float, float]:
+    """Return the modified large-sample interval of the root of (between - within) / inits, cut off at 0.
+
+    Its constants make it exact where one of the two mean squares is nothing beside the other, and where the mean
+    squares are as their F test just rejects.
+    """
+    above, below = splits - 1, splits * (inits - 1)
+    g1, g2 = (1 - df / float(stats.chi2.isf(TAIL, df)) for df in (above, below))
+    h1, h2 = (df / float(stats.chi2.ppf(TAIL, df)) - 1 for df in (above, below))
+    high, low = float(stats.f.isf(TAIL, above, below)), float(stats.f.ppf(TAIL, above, below))
+    g12 = ((high - 1) ** 2 - g1**2 * high**2 - h2**2) / high
+    h12 = ((1 - low) ** 2 - h1**2 * low**2 - g2**2) / low
+    down = g1**2 * between**2 + h2**2 * within**2 + g12 * between * within
+    up = h1**2 * between**2 + g2**2 * within**2 + h12 * between * within
+    ends = between - within + np.array([-1.0, 1.0]) * np.sqrt(np.maximum(0.0, [down, up]))
+    return _roots(np.maximum(0.0, ends / inits))
 
 
-def _interval(variances: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = np.quantile(np.sqrt(variances), [0.025, 0.975])
+def _share_interval(between: float, within: float, splits: int, inits: int) -> tuple[float, float]:
+    """Return the interval of the splits' share from that of the ratio of both variances."""
+    above, below = splits - 1, splits * (inits - 1)
+    if not between + within > 0:
+        return float("nan"), float("nan")
+    ends = [
+        max(0.0, (between - quantile * within) / (between + (inits - 1) * quantile * within))
+        for quantile in (float(stats.f.isf(TAIL, above, below)), float(stats.f.ppf(TAIL, above, below)))
+    ]
+    return ends[0], ends[1]
+
+
+def _roots(variances: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.sqrt(variances)
     return float(low), float(high)

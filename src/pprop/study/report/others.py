@@ -48,10 +48,11 @@ def own_experiments_table(experiments: Mapping[str, Experiment], samples: Sample
     """
     groups: list[Group] = []
     for experiment in experiments.values():
+        of_experiment = samples.named([experiment])  # the runs that it names, and no others
         rows = [
             _row(experiment, point, sample)
             for point in experiment.points
-            if (sample := samples.of(point.cell)) is not None
+            if (sample := of_experiment.of(point.cell)) is not None
         ]
         if rows:
             groups.append(Group(f"{experiment.title} ({experiment.name})", tuple(rows)))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
 
 from pprop.study.cell import Cell, Seeds
-from pprop.study.pools import Pool, pools
+from pprop.study.experiment import Experiment, load_experiments
+from pprop.study.pools import Pool, newest_first, pools
 from pprop.study.row import Row
 from pprop.study.store import Store
 
-__all__ = ["Metric", "Sample", "Samples", "read_samples"]
+__all__ = ["Metric", "Sample", "Samples", "read_all_samples", "read_samples"]
 
 Metric = Literal["accuracy", "f1", "f1_macro"]
 
@@ -48,6 +49,19 @@ class Sample:
         """Return a metric of each run, in [0, 1]."""
         return {row.key.seeds: float(getattr(row, metric)) for row in self.rows}
 
+    def only(self, seeds: Collection[Seeds]) -> Sample | None:
+        """Return what the sample would be if no other runs than these had been made; None if none of them was.
+
+        The pool that is shown may be another one: the newest row of all need not be one of these.
+        """
+        wanted = frozenset(seeds)
+        kept = [
+            replace(pool, rows=tuple(row for row in pool.rows if row.key.seeds in wanted))
+            for pool in (self.pool, *self.others)
+        ]
+        found = newest_first(pool for pool in kept if pool.rows)
+        return Sample(self.cell, found[0], tuple(found[1:])) if found else None
+
 
 @final
 class Samples(Mapping[str, Sample]):
@@ -77,9 +91,46 @@ class Samples(Mapping[str, Sample]):
         """Return the sample of a cell, or None where nothing was run."""
         return self._samples.get(cell.config)
 
+    def published(self, experiments: Mapping[str, Experiment]) -> Samples:
+        """Return what tables and figures show of the samples.
+
+        Here, and nowhere else, the runs that experiments of kind ``"runs"`` add are kept away from all that the other
+        experiments show.
+
+        Examples
+        --------
+        >>> Samples([]).published(load_experiments()).of(Cell("mlp", {}, "citeseer")) is None
+        True
+        """
+        return self.named(one for one in experiments.values() if one.shows != "runs")
+
+    def named(self, experiments: Iterable[Experiment]) -> Samples:
+        """Return what the samples would be if cells of `experiments` had no more runs than these name.
+
+        Cells that are in none of them keep all their runs.
+
+        Examples
+        --------
+        >>> from pprop.study.row_codec import example_row
+        >>> experiment = load_experiments()["gasteiger_2019_mlp_citeseer"]
+        >>> cell = experiment.points[0].cell
+        >>> rows = (example_row(split=2144199730), example_row(split=17))
+        >>> everything = Samples([Sample(cell, Pool(cell, "c1", "d1", rows))])
+        >>> [row.key.seeds.split for row in everything.named([experiment]).of(cell).rows]
+        [2144199730]
+        """
+        named: dict[str, set[Seeds]] = {}
+        for experiment in experiments:
+            for cell in (point.cell for point in experiment.points):
+                named.setdefault(cell.config, set()).update(experiment.seeds(cell=cell))
+        found = (each.only(named[config]) if config in named else each for config, each in self.items())
+        return Samples([each for each in found if each is not None])
+
 
 def read_samples(store: Store) -> Samples:
-    """Return what a store holds, cell by cell, the newest pool of each to be shown.
+    """Return the rows that tables show, cell by cell, the newest pool of each first.
+
+    Of a cell of the experiments that come with pprop, the runs that these name; see `Samples.published`.
 
     Examples
     --------
@@ -87,6 +138,20 @@ def read_samples(store: Store) -> Samples:
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
     ...     len(read_samples(store))
+    0
+    """
+    return read_all_samples(store).published(load_experiments())
+
+
+def read_all_samples(store: Store) -> Samples:
+    """Return all that a store holds, also the runs beyond those of the tables.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     len(read_all_samples(store))
     0
     """
     samples: list[Sample] = []

@@ -1,0 +1,208 @@
+"""The table of the experiments with more runs: whether the order of the models is that of the accuracy table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from pprop.study.cell import Cell
+from pprop.study.experiment import Experiment
+from pprop.study.statistics import Summary, split_means, summarise
+from pprop.study.tables.grid import Column, Group, Measure, Number, Strong, Table, Value
+from pprop.study.tables.samples import Sample, Samples
+from pprop.study.tables.titles import dataset_order, dataset_title, model_title
+
+__all__ = ["Standing", "more_runs_table", "order_sentence", "standings"]
+
+DRAWS = 10_000
+"""Draws of as many splits as the accuracy table has."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """One model among those with more runs, on one dataset; in percent.
+
+    Attributes
+    ----------
+    title
+        Of the model.
+    many, few
+        Its accuracy over all runs, and over those of the accuracy table.
+    rank, few_rank
+        Its places by their means, from 1; only models with more runs are counted.
+    lead, lead_half
+        How far its mean over all runs is above that of the next model, and half the 95 % interval of that (Student's t
+        over splits); NaN for the last.
+    other_order
+        How probable it is that as many splits as the accuracy table has put the next model before it; NaN for the last.
+    same_order
+        How probable it is that they put all the models in the order of all runs.
+    """
+
+    title: str
+    many: Summary
+    few: Summary
+    rank: int
+    few_rank: int
+    lead: float
+    lead_half: float
+    other_order: float
+    same_order: float
+
+
+def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tuple[list[Standing], list[str]]:
+    """Return the models that have all runs of an experiment of kind ``"runs"``, the best first, and what is missing.
+
+    The probabilities are those of the bootstrap: splits are drawn with replacement from all of the experiment's, each
+    with all its initialisations, the same for every model.
+
+    Parameters
+    ----------
+    experiment
+        Whose runs count.
+    everything
+        All rows; those count that have the version of the code and the data that the accuracy table shows.
+    shown
+        The rows of the accuracy table.
+
+    Examples
+    --------
+    >>> from pprop.study.experiment import load_experiments
+    >>> standings(load_experiments()["pprop_2026_runs_citeseer"], Samples([]), Samples([]))
+    ([], [])
+    """
+    found: list[tuple[str, Sample, Sample]] = []
+    missing: list[str] = []
+    for cell in (point.cell for point in experiment.points):
+        few, all_rows = shown.of(cell), everything.of(cell)
+        many = None if few is None or all_rows is None else _same_version(all_rows, few, experiment)
+        if few is None or many is None or len(many.rows) <= len(few.rows):
+            continue
+        wanted = len(experiment.seeds(cell=cell))
+        if len(many.rows) == wanted:
+            found.append((model_title(cell), many, few))
+        else:
+            missing.append(f"{_where(cell)} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
+    return _ranked(found), missing
+
+
+def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, shown: Samples) -> Table:
+    """Return, for each dataset, the models by their mean over all runs, beside what the accuracy table's runs say.
+
+    Below it stands, for each dataset, which ranks change.
+
+    Examples
+    --------
+    >>> more_runs_table({}, Samples([]), Samples([])).n_rows
+    0
+    """
+    groups: list[Group] = []
+    notes: list[str] = []
+    chosen = [one for one in experiments.values() if one.shows == "runs"]
+    for experiment in sorted(chosen, key=lambda one: dataset_order(one.points[0].cell.dataset)):
+        ranked, missing = standings(experiment, everything, shown)
+        title = dataset_title(experiment.points[0].cell.dataset)
+        if ranked:
+            groups.append(Group(title, tuple(_row(each) for each in ranked)))
+            notes.append(order_sentence(title, ranked))
+        notes.extend(missing)
+    columns = (
+        Column("Model", "text"),
+        Column("Runs"),
+        Column("Accuracy", "measure"),
+        Column("Rank"),
+        Column("Runs of the accuracy table"),
+        Column("Their accuracy", "measure"),
+        Column("Their rank"),
+        Column("Above the next", "measure"),
+        Column("Other order in fewer runs, %"),
+    )
+    return Table("More runs: accuracy in percent", columns, tuple(groups), tuple(notes))
+
+
+def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
+    """Return which ranks change on a dataset, and how likely that was.
+
+    >>> one = Summary(100, 75.0, 74.8, 75.2)
+    >>> order_sentence("Citeseer", [Standing("GCN", one, one, 1, 1, *[float("nan")] * 3, same_order=1.0)])
+    'Citeseer: no rank changes. 100 % of draws of fewer runs give this order of all models.'
+    """
+    changed = [f"{each.title} from {each.few_rank} to {each.rank}" for each in ranked if each.rank != each.few_rank]
+    told = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
+    share = Number(100 * ranked[0].same_order, 0)
+    return f"{dataset}: {told}. {share} % of draws of fewer runs give this order of all models."
+
+
+def _same_version(all_rows: Sample, few: Sample, experiment: Experiment) -> Sample | None:
+    """Return the experiment's runs of the version that the accuracy table shows: no others are averaged with them."""
+    version = (few.pool.code, few.pool.data)
+    for pool in (all_rows.pool, *all_rows.others):
+        if (pool.code, pool.data) == version:
+            return Sample(few.cell, pool).only(experiment.seeds(cell=few.cell))
+    return None
+
+
+def _ranked(found: Sequence[tuple[str, Sample, Sample]]) -> list[Standing]:
+    many = {title: _percent(sample) for title, sample, _ in found}
+    few = {title: _percent(sample) for title, _, sample in found}
+    order = sorted(many, key=lambda title: (-many[title].mean, title))
+    few_order = sorted(few, key=lambda title: (-few[title].mean, title))
+    by_title = {title: split_means(sample.values("accuracy")) for title, sample, _ in found}
+    means = np.array([[100 * by_title[title][split] for split in sorted(by_title[title])] for title in order])
+    n_few = min((len({row.key.seeds.split for row in sample.rows}) for _, _, sample in found), default=0)
+    drawn = _draws(means, n_few) if found else means  # (models, draws)
+    standing: list[Standing] = []
+    for place, title in enumerate(order):
+        gap = means[place] - means[place + 1] if place + 1 < len(order) else np.full(2, np.nan)
+        other = float((drawn[place] < drawn[place + 1]).mean()) if place + 1 < len(order) else float("nan")
+        half = float(stats.t.isf(0.025, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap)))
+        standing.append(
+            Standing(
+                title=title,
+                many=many[title],
+                few=few[title],
+                rank=place + 1,
+                few_rank=few_order.index(title) + 1,
+                lead=float(gap.mean()),
+                lead_half=half,
+                other_order=other,
+                same_order=float((drawn[:-1] >= drawn[1:]).all(axis=0).mean()),
+            )
+        )
+    return standing
+
+
+def _draws(means: NDArray[np.float64], n_splits: int) -> NDArray[np.float64]:
+    """Return the mean of each model over `n_splits` splits drawn from the columns of `means`, shape (models, draws)."""
+    picked = np.random.default_rng(0).integers(means.shape[1], size=(DRAWS, n_splits))
+    return np.stack([of_model[picked].mean(axis=1) for of_model in means])
+
+
+def _row(one: Standing) -> tuple[Value, ...]:
+    last = one.lead != one.lead
+    few_rank = str(one.few_rank)
+    return (
+        one.title,
+        Number(one.many.count, 0),
+        Measure(one.many.mean, one.many.half),
+        Number(one.rank, 0),
+        Number(one.few.count, 0),
+        Measure(one.few.mean, one.few.half),
+        few_rank if one.rank == one.few_rank else Strong(few_rank),
+        None if last else Measure(one.lead, one.lead_half),
+        None if last else Number(100 * one.other_order, 1),
+    )
+
+
+def _percent(sample: Sample) -> Summary:
+    return summarise([100 * value for value in sample.values("accuracy").values()])
+
+
+def _where(cell: Cell) -> str:
+    return f"{model_title(cell)} on {dataset_title(cell.dataset)}"
