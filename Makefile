@@ -1,6 +1,7 @@
 # Plain pip and venv: any of these targets works in a fresh clone on a machine with Python 3.11 or newer and make.
 #   make test PYTHON=python3.12      use another interpreter (only when .venv does not exist yet)
 #   make test PYTEST_ARGS="-k graph" pass arguments on to pytest
+#   make results CHECK=1             compare the published results with the rows instead of writing them
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types format clean
+.PHONY: help venv demo test lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
@@ -55,6 +56,10 @@ types: venv  ## Check types with basedpyright
 format: venv  ## Fix what ruff can fix and format the code
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+
+# One thread: the small products of the report are several times slower where threads wait for a busy core.
+results: venv  ## Write reports, figures and tables from results/*.pack (CHECK=1 compares instead)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tools.publish_results $(if $(CHECK),--check)
 
 clean:  ## Remove caches and build outputs (keeps .venv; delete that folder to start afresh)
 	rm -rf build dist .pytest_cache .ruff_cache

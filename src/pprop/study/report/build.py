@@ -14,6 +14,8 @@ from pprop.study.claims import Claim, graph_claims
 from pprop.study.claims_from_rows import Evidence, row_claims
 from pprop.study.experiment import Experiment
 from pprop.study.figures import Drawn, figures_of, save_figure
+from pprop.study.figures.as_json import figure_json
+from pprop.study.report.cost import main_cost_table
 from pprop.study.report.others import own_experiments_table, published_and_own
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table
@@ -100,7 +102,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("Other experiments", tuple(_others(own, everything))),
         Section("Datasets", (dataset_table(datasets, folder),)),
         Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
-        Section("Costs", (cost_table(everything), COSTS)),
+        Section("Costs", (*_table(main_cost_table(main, published.values()), COSTS), cost_table(everything))),
         Section("Notes", tuple(_notes([*published.values(), *own.values()], begun, samples, main))),
     ]
     return Page("Study: predict, then propagate", _lead(main, everything), tuple(s for s in sections if s.blocks))
@@ -216,7 +218,8 @@ def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment]) -> 
         except MissingDependencyError as error:
             yield f"Figures are left out: {error}"
             return
-        yield Picture(each.name, each.title, each.caption, svg, _command(each.experiments, experiments))
+        command = _command(each.experiments, experiments)
+        yield Picture(each.name, each.title, each.caption, svg, command, figure_json(each.data))
 
 
 def _others(own: Mapping[str, Experiment], everything: Samples) -> Iterable[Block]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from pprop.study.experiment import Experiment
 from pprop.study.own_files import experiments_of
 from pprop.study.report.build import build_page
-from pprop.study.report.page import Picture, page_html, page_markdown
+from pprop.study.report.page import Page, Picture, page_html, page_markdown
 from pprop.study.store import Store
 
-__all__ = ["write_report"]
+__all__ = ["page_files", "write_report"]
 
 FIGURES = "figures"
 
@@ -49,11 +49,23 @@ def write_report(
     target = folder if out is None else Path(out)
     with Store.open(folder) as store:
         page = build_page(store, experiments_of(folder) if experiments is None else experiments, folder)
-    files = {"report.html": page_html(page), "report.md": page_markdown(page, FIGURES)}
-    for picture in (block for section in page.sections for block in section.blocks if isinstance(block, Picture)):
-        files |= {f"{FIGURES}/{picture.name}.svg": picture.svg, f"{FIGURES}/{picture.name}.json": picture.data}
+    files = page_files(page)
     for name, text in files.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
     return [target / name for name in files]
+
+
+def page_files(page: Page) -> dict[str, str]:
+    """Return the content of a report's files by their names, the HTML page first.
+
+    Examples
+    --------
+    >>> list(page_files(Page("Study", (), ())))
+    ['report.html', 'report.md']
+    """
+    files = {"report.html": page_html(page), "report.md": page_markdown(page, FIGURES)}
+    for picture in (block for section in page.sections for block in section.blocks if isinstance(block, Picture)):
+        files |= {f"{FIGURES}/{picture.name}.svg": picture.svg, f"{FIGURES}/{picture.name}.json": picture.data}
+    return files

@@ -1,0 +1,177 @@
+"""The results in short, for the documentation: the main tables beside the paper's, and parts of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pprop.study.experiment import Experiment
+from pprop.study.report.cost import costs, main_cost_table
+from pprop.study.report.page import Block, Bullets, Page, Section
+from pprop.study.tables import Column, Entry, Group, Table, comparisons, score
+from pprop.study.tables.beside import beside_table
+from pprop.study.tables.grid import Number, PValue, Value
+from pprop.study.tables.p_values import Comparison
+from pprop.study.tables.samples import Metric
+from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements
+from pprop.study.tables.titles import TESTED, dataset_title
+
+__all__ = ["brief_page", "significance_table"]
+
+FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims in the text")
+"""Sections of the report that are taken as they are, where it has them."""
+
+SIGNIFICANT = 0.05
+
+
+def brief_page(report: Page, main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experiment]) -> Page:
+    """Return the results in short.
+
+    Parameters
+    ----------
+    report
+        The whole of it.
+    main
+        Entries of the accuracy table, by dataset.
+    experiments
+        Those that come with pprop.
+
+    Examples
+    --------
+    >>> [section.title for section in brief_page(Page("Study", ("2 runs.",), ()), {}, {}).sections]
+    []
+    """
+    of_report = {section.title: section for section in report.sections}
+    sections = [
+        Section("Accuracy", tuple(_scores(main, "accuracy"))),
+        Section("Macro F1", tuple(_scores(main, "f1"))),
+        Section("p-values", tuple(_p_values(main))),
+        *(of_report[title] for title in FROM_REPORT if title in of_report),
+        Section("Cost", tuple(_cost(main, experiments))),
+        *(of_report[title] for title in ("What was run",) if title in of_report),
+    ]
+    return Page("Results", report.lead[:1], tuple(section for section in sections if section.blocks))
+
+
+def _scores(main: Mapping[str, Sequence[Entry]], metric: Metric) -> Iterator[Block]:
+    scores = [score(entry, metric) for group in main.values() for entry in group]
+    if not any(one.ours is not None for one in scores):
+        return
+    yield beside_table(main, metric)
+    compared = [one for one in scores if one.within is not None]
+    if compared:
+        unit = 1.0 if metric == "accuracy" else 0.01
+        slack = f"{SLACK_ELSEWHERE * unit:g}{' points' if metric == 'accuracy' else ''}"
+        wider = " and ".join(f"{points * unit:g} on {dataset_title(name)}" for name, points in SLACK.items())
+        yield (
+            f"Of {len(compared)} values that the paper also gives, {sum(bool(one.within) for one in compared)} are within "
+            f"the sum of both 95 % intervals plus {slack} ({wider}, whose files have another order of nodes, and so other "
+            "test nodes)."
+        )
+    outside = disagreements([one for one in compared if not one.within])
+    if outside:
+        yield "The others:"
+        yield Bullets(outside)
+
+
+def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterator[Block]:
+    table = significance_table(main)
+    if not table.n_rows:
+        return
+    yield (
+        "Paired t-tests of accuracy against every baseline that was run, corrected after Holm over the baselines of one "
+        "dataset. Over runs, pairs have equal seeds, as published; over split means, they are means over the "
+        "initialisations of a split, because initialisations of different models have nothing in common. The paper's p "
+        "is taken as that against the best baseline of its own table."
+    )
+    yield table
+    found = [each for group in main.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
+    missed = [each for each in found if not _wins(each, over_splits=False)]
+    if not missed:
+        yield f"In all {len(found)} comparisons PPNP and APPNP are significantly better, p < {SIGNIFICANT} over runs."
+        return
+    better = f"In {len(found) - len(missed)} of {len(found)} comparisons they are significantly better over runs"
+    yield f"{better}, p < {SIGNIFICANT} after Holm. They are not:"
+    yield Bullets(tuple(_missed(each) for each in missed))
+
+
+def significance_table(main: Mapping[str, Sequence[Entry]]) -> Table:
+    """Return for PPNP and APPNP on each dataset how many baselines they beat, and by how little the nearest.
+
+    Examples
+    --------
+    >>> significance_table({}).n_rows
+    0
+    """
+    groups: list[Group] = []
+    for name, entries in main.items():
+        found = [each for each in comparisons(entries, "accuracy") if _of_the_paper(each)]
+        rows = [
+            _row([each for each in found if each.entry is entry]) for entry in dict.fromkeys(e.entry for e in found)
+        ]
+        if rows:
+            groups.append(Group(dataset_title(name), tuple(rows)))
+    columns = (
+        Column("Model", "text"),
+        Column("Better over runs"),
+        Column("Better over split means"),
+        Column("Nearest baseline", "text"),
+        Column("Difference, points"),
+        Column("p over runs, Holm"),
+        Column("p over split means, Holm"),
+        Column("Paper's opponent", "text"),
+        Column("p over runs"),
+        Column("Paper's p"),
+    )
+    return Table(f"Significantly better than how many baselines, p < {SIGNIFICANT} after Holm", columns, tuple(groups))
+
+
+def _row(found: Sequence[Comparison]) -> tuple[Value, ...]:
+    nearest = min(found, key=lambda each: each.splits.difference)
+    printed = next((each for each in found if each.published is not None), None)
+    return (
+        nearest.entry.title,
+        f"{sum(_wins(each, over_splits=False) for each in found)} of {len(found)}",
+        f"{sum(_wins(each, over_splits=True) for each in found)} of {len(found)}",
+        nearest.opponent.title,
+        Number(100 * nearest.splits.difference, 2, signed=True),
+        PValue(nearest.runs_holm),
+        PValue(nearest.splits_holm),
+        None if printed is None else printed.opponent.title,
+        None if printed is None else PValue(printed.runs.p),
+        None if printed is None or printed.published is None else PValue(printed.published),
+    )
+
+
+def _of_the_paper(each: Comparison) -> bool:
+    return each.entry.cell.model in TESTED
+
+
+def _wins(each: Comparison, *, over_splits: bool) -> bool:
+    p = each.splits_holm if over_splits else each.runs_holm
+    return each.splits.difference > 0 and p < SIGNIFICANT
+
+
+def _missed(each: Comparison) -> str:
+    where = f"{each.entry.title} against {each.opponent.title} on {dataset_title(each.entry.cell.dataset)}"
+    return (
+        f"{where}: {Number(100 * each.splits.difference, 2, signed=True)} points, p = {each.runs_holm:.2f} after Holm."
+    )
+
+
+def _cost(main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experiment]) -> Iterator[Block]:
+    table = main_cost_table(main, experiments.values())
+    if not table.n_rows:
+        return
+    found = [cost for group in main.values() for cost in costs(group, experiments.values())]
+    both = [cost for cost in found if cost.authors is not None and cost.gpu and not cost.cpu]
+    yield (
+        f"The {sum(cost.runs for cost in found):,} runs of the main table took {sum(cost.gpu for cost in found):,.0f} seconds "
+        f"of a GPU and {sum(cost.cpu for cost in found):,.0f} of a CPU."
+    )
+    if both:
+        ours, authors = sum(cost.gpu for cost in both), sum(cost.authors or 0.0 for cost in both)
+        yield (
+            f"For the {len(both)} cells that ran on the GPU and that the paper timed, the authors' code would need "
+            f"{authors / 3600:.1f} hours on theirs, {authors / ours:,.0f} times our {ours:,.0f} seconds."
+        )
+    yield table

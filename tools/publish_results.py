@@ -1,0 +1,178 @@
+"""Write the published results from the packed rows alone, or check that they are what the rows give.
+
+``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``, ``docs/results.md`` and the
+README's main table. ``make results CHECK=1`` writes them into a temporary folder and compares. Text is compared byte by
+byte; of a picture, its name and the data that it shows, because the bytes of a drawing depend on fonts and matplotlib.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pprop._errors import PpropError
+from pprop.datasets import load_dataset
+from pprop.study.experiment import load_experiments
+from pprop.study.opened import packs_of, study_folder
+from pprop.study.own_files import experiments_of
+from pprop.study.report.brief import brief_page
+from pprop.study.report.build import build_page
+from pprop.study.report.page import page_markdown
+from pprop.study.report.write import page_files
+from pprop.study.store import Store
+from pprop.study.tables import entries, read_samples, table_markdown
+from pprop.study.tables.beside import beside_table
+from pprop.study.tables.titles import dataset_title
+
+__all__ = ["differences", "main", "published_files", "without_graphs"]
+
+ROOT = Path(__file__).parents[1]
+BEGIN, END = "<!-- begin of what `make results` writes -->", "<!-- end of what `make results` writes -->"
+NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures")
+"""Sections that are computed from the graphs, too: they cannot be checked where a graph is absent."""
+
+HEAD = """# Results
+
+This page, [results/report.html](../results/report.html), [results/report.md](../results/report.md), the figures and the table
+in the [README](../README.md) are written by `make results` from the rows in {packs} alone; `make results CHECK=1`, which
+continuous integration runs, fails where they are not what the rows give. What the numbers mean, and what was found about those
+that differ from the paper's, is in [study.md](study.md).
+
+| file in [results](../results) | what it is | made by |
+|---|---|---|
+{made}| `report.html`, `report.md` | the whole report: every table with the command of each cell | `make results` |
+| `figures/*.svg`, `figures/*.json` | the figures, and the data that each shows | `make results` |
+| other `*.json`, `gpu` | measurements that other pages cite | named there |
+
+"""
+PACKS = "| `{name}` | the rows, {size:.1f} MB; `pprop study merge {name} --out DIR` unpacks them | `pprop study pack DIR` |\n"
+
+
+def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
+    """Return the content of every published file by its path; append the datasets that are not here to `lacking`."""
+    packs = packs_of(root / "results")
+    with study_folder(root / "results") as folder, Store.open(folder) as store:
+        page = build_page(store, experiments_of(folder), folder)
+        published = load_experiments()
+        main = entries(published, read_samples(store))
+    lacking += [name for name in main if not _is_here(name)]
+    brief = page_markdown(brief_page(page, main, published), "../results/figures")
+    made = "".join(PACKS.format(name=pack.name, size=pack.stat().st_size / 1e6) for pack in packs)
+    head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs), made=made)
+    files = {f"results/{name}": text for name, text in page_files(page).items()}
+    files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
+    table = table_markdown(beside_table(main, "accuracy")).partition("\n\n")[2]  # the text around it is the caption
+    files["README.md"] = _with_table((root / "README.md").read_text(encoding="utf-8"), table.strip("\n"))
+    return files
+
+
+def _with_table(text: str, table: str) -> str:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise PpropError(f"README.md lacks the lines {BEGIN!r} and {END!r}, between which the main table stands.")
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
+
+
+def _is_here(dataset: str) -> bool:
+    try:
+        load_dataset(dataset)
+    except (PpropError, OSError):
+        return False
+    return True
+
+
+def differences(root: Path, files: dict[str, str], *, graphs: bool) -> Iterator[str]:
+    """Yield what is wrong with the published files, in words.
+
+    Parameters
+    ----------
+    root
+        The folder of the project.
+    files
+        What they should be.
+    graphs
+        Whether all graphs are here; otherwise the parts that need them are left out of the comparison.
+    """
+    for name, text in files.items():
+        path = root / name
+        if not path.is_file():
+            yield f"{name} is missing."
+        elif path.suffix != ".svg":
+            there = path.read_text(encoding="utf-8")
+            yield from _compared(name, _comparable(there, graphs=graphs), _comparable(text, graphs=graphs))
+    figures = root / "results" / "figures"
+    for path in sorted(figures.glob("*")) if graphs else ():
+        if path.relative_to(root).as_posix() not in files:
+            yield f"{path.relative_to(root)} is no figure of these rows; remove it."
+
+
+def _compared(name: str, there: str, wanted: str) -> Iterator[str]:
+    if there == wanted:
+        return
+    changed = list(
+        difflib.unified_diff(there.splitlines(), wanted.splitlines(), "published", "from the rows", "", "", 0)
+    )
+    shown = [line if len(line) < 200 else f"{line[:200]}..." for line in changed[2:22]]
+    more = [f"... and {len(changed) - 22} more lines"] if len(changed) > 22 else []
+    yield "\n".join([f"{name} is not what the rows give:", *shown, *more])
+
+
+def _comparable(text: str, *, graphs: bool) -> str:
+    """Return a text without its drawings and, if graphs are absent, without the sections that need them."""
+    text = re.sub(r"<svg.*?</svg>", "<svg>", text, flags=re.DOTALL)
+    return text if graphs else without_graphs(text)
+
+
+def without_graphs(text: str) -> str:
+    r"""Return a page without the sections that are computed from graphs.
+
+    >>> without_graphs("# A\n\n## Datasets\n\nfour\n\n## Costs\n\nfew\n")
+    '# A\n\n## Costs\n\nfew\n'
+    """
+    for title in NEED_GRAPHS:
+        text = re.sub(rf"^## {title}\n.*?(?=^## |\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
+        anchor = title.lower().replace(" ", "-")
+        text = re.sub(rf'^<section id="{anchor}">.*?^</section>\n', "", text, flags=re.DOTALL | re.MULTILINE)
+    return text
+
+
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Write or check the published results; return 0, or 1 where they differ or cannot be made."""
+    parser = argparse.ArgumentParser(prog="make results", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = bool(parser.parse_args(arguments).check)
+    start, lacking = time.monotonic(), list[str]()
+    try:
+        files = published_files(root, lacking)
+    except (PpropError, OSError) as error:
+        return _end(f"make results: {error}", 1)
+    absent = ", ".join(dataset_title(name) for name in lacking)
+    if lacking and not check:
+        return _end(f"make results: nothing was written, for the graphs of {absent} are not here. Set PPROP_DATA.", 1)
+    if not check:
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text, encoding="utf-8", newline="\n")
+        return _end(f"Wrote {len(files)} files in {time.monotonic() - start:.0f} s.", 0)
+    if lacking:
+        print(f"NOT CHECKED, for want of the graphs of {absent} (set PPROP_DATA): {', '.join(NEED_GRAPHS)}.")
+        files = {name: text for name, text in files.items() if "/figures/" not in name}
+    wrong = list(differences(root, files, graphs=not lacking))
+    if wrong:
+        return _end("\n\n".join([*wrong, "Published results differ from the rows: run 'make results' and commit."]), 1)
+    return _end(f"{len(files)} published files are what the rows give ({time.monotonic() - start:.0f} s).", 0)
+
+
+def _end(text: str, code: int) -> int:
+    print(text, file=sys.stderr if code else sys.stdout)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
