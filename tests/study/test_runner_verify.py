@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pprop import TEST_SEEDS, DatasetError, InputError
+from pprop.study.agreement import UNKNOWN_SPREAD, mean_bound
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment, Point
 from pprop.study.prepared import Datasets, Prepared
@@ -17,6 +18,7 @@ from pprop.study.runner import Job, run_study
 from pprop.study.status import study_status
 from pprop.study.store import Store
 from pprop.study.verify import Verification, verify_study
+from pprop.study.verify_plan import plan_verification
 from pprop.study.versions import current_code
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
@@ -42,14 +44,16 @@ def verify(folder: Path, rows: list[Row], **options) -> Verification:
         show_study(lambda text: None, cells=1, runs=1, show=False) as watch,
     ):
         store.add_all(rows)
-        return verify_study(store, watch, **options)
+        return verify_study(store, plan_verification(store, **options), watch)
 
 
 def test_rows_of_this_code_are_the_same_bit_for_bit(tmp_path: Path, sound: list[Row]):
     found = verify(tmp_path, sound, sample=100)
     assert found.sound
-    assert [(checked.exact, checked.differences) for checked in found.checked] == [(True, ())] * 4
-    assert (found.rows, found.stale) == (4, 0)
+    assert [(checked.exact, checked.apart, checked.same, checked.differences) for checked in found.checked] == [
+        (True, 0.0, 1.0, ())
+    ] * 4
+    assert (found.plan.rows, found.plan.stale, found.means) == (4, 0, ())
 
 
 def test_the_sample_depends_on_the_seed_alone(tmp_path: Path, sound: list[Row]):
@@ -80,24 +84,101 @@ def test_a_row_that_differs_is_named(tmp_path: Path, sound: list[Row], change, s
     assert f"MLP on citeseer, split {first.key.seeds.split}, initialisation 0: {sentence}" in wrong.differences[0]
 
 
-def test_a_row_from_a_gpu_is_compared_by_its_accuracy(tmp_path: Path, sound: list[Row]):
-    def from_gpu(row: Row, off: float) -> Row:
-        key = replace(row.key, code=current_code(CELL, "triton"))
-        return replace(row, key=key, accuracy=row.accuracy + off, epochs=7, backend="triton", device="cuda (a GPU)")
+def from_gpu(row: Row, off: float, code: str | None = None) -> Row:
+    """Return a row as a GPU, or another version of the code, might have made it."""
+    key = replace(row.key, code=code or current_code(CELL, "triton"))
+    return replace(row, key=key, accuracy=row.accuracy + off, epochs=7, backend="triton", device="cuda (a GPU)")
 
-    assert verify(tmp_path / "near", [from_gpu(sound[0], 0.02)]).sound
-    far = verify(tmp_path / "far", [from_gpu(sound[0], 0.04)])
-    assert not far.sound
-    assert "on cuda (a GPU)" in far.checked[0].differences[0]
-    assert not far.checked[0].exact
+
+def beside(row: Row, sigma: float, code: str | None = None) -> list[Row]:
+    """Return forty more runs of two splits, of this spread between initialisations."""
+    made: list[Row] = []
+    for split in (1, 2):
+        for init in range(20):
+            off = sigma * np.sqrt(19 / 20) * (-1) ** init + 0.1 * split
+            seeds = replace(row.key, seeds=Seeds(split, init))
+            made.append(from_gpu(replace(row, key=seeds, accuracy=0.5), off, code))
+    return made
+
+
+@pytest.mark.parametrize(("off", "agrees"), [(0.055, True), (0.058, False), (-0.058, False)])
+def test_a_row_from_a_gpu_may_differ_as_two_initialisations_do(
+    tmp_path: Path, sound: list[Row], off: float, agrees: bool
+):
+    """Spread 0.01: the bound is 4 sqrt(2) 0.01 = 0.0566."""
+    made_up = beside(sound[0], 0.01)
+    far = from_gpu(sound[0], off)
+    with Store.open(tmp_path, create=True) as store:
+        store.add_all([*made_up, far])
+        plan = plan_verification(store, sample=100)
+        only = replace(plan, chosen=tuple(one for one in plan.chosen if one.key == far.key))
+        with show_study(lambda text: None, cells=1, runs=1, show=False) as watch:
+            found = verify_study(store, only, watch)
+    (checked,) = found.checked
+    assert (checked.kind, checked.same) == ("gpu", 1.0)
+    assert checked.sigma == pytest.approx(0.01)
+    assert checked.apart == pytest.approx(off)
+    assert found.sound == agrees
+    assert len(found.differences) == (0 if agrees else 2)  # the row, and the mean of one row
+    if not agrees:
+        assert "on cuda (a GPU)" in found.differences[0]
+        assert "more than 0.05657 apart" in found.differences[0]
+
+
+def test_a_row_that_is_far_off_does_not_widen_its_own_bound(tmp_path: Path, sound: list[Row]):
+    found = verify(tmp_path, [from_gpu(row, 0.5 * (row is sound[0])) for row in sound], sample=1, seed=0)
+    assert found.checked[0].sigma == UNKNOWN_SPREAD
+
+
+def test_a_small_systematic_difference_shows_in_the_mean_alone(tmp_path: Path, sound: list[Row]):
+    shifted = verify(tmp_path / "shifted", [from_gpu(row, 0.03) for row in sound], sample=4)
+    assert [checked.differences for checked in shifted.checked] == [()] * 4
+    (mean,) = shifted.means
+    assert (mean.kind, mean.rows, mean.same) == ("gpu", 4, 4)
+    assert mean.mean == pytest.approx(0.03)
+    assert mean.bound == pytest.approx(mean_bound([UNKNOWN_SPREAD] * 4))
+    assert not shifted.sound
+    assert "The mean difference of 4 rows from a GPU is +0.03000" in shifted.differences[0]
+    offs = (0.03, -0.03, 0.03, -0.03)
+    balanced = verify(tmp_path / "balanced", [from_gpu(row, off) for row, off in zip(sound, offs, strict=True)])
+    assert balanced.sound
+    assert balanced.means[0].mean == pytest.approx(0)
 
 
 def test_rows_of_another_code_are_counted_and_not_compared(tmp_path: Path, sound: list[Row]):
     old = [replace(row, key=replace(row.key, code="0" * 12), epochs=99) for row in sound]
     found = verify(tmp_path / "both", [*sound, *old], sample=100)
-    assert (found.sound, len(found.checked), found.stale) == (True, 4, 4)
-    with pytest.raises(InputError, match="None of the 4 rows is of the present version"):
+    assert (found.sound, len(found.checked), found.plan.stale) == (True, 4, 4)
+    with pytest.raises(InputError, match=r"None of the 4 rows is of the present version.* --stale computes those"):
         verify(tmp_path / "old", old)
+
+
+def test_rows_of_another_code_are_compared_by_accuracy_and_apart_when_asked_for(tmp_path: Path, sound: list[Row]):
+    old = [replace(row, key=replace(row.key, code="0" * 12), epochs=99) for row in sound]
+    found = verify(tmp_path / "both", [*sound[:2], *old], sample=100, stale=True)
+    assert sorted(checked.kind for checked in found.checked) == ["exact"] * 2 + ["stale"] * 4
+    assert (found.sound, found.plan.stale) == (True, 0)
+    assert [(mean.kind, mean.rows, mean.mean) for mean in found.means] == [("stale", 4, 0.0)]
+    far = [replace(row, accuracy=row.accuracy - 0.2) for row in old]
+    wrong = verify(tmp_path / "far", far, sample=100, stale=True)
+    assert [len(checked.differences) for checked in wrong.checked] == [1] * 4
+    assert "rows of other versions of the code is -0.20000" in wrong.differences[-1]
+
+
+def test_a_cell_that_the_present_code_refuses_is_named(tmp_path: Path, sound: list[Row]):
+    cell = Cell("mlp", {**CELL.settings, "hidden": [-1]}, "citeseer")
+    key = replace(sound[0].key, config=cell.config, code="0" * 12)
+    found = verify(tmp_path, [sound[1], replace(sound[0], key=key, cell=cell.text)], stale=True)
+    assert len(found.checked) == 1
+    assert found.failed[0].startswith("MLP on citeseer: the present code does not compute it: ")
+
+
+def test_rows_of_other_data_are_never_computed(tmp_path: Path, sound: list[Row]):
+    other = [replace(row, key=replace(row.key, data="0" * 32)) for row in sound]
+    found = verify(tmp_path / "both", [*sound, *other], sample=100, stale=True)
+    assert (len(found.checked), found.plan.stale) == (4, 4)
+    with pytest.raises(InputError, match=r"None of the 4 rows is of the present version of the code and the data\.$"):
+        verify(tmp_path / "other", other, stale=True)
 
 
 def elsewhere(row: Row, model: str = "mlp", dataset: str = "cora_ml") -> Row:
@@ -131,9 +212,9 @@ def test_rows_without_their_dataset_or_model_are_named_and_the_others_compared(
     monkeypatch.setattr(Datasets, "of", absent)
     rows = [*sound[:2], elsewhere(sound[2]), elsewhere(sound[3], "no_such_module:build", "citeseer")]
     found = verify(tmp_path, rows, sample=9)
-    assert (found.rows, len(found.checked), found.stale, found.sound) == (4, 2, 0, True)
-    assert found.absent[0] == "The dataset 'cora_ml' was not found here (1 row): It is not here."
-    assert found.absent[1].startswith("The model 'no_such_module:build' was not found here (1 row): ")
+    assert (found.plan.rows, len(found.checked), found.plan.stale, found.sound) == (4, 2, 0, True)
+    assert found.plan.absent[0] == "The dataset 'cora_ml' was not found here (1 row): It is not here."
+    assert found.plan.absent[1].startswith("The model 'no_such_module:build' was not found here (1 row): ")
 
 
 def done(folder: Path, rows: list[Row]) -> tuple[int, int]:

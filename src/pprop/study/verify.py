@@ -1,29 +1,25 @@
-"""Whether rows are what the present code computes: a random sample of them, computed once more."""
+"""Whether rows are what the present code computes: a sample of them, computed once more on the CPU."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, final
+from itertools import groupby
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pprop._errors import DatasetError, InputError, PpropError
-from pprop._validate import check_int
-from pprop.study.cell import Cell
+from pprop._errors import PpropError
+from pprop.study.agreement import mean_bound, row_bound, spread
+from pprop.study.cell import Cell, Seeds
 from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row, RowKey
-from pprop.study.store import Group, Store
-from pprop.study.versions import current_code
+from pprop.study.store import Store
+from pprop.study.verify_plan import Kind, Plan, Planned
 from pprop.study.watch import Watch, title_of
 
-__all__ = ["GPU_DIFFERENCE", "Checked", "Verification", "verify_study"]
-
-GPU_DIFFERENCE = 0.03
-"""How far the accuracy of a run from a GPU may be from that of the same run on the CPU. They have the same masks, but
-rounding makes them part after some epochs; then they differ like two initialisations of one split, 0.01 in general."""
+__all__ = ["Checked", "MeanDifference", "Verification", "verify_study"]
 
 _CPU = Place("cpu", "numba")
 _EXACT = ("accuracy", "f1", "f1_macro", "stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
@@ -36,18 +32,53 @@ class Checked:
 
     Attributes
     ----------
-    key, cell
-        Which one.
-    exact
-        Whether it was compared bit for bit; otherwise by its accuracy.
+    key, cell, kind
+        Which one. Those of kind "exact" were compared bit for bit, the others by their accuracy.
+    apart
+        The accuracy in the store minus that computed anew.
+    same
+        Share of the nodes with the same predicted class; NaN where the numbers of nodes differ.
+    sigma
+        Spread of the other runs of the cell (`pprop.study.agreement.spread`).
     differences
         What differs, in words; empty if nothing does.
     """
 
     key: RowKey
     cell: Cell
-    exact: bool
+    kind: Kind
+    apart: float
+    same: float
+    sigma: float
     differences: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was compared bit for bit."""
+        return self.kind == "exact"
+
+
+@final
+@dataclass(frozen=True)
+class MeanDifference:
+    """The mean difference of all rows of one kind, and how far from 0 it may be.
+
+    Examples
+    --------
+    >>> MeanDifference("gpu", 20, same=15, mean=0.001, bound=0.003).sound
+    True
+    """
+
+    kind: Kind
+    rows: int
+    same: int
+    mean: float
+    bound: float
+
+    @property
+    def sound(self) -> bool:
+        """Whether rounding explains it."""
+        return abs(self.mean) <= self.bound
 
 
 @final
@@ -57,153 +88,118 @@ class Verification:
 
     Attributes
     ----------
-    rows
-        Rows in the store.
+    plan
+        What was chosen and left out.
     checked
-        Those computed once more.
-    stale
-        Rows of another version of the code or the data, which this code cannot compute again.
-    absent
-        For each dataset or model of one's own that is not here, a sentence that says so and how many rows need it.
+        The rows computed once more.
+    means
+        Of those from a GPU, and of those of other versions of the code, where there are some.
+    failed
+        Sentences on rows of other versions of the code that the present code refuses to compute.
     """
 
-    rows: int
+    plan: Plan
     checked: tuple[Checked, ...]
-    stale: int
-    absent: tuple[str, ...] = ()
+    means: tuple[MeanDifference, ...]
+    failed: tuple[str, ...] = ()
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """All that is not as it should be, in words."""
+        names = {"gpu": "rows from a GPU", "stale": "rows of other versions of the code"}
+        means = (
+            f"The mean difference of {mean.rows} {names[mean.kind]} is {mean.mean:+.5f}, beyond {mean.bound:.5f}: an "
+            "error that is systematic, not rounding."
+            for mean in self.means
+            if not mean.sound
+        )
+        return (*(one for checked in self.checked for one in checked.differences), *means)
 
     @property
     def sound(self) -> bool:
-        """Whether every row that was computed once more is the same."""
-        return not any(checked.differences for checked in self.checked)
+        """Whether every row that was computed once more is the same, or as near as it should be, also on average."""
+        return not self.differences
 
 
-def verify_study(store: Store, watch: Watch, sample: int = 10, seed: int = 0) -> Verification:
-    """Compute a random sample of rows once more, on the CPU, and compare.
+def verify_study(store: Store, plan: Plan, watch: Watch) -> Verification:
+    """Compute the rows of a plan once more, on the CPU, and compare.
 
-    Rows from the CPU must be the same bit for bit: predictions, metrics, stopping, epochs. Those from a GPU may differ in
-    accuracy by up to `GPU_DIFFERENCE`.
+    Rows from the CPU must be the same bit for bit: predictions, metrics, stopping, epochs. Those from a GPU, or of another
+    version of the code, may differ in accuracy by `row_bound` each and by `mean_bound` on average.
 
     Parameters
     ----------
     store
         The rows.
+    plan
+        Which of them, by `plan_verification`.
     watch
         Told how it goes.
-    sample
-        How many rows; at most all.
-    seed
-        Of the choice.
-
-    Raises
-    ------
-    InputError
-        No row is of the present version of the code and the data.
-    DatasetError
-        None can be computed once more, since a dataset is not here.
     """
-    check_int(sample, "sample", "verify_study", low=1)
-    check_int(seed, "seed", "verify_study", low=0)
-    datasets, groups, here = Datasets(), store.groups(), _Here()
-    current = {(group.config, group.code, group.data) for group in groups if here.has(group, datasets)}
-    there = store.keys()
-    keys = sorted(key for key in there if (key.config, key.code, key.data) in current)
-    rows = sum(group.runs for group in groups)
-    if not keys:
-        here.refuse(rows)
-    chosen: NDArray[np.int64] = np.random.default_rng(seed).choice(
-        len(keys), size=min(sample, len(keys)), replace=False
-    )
-    by_cell: dict[str, list[RowKey]] = defaultdict(list)
-    for index in sorted(int(one) for one in chosen):
-        by_cell[keys[index].config].append(keys[index])
-    checked: list[Checked] = []
-    for number, (config, some) in enumerate(by_cell.items(), start=1):
+    datasets, checked, failed = Datasets(), list[Checked](), list[str]()
+    left = plan.seconds
+    for number, (config, group) in enumerate(groupby(plan.chosen, key=lambda planned: planned.key.config), start=1):
+        some = list(group)
+        watch.cell(some[0].cell, number)
         kept = {row.key: row for row in store.rows(config)}
-        cell = Cell.parse(kept[some[0]].cell)
-        watch.cell(cell, number)
-        again = _compute(cell, datasets, some)
-        checked += [_compare(kept[key], again[key], cell) for key in some]
-        watch.runs(len(checked), None)
-    return Verification(rows, tuple(checked), rows - len(keys) - here.n_absent, here.absent)
-
-
-@final
-class _Here:
-    """Which rows this machine can compute once more, and what it lacks for the others."""
-
-    def __init__(self) -> None:
-        self._datasets: dict[str, tuple[PpropError, int]] = {}
-        self._models: dict[str, tuple[PpropError, int]] = {}
-
-    def has(self, group: Group, datasets: Datasets) -> bool:
-        """Whether a group is of the present code and data; what is not here is noted."""
-        cell = group.cell
         try:
-            if current_code(cell, group.backend) != group.code:
-                return False
+            again = _compute(some[0].cell, datasets, some)
         except PpropError as error:
-            self._models[cell.model] = error, self._models.get(cell.model, (error, 0))[1] + group.runs
-            return False
-        try:
-            return datasets.of(cell).data == group.data
-        except PpropError as error:
-            self._datasets[cell.dataset] = error, self._datasets.get(cell.dataset, (error, 0))[1] + group.runs
-            return False
-
-    @property
-    def n_absent(self) -> int:
-        return sum(runs for lack in (self._datasets, self._models) for _, runs in lack.values())
-
-    @property
-    def absent(self) -> tuple[str, ...]:
-        return tuple(
-            f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
-            for what, lack in (("dataset", self._datasets), ("model", self._models))
-            for name, (error, runs) in lack.items()
-        )
-
-    def refuse(self, rows: int) -> NoReturn:
-        """Say why none of the rows can be computed once more."""
-        if not self.absent:
-            raise InputError(f"None of the {rows} rows is of the present version of the code and the data.")
-        old = rows - self.n_absent
-        others = (f"{old} of them are of another version of the code or the data.",) if old else ()
-        sentence = " ".join((f"None of the {rows} rows can be computed once more.", *self.absent, *others))
-        raise (DatasetError if self._datasets else InputError)(sentence)
+            if any(planned.kind != "stale" for planned in some):
+                raise
+            failed.append(f"{title_of(some[0].cell)}: the present code does not compute it: {error}")
+            continue
+        checked += [_compare(planned, kept, again[planned.key.seeds], some) for planned in some]
+        left -= sum(planned.seconds for planned in some)
+        watch.runs(len(checked), left)
+    means = tuple(_mean(kind, checked) for kind in ("gpu", "stale") if any(one.kind == kind for one in checked))
+    return Verification(plan, tuple(checked), means, tuple(failed))
 
 
-def _compute(cell: Cell, datasets: Datasets, keys: list[RowKey]) -> dict[RowKey, Row]:
-    computed: dict[Any, Row] = {}
+def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned]) -> dict[Seeds, Row]:
+    computed: dict[Seeds, Row] = {}
 
     def take(row: Row) -> None:
         computed[row.key.seeds] = row
 
-    seeds = list(dict.fromkeys(key.seeds for key in keys))
+    seeds = list(dict.fromkeys(planned.key.seeds for planned in some))
     recipe = recipe_of(cell, datasets.of(cell), _CPU)
     for begin in range(0, len(seeds), recipe.at_once or len(seeds)):
         recipe.compute(seeds[begin : begin + (recipe.at_once or len(seeds))], take)
-    return {key: computed[key.seeds] for key in keys}
+    return computed
 
 
-def _compare(kept: Row, again: Row, cell: Cell) -> Checked:
-    exact = kept.backend == again.backend and kept.device == "cpu"
-    what = f"{title_of(cell)}, split {kept.key.seeds.split}, initialisation {kept.key.seeds.init}: "
+def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequence[Planned]) -> Checked:
+    kept, seeds = rows[planned.key], planned.key.seeds
+    of_group = {key: row for key, row in rows.items() if (key.code, key.data) == (planned.key.code, planned.key.data)}
+    # without the rows in question: one that is far off must not widen its own bound
+    sigma = spread({key.seeds: row.accuracy for key, row in of_group.items() if key not in {one.key for one in some}})
+    what = f"{title_of(planned.cell)}, split {seeds.split}, initialisation {seeds.init}: "
     differences: list[str] = []
-    if exact:
+    same = float(np.mean(kept.predictions == again.predictions)) if _same_size(kept, again) else float("nan")
+    if planned.kind == "exact":
         for name in _EXACT:
             ours, theirs = getattr(again, name), getattr(kept, name)
             if ours != theirs and not (ours != ours and theirs != theirs):  # NaN is the same as NaN
                 differences.append(f"{what}{name} is {theirs!r} in the store, and {ours!r} computed anew.")
-        wrong = int(np.count_nonzero(kept.predictions != again.predictions)) if _same_size(kept, again) else -1
-        if wrong:
-            differences.append(f"{what}the predictions of {'all' if wrong < 0 else wrong} nodes differ.")
-    elif abs(kept.accuracy - again.accuracy) > GPU_DIFFERENCE:
-        by = f"more than {GPU_DIFFERENCE} apart"
+        if same != 1.0:
+            wrong = "all" if same != same else round((1 - same) * len(kept.predictions))
+            differences.append(f"{what}the predictions of {wrong} nodes differ.")
+    elif not abs(kept.accuracy - again.accuracy) <= row_bound(sigma):
         differences.append(
-            f"{what}the accuracy on {kept.device} is {kept.accuracy}, on the CPU {again.accuracy}, {by}."
+            f"{what}the accuracy on {kept.device} is {kept.accuracy:.5f}, on the CPU {again.accuracy:.5f}, more than "
+            f"{row_bound(sigma):.5f} apart."
         )
-    return Checked(kept.key, cell, exact, tuple(differences))
+    return Checked(
+        planned.key, planned.cell, planned.kind, kept.accuracy - again.accuracy, same, sigma, tuple(differences)
+    )
+
+
+def _mean(kind: Any, checked: Sequence[Checked]) -> MeanDifference:
+    of_kind = [one for one in checked if one.kind == kind]
+    mean = float(np.mean([one.apart for one in of_kind]))
+    bound = mean_bound([one.sigma for one in of_kind])
+    return MeanDifference(kind, len(of_kind), sum(one.same == 1.0 for one in of_kind), mean, bound)
 
 
 def _same_size(kept: Row, again: Row) -> bool:

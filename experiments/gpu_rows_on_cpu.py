@@ -1,0 +1,121 @@
+"""How far runs that a GPU computed are from the same runs on the CPU.
+
+    PPROP_DATA=folder nice python experiments/gpu_rows_on_cpu.py
+    PPROP_DATA=folder nice python experiments/gpu_rows_on_cpu.py --only citeseer:gat pubmed:mlp
+
+A seeded sample of the runs of each cell of the accuracy table in `results/study.pack`. What both devices found is written
+down run by run as the runs end, so that the command goes on where it was stopped. `pprop.study.agreement` states what
+follows from the numbers, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pprop import TEST_SEEDS
+from pprop.study.agreement import spread
+from pprop.study.archive import Packed
+from pprop.study.cell import Cell
+from pprop.study.prepared import Datasets
+from pprop.study.recipe import Place, recipe_of
+from pprop.study.row import Row
+from pprop.study.versions import current_code
+from pprop.study.zoo import make_cell
+
+PLAN = {  # runs of each cell, as many as two cores can afford; the cheap ones first
+    "citeseer": {"vanilla_gcn": 20, "mlp": 20, "ppnp": 20, "appnp": 10, "jk": 10, "gat": 10, "gcn": 10, "ngcn": 3},
+    "cora_ml": {"vanilla_gcn": 20, "mlp": 10, "ppnp": 10, "appnp": 10, "jk": 10, "gat": 10, "gcn": 10, "ngcn": 3},
+    "pubmed": {"vanilla_gcn": 5, "mlp": 5, "ppnp": 5, "appnp": 5, "gcn": 2, "gat": 1},
+    "ms_academic": {"vanilla_gcn": 3, "mlp": 3, "appnp": 2},
+}
+SEED = 6
+
+
+def cells_of(pack: Path) -> dict[str, list[Row]]:
+    """Return the rows that a GPU computed with the present code, by cell."""
+    found: dict[str, list[Row]] = {}
+    for row in Packed(pack):
+        if row.device != "cpu":
+            found.setdefault(row.cell, []).append(row)
+    for text, rows in found.items():
+        code = current_code(Cell.parse(text), "triton")
+        found[text] = sorted((row for row in rows if row.key.code == code), key=lambda row: row.key)
+    return found
+
+
+def sampled(rows: list[Row], runs: int) -> list[Row]:
+    """Return a sample of the rows of a cell; the first 100 runs, so that later ones do not change it."""
+    published = [row for row in rows if row.key.seeds.split in TEST_SEEDS]
+    chosen = np.random.default_rng(SEED).permutation(len(published))[:runs]  # more runs later keep the first ones
+    return [published[int(index)] for index in chosen]
+
+
+def compared(gpu: Row, cpu: Row, cell: Cell, sigma: float) -> dict[str, Any]:
+    """Return what both found, and the spread between initialisations."""
+    return {
+        "dataset": cell.dataset,
+        "model": cell.model,
+        "split": gpu.key.seeds.split,
+        "init": gpu.key.seeds.init,
+        "accuracy": [gpu.accuracy, cpu.accuracy],
+        "epochs": [gpu.epochs, cpu.epochs],
+        "best_epoch": [gpu.best_epoch, cpu.best_epoch],
+        "stopping_loss": [gpu.stopping_loss, cpu.stopping_loss],
+        "same_prediction": round(float(np.mean(gpu.predictions == cpu.predictions)), 6),
+        "spread": round(sigma, 6),
+        "cpu_seconds": round(cpu.seconds, 3),
+    }
+
+
+def main() -> None:
+    """Compute what is not yet in the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pack", type=Path, default=Path("results/study.pack"))
+    parser.add_argument("--out", type=Path, default=Path("results/gpu_rows_on_cpu.json"))
+    parser.add_argument("--only", nargs="*", default=[], help="cells such as citeseer:gat; default: all")
+    arguments = parser.parse_args()
+    out: Path = arguments.out
+    found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else []
+    there = {(one["dataset"], one["model"], one["split"], one["init"]) for one in found}
+    datasets, by_cell = Datasets(), cells_of(arguments.pack)
+    for dataset, models in PLAN.items():
+        for model, runs in models.items():
+            if arguments.only and f"{dataset}:{model}" not in arguments.only:
+                continue
+            cell = make_cell(model, {}, dataset)
+            rows = by_cell[cell.text]
+            sigma = spread({row.key.seeds: row.accuracy for row in rows})
+            left = [
+                row
+                for row in sampled(rows, runs)
+                if (dataset, model, row.key.seeds.split, row.key.seeds.init) not in there
+            ]
+            if not left:
+                continue
+            by_seeds = {row.key.seeds: row for row in left}
+            begin = time.perf_counter()
+
+            def take(row: Row, kept: dict[Any, Row] = by_seeds, cell: Cell = cell, sigma: float = sigma) -> None:
+                found.append(compared(kept[row.key.seeds], row, cell, sigma))
+                text = ",\n ".join(json.dumps(one) for one in found)
+                part = out.with_suffix(".part")
+                part.write_text(f"[{text}]\n", encoding="utf-8")
+                part.replace(out)
+
+            recipe_of(cell, datasets.of(cell), Place("cpu", "numba")).compute(list(by_seeds), take)
+            apart = [one["accuracy"][0] - one["accuracy"][1] for one in found[-len(left) :]]
+            print(
+                f"{dataset:11} {model:11} {len(left):3} runs, {time.perf_counter() - begin:6.1f} s, GPU - CPU: "
+                f"mean {np.mean(apart):+.4f}, largest {np.max(np.abs(apart)):.4f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Which rows are computed once more: a seeded choice over all cells that this machine can afford."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn, final
+
+import numpy as np
+
+from pprop._errors import DatasetError, InputError, PpropError
+from pprop._validate import check_float, check_int
+from pprop.study.cell import Cell, Seeds
+from pprop.study.prepared import Datasets
+from pprop.study.row import RowKey
+from pprop.study.store import Group, Store
+from pprop.study.verify_cost import expected_seconds
+from pprop.study.versions import current_code
+
+__all__ = ["Kind", "Plan", "Planned", "plan_verification"]
+
+Kind = Literal["exact", "gpu", "stale"]
+"""Of a row: from the CPU, so that it must be the same bit for bit; from a GPU, or another backend than the CPU's usual one;
+or of another version of the code."""
+
+_RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend FROM rows"
+
+
+@final
+@dataclass(frozen=True)
+class Planned:
+    """A row to be computed once more.
+
+    Attributes
+    ----------
+    key, cell, kind
+        Which one.
+    seconds
+        What that may take on two cores.
+    """
+
+    key: RowKey
+    cell: Cell
+    kind: Kind
+    seconds: float
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What a verification will compute, and what it leaves out.
+
+    Attributes
+    ----------
+    chosen
+        The rows to compute, those of a cell one after another.
+    rows
+        Rows in the store.
+    stale
+        Rows left out because they are of another version of the code or the data.
+    long
+        Cells of which no row fits into the time.
+    absent
+        For each dataset or model of one's own that is not here, a sentence that says so and how many rows need it.
+    """
+
+    chosen: tuple[Planned, ...]
+    rows: int
+    stale: int
+    long: tuple[Cell, ...] = ()
+    absent: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """What all of it may take on two cores."""
+        return sum(planned.seconds for planned in self.chosen)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the chosen rows are of."""
+        return len({planned.key.config for planned in self.chosen})
+
+
+def plan_verification(
+    store: Store, sample: int = 20, seed: int = 0, minutes: float = 5.0, *, stale: bool = False
+) -> Plan:
+    """Choose rows to be computed once more: one of each cell before a second one of any, as far as the time reaches.
+
+    Parameters
+    ----------
+    store
+        The rows.
+    sample
+        How many; at most all.
+    seed
+        Of the choice, which depends on nothing else but the rows.
+    minutes
+        What they may take on two cores, by the epochs they took before; one row is chosen in any case.
+    stale
+        Choose among the rows of other versions of the code, too.
+
+    Raises
+    ------
+    InputError
+        No row is of the present version of the code and the data.
+    DatasetError
+        None can be computed once more, since a dataset is not here.
+    """
+    check_int(sample, "sample", "plan_verification", low=1)
+    check_int(seed, "seed", "plan_verification", low=0)
+    check_float(minutes, "minutes", "plan_verification", "(0, inf)")
+    groups, here, datasets = store.groups(), _Here(stale), Datasets()
+    kinds = {(group.config, group.code, group.data): here.kind(group, datasets) for group in groups}
+    cells = {group.config: group.cell for group in groups}
+    rows = sum(group.runs for group in groups)
+    strata: dict[tuple[str, Kind], list[Planned]] = defaultdict(list)
+    for config, code, data, split, init, epochs, seconds, device, backend in sorted(store.execute(_RUNS)):
+        kind = kinds[config, code, data]
+        if kind is not None:
+            kind = "gpu" if kind == "exact" and (device, backend) != ("cpu", "numba") else kind
+            cost = expected_seconds(cells[config], epochs, seconds, device)
+            key = RowKey(config, code, data, Seeds(split, init))
+            strata[config, kind].append(Planned(key, cells[config], kind, cost))
+    if not strata:
+        here.refuse(rows)
+    chosen, long = _chosen(list(strata.values()), sample, seed, 60 * minutes)
+    candidates = sum(len(stratum) for stratum in strata.values())
+    ordered = tuple(sorted(chosen, key=lambda planned: (planned.key, planned.kind)))
+    return Plan(ordered, rows, rows - candidates - here.n_absent, long, here.absent)
+
+
+def _chosen(
+    strata: Sequence[Sequence[Planned]], sample: int, seed: int, limit: float
+) -> tuple[list[Planned], tuple[Cell, ...]]:
+    """Return the choice, and the cells that have only rows which take longer than all the time there is."""
+    random = np.random.default_rng(seed)
+    queues = [
+        [strata[at][int(index)] for index in random.permutation(len(strata[at]))] for at in _order(strata, random)
+    ]
+    chosen: list[Planned] = []
+    left = limit
+    for turn in range(max(len(queue) for queue in queues)):
+        for queue in queues:
+            if turn < len(queue) and len(chosen) < sample and queue[turn].seconds <= left:
+                chosen.append(queue[turn])
+                left -= queue[turn].seconds
+    if not chosen:
+        chosen.append(min((one for queue in queues for one in queue), key=lambda one: (one.seconds, one.key)))
+    long = {queue[0].key.config: queue[0].cell for queue in queues if min(one.seconds for one in queue) > limit}
+    return chosen, tuple(long[config] for config in sorted(long))
+
+
+def _order(strata: Sequence[Sequence[Planned]], random: np.random.Generator) -> list[int]:
+    return [int(at) for at in random.permutation(len(strata))]
+
+
+@final
+class _Here:
+    """Which rows this machine can compute once more, and what it lacks for the others."""
+
+    def __init__(self, stale: bool) -> None:
+        self._stale, self._old = stale, 0
+        self._datasets: dict[str, tuple[PpropError, int]] = {}
+        self._models: dict[str, tuple[PpropError, int]] = {}
+
+    def kind(self, group: Group, datasets: Datasets) -> Kind | None:
+        """Return the kind of a group's rows, None if they are left out; what is not here is noted."""
+        cell = group.cell
+        try:
+            current = current_code(cell, group.backend) == group.code
+        except PpropError as error:
+            self._models[cell.model] = error, self._models.get(cell.model, (error, 0))[1] + group.runs
+            return None
+        if not current and not self._stale:
+            self._old += group.runs
+            return None
+        try:
+            if datasets.of(cell).data != group.data:
+                return None
+        except PpropError as error:
+            self._datasets[cell.dataset] = error, self._datasets.get(cell.dataset, (error, 0))[1] + group.runs
+            return None
+        return "exact" if current else "stale"
+
+    @property
+    def n_absent(self) -> int:
+        return sum(runs for lack in (self._datasets, self._models) for _, runs in lack.values())
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        return tuple(
+            f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
+            for what, lack in (("dataset", self._datasets), ("model", self._models))
+            for name, (error, runs) in lack.items()
+        )
+
+    def refuse(self, rows: int) -> NoReturn:
+        """Say why none of the rows can be computed once more."""
+        remedy = " --stale computes those of another version of the code, too." if self._old else ""
+        if not self.absent:
+            raise InputError(f"None of the {rows} rows is of the present version of the code and the data.{remedy}")
+        old = rows - self.n_absent
+        others = (f"{old} of them are of another version of the code or the data.{remedy}",) if old else ()
+        sentence = " ".join((f"None of the {rows} rows can be computed once more.", *self.absent, *others))
+        raise (DatasetError if self._datasets else InputError)(sentence)

@@ -1,0 +1,83 @@
+"""What a verification will do and has found, in words and as a record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pprop.study.verify import MeanDifference, Verification
+from pprop.study.verify_plan import Plan
+from pprop.study.watch import title_of
+
+__all__ = ["found_lines", "found_record", "plan_line"]
+
+
+def plan_line(plan: Plan) -> str:
+    """Return what will be computed, and how long it may take.
+
+    >>> plan_line(Plan((), rows=3, stale=1))
+    'Computing 0 of 3 rows once more, from 0 cells: about 0.0 min on two cores. Left out: 1 of other versions.'
+    """
+    kinds = Counter(planned.kind for planned in plan.chosen)
+    names = {"exact": "from the CPU", "gpu": "from a GPU", "stale": "of other versions of the code"}
+    what = ", ".join(f"{kinds[kind]} {name}" for kind, name in names.items() if kinds[kind])
+    begin = f"Computing {len(plan.chosen)} of {plan.rows:,} rows once more, from {_counted(plan.cells, 'cell')}"
+    out = [f"{plan.stale:,} of other versions"] if plan.stale else []
+    if plan.long:
+        out.append(f"{_counted(len(plan.long), 'cell')} whose runs are longer than --minutes allows")
+    left = f" Left out: {'; '.join(out)}." if out else ""
+    return f"{begin}{f' ({what})' if what else ''}: about {plan.seconds / 60:.1f} min on two cores.{left}"
+
+
+def found_record(found: Verification) -> dict[str, Any]:
+    """Return what a verification found, for JSON."""
+    return {
+        "rows": found.plan.rows,
+        "checked": len(found.checked),
+        "exact": sum(checked.exact for checked in found.checked),
+        "stale": found.plan.stale,
+        "long": [title_of(cell) for cell in found.plan.long],
+        "absent": list(found.plan.absent),
+        "failed": list(found.failed),
+        "means": [vars(mean) for mean in found.means],
+        "compared": [
+            {
+                "cell": checked.cell.text,
+                "split": checked.key.seeds.split,
+                "init": checked.key.seeds.init,
+                "kind": checked.kind,
+                "apart": checked.apart,
+                "same": None if checked.same != checked.same else checked.same,
+                "sigma": checked.sigma,
+            }
+            for checked in found.checked
+        ],
+        "sound": found.sound,
+        "differences": list(found.differences),
+    }
+
+
+def found_lines(found: Verification) -> list[str]:
+    """Return what a verification found, for people."""
+    exact = sum(checked.exact for checked in found.checked)
+    how = f"{exact} bit for bit, {len(found.checked) - exact} by their accuracy"
+    lines = [f"{_counted(len(found.checked), 'row')} of {found.plan.rows:,} computed once more: {how}."]
+    lines += [_mean_line(mean) for mean in found.means]
+    if found.plan.stale:
+        lines.append(
+            f"{_counted(found.plan.stale, 'row')} of other versions of the code or the data left out; --stale computes "
+            "those of other code, too."
+        )
+    return [*lines, *found.plan.absent, *found.failed, *(found.differences or ("No difference.",))]
+
+
+def _mean_line(mean: MeanDifference) -> str:
+    what = "from a GPU" if mean.kind == "gpu" else "of other versions of the code"
+    return (
+        f"{_counted(mean.rows, 'row')} {what}: the same class for every node in {mean.same}; mean difference in accuracy "
+        f"{mean.mean:+.5f} (at most {mean.bound:.5f})."
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
