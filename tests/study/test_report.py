@@ -19,6 +19,7 @@ from pprop.study.figures import style
 from pprop.study.merge import merge_studies
 from pprop.study.report import build, write_report
 from pprop.study.row import Row
+from pprop.study.split_seeds import split_seeds
 from pprop.study.statistics import summarise
 from pprop.study.store import Store
 from pprop.study.zoo import make_cell
@@ -217,6 +218,33 @@ def without(text: str, title: str) -> str:
     parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
     left_out = (f"## {title}", "## What was run", "## Costs", "## Notes")
     return "".join(part for part in parts if not part.startswith(left_out))
+
+
+def test_additional_runs_change_no_other_table_figure_or_claim(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    alone = report(study(tmp_path / "alone", quick))
+    more = [Seeds(split, init) for init in range(5) for split in split_seeds("test", 200)]
+    more = [seeds for seeds in more if seeds.split not in TEST_SEEDS]
+    few = [Seeds(split, init) for init in range(1, 5) for split in TEST_SEEDS]
+    common = {"predictions": quick[0].predictions, "data": quick[0].key.data}
+    added = [
+        row for model in ("appnp", "gcn") for row in make_rows(make_cell(model, {}, "citeseer"), 0.3, more, **common)
+    ]
+    mixed = report(study(tmp_path / "mixed", quick + added))
+    assert without(mixed["report.md"], "A thousand runs") == without(alone["report.md"], "A thousand runs")
+    assert {name: text for name, text in mixed.items() if name.startswith("figures")} == {
+        name: text for name, text in alone.items() if name.startswith("figures")
+    }
+    assert "- APPNP on Citeseer has 920 of 1000 runs, and is left out until it has all." in mixed["report.md"]
+    assert "A thousand runs" not in alone["report.md"]
+    rest = [
+        row for model in ("appnp", "gcn") for row in make_rows(make_cell(model, {}, "citeseer"), 0.3, few, **common)
+    ]
+    whole = report(study(tmp_path / "whole", quick + added + rest))["report.md"]
+    section = re.split(r"^## ", whole.split("\n## A thousand runs\n")[1], flags=re.MULTILINE)[0]
+    assert len(re.findall(r"^\| (?:APPNP|GCN) \| 1000 \| ", section, flags=re.MULTILINE)) == 2
+    assert "| 1000 |" not in without(whole, "A thousand runs")
 
 
 def test_own_experiments_change_no_table_figure_or_claim_and_have_a_section(

@@ -116,6 +116,56 @@ def test_variance_components_agree_with_one_way_analysis_of_variance() -> None:
     assert parts.init_interval[0] < parts.init < parts.init_interval[1]
 
 
+def studies(split: float, init: float, count: int) -> list[dict[Seeds, float]]:
+    random = np.random.default_rng([7, int(100 * split)])
+    tables = split * random.standard_normal((count, SPLITS, 1)) + init * random.standard_normal((count, SPLITS, INITS))
+    return [{Seeds(s, i): float(table[s, i]) for s in range(SPLITS) for i in range(INITS)} for table in tables]
+
+
+@pytest.mark.parametrize("split", [0.3, 1.0, 3.0])
+def test_intervals_of_components_cover_the_truth_in_95_of_100_studies(split: float) -> None:
+    count = 300
+    found = [variance_components(values) for values in studies(split, 1.0, count)]
+    parts = [each for each in found if each is not None]
+    share = split**2 / (split**2 + 1)
+    covered = {
+        "split": sum(each.split_interval[0] <= split <= each.split_interval[1] for each in parts),
+        "init": sum(each.init_interval[0] <= 1.0 <= each.init_interval[1] for each in parts),
+        "share": sum(each.share_interval[0] <= share <= each.share_interval[1] for each in parts),
+    }
+    low, high = stats.binom.interval(0.999, count, 0.95)  # resampling splits, at 84 to 91 %, would fall below
+    assert all(low <= number <= high for number in covered.values()), covered
+
+
+def test_the_interval_of_splits_is_exact_where_initialisations_do_not_matter() -> None:
+    effects = np.random.default_rng(2).standard_normal(SPLITS)
+    parts = variance_components({Seeds(s, i): float(effects[s]) for s in range(SPLITS) for i in range(INITS)})
+    assert parts is not None
+    squares = (SPLITS - 1) * effects.var(ddof=1)
+    expected = np.sqrt(squares / stats.chi2.ppf([0.975, 0.025], SPLITS - 1))
+    np.testing.assert_allclose(parts.split_interval, expected, rtol=1e-9)
+    assert parts.init == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(parts.share_interval, [1.0, 1.0], rtol=1e-12)
+
+
+def test_the_interval_of_splits_begins_above_zero_just_where_the_f_test_rejects() -> None:
+    for values in studies(0.35, 1.0, 40):
+        table = [[values[Seeds(s, i)] for i in range(INITS)] for s in range(SPLITS)]
+        rejected = stats.f_oneway(*table).pvalue < 0.025
+        parts = variance_components(values)
+        assert parts is not None
+        assert (parts.split_interval[0] > 0) == rejected
+        assert (parts.share_interval[0] > 0) == rejected
+
+
+def test_runs_that_are_all_alike_have_no_share() -> None:
+    parts = variance_components({Seeds(s, i): 0.5 for s in range(4) for i in range(3)})
+    assert parts is not None
+    assert (parts.split, parts.init, parts.split_interval, parts.init_interval) == (0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
+    assert math.isnan(parts.share)
+    assert math.isnan(parts.share_interval[0])
+
+
 def test_a_split_variance_below_zero_is_zero() -> None:
     # means of all splits equal: nothing is left for the splits
     values = {Seeds(s, i): 0.8 + (-1) ** i * 0.01 for s in range(6) for i in range(2)}

@@ -22,7 +22,7 @@ from pprop.study.tables.epoch_time import time_table
 from pprop.study.tables.grid import NOT_RUN, Code, Measure, Number, Strong
 from pprop.study.tables.scores import disagreements, overview_table, score, score_table
 from pprop.study.tables.search import search_table
-from pprop.study.tables.spread import spread_table
+from pprop.study.tables.spread import difference_spread_table, spread_table
 from pprop.study.zoo import make_cell
 
 MakeRows = Callable[..., list[Row]]
@@ -268,3 +268,31 @@ def test_spread_is_shown_for_models_with_all_initialisations(paper: Paper, make_
     assert row[0] == "GCN"
     assert isinstance(row[3], Number)
     assert row[3].value == pytest.approx(1.0, abs=0.2)  # the rows are drawn with a deviation of one point
+
+
+def test_what_is_hard_for_both_models_is_no_part_of_the_spread_of_their_difference(
+    paper: Paper, make_rows: MakeRows
+) -> None:
+    hard = {split: 0.03 * math.sin(place) for place, split in enumerate(TEST_SEEDS)}
+
+    def shifted(model: str) -> list[Row]:
+        rows = make_rows(make_cell(model, {}, "citeseer"))
+        return [replace(row, accuracy=row.accuracy + hard[row.key.seeds.split]) for row in rows]
+
+    groups = {"citeseer": table_entries(paper, shifted("gcn"), shifted("appnp"), shifted("ppnp"))}
+    alone = {row[0]: row for row in spread_table(groups).groups[0].rows}
+    (group,) = difference_spread_table(groups).groups
+    (row,) = group.rows  # PPNP is no baseline
+    assert group.title == "APPNP minus another model on Citeseer"
+    assert row[0] == "GCN"
+    between_alone, gap, between, within = (value(cell) for cell in (alone["GCN"][1], row[1], row[2], row[4]))
+    assert between_alone == pytest.approx(2.1, abs=0.5)
+    assert between < 0.7
+    assert within == pytest.approx(math.sqrt(2), abs=0.3)
+    means = [np.mean([each.accuracy for each in make_rows(make_cell(m, {}, "citeseer"))]) for m in ("appnp", "gcn")]
+    assert gap == pytest.approx(100 * float(means[0] - means[1]))
+
+
+def value(cell: object) -> float:
+    assert isinstance(cell, Number)
+    return cell.value

@@ -96,7 +96,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("p-values", tuple(_p_values(main))),
         Section("Time per epoch", tuple(_times(times))),
         Section("Spread", (*_table(spread_table(main), SPREAD), *_table(difference_spread_table(main), LEAD))),
-        Section("A thousand runs", _table(more_runs_table(published, everything, samples), MORE_RUNS)),
+        Section("A thousand runs", tuple(_more_runs(more_runs_table(published, everything, samples)))),
         Section("Figures", tuple(_pictures(drawn, published))),
         Section("Hyperparameters", _table(search_table(published, samples), SEARCH)),
         Section("Other experiments", tuple(_others(own, everything))),
@@ -209,6 +209,14 @@ def _times(times: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
             "of 2018, ours a training step and one evaluation on the stopping set."
         )
         yield time_table(times)
+
+
+def _more_runs(table: Table) -> Iterable[Block]:
+    if table.n_rows:
+        yield MORE_RUNS
+        yield table
+    elif table.notes:  # begun, and no model has all of its runs yet
+        yield Bullets(table.notes)
 
 
 def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment]) -> Iterable[Block]:
