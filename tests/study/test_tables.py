@@ -270,6 +270,16 @@ def test_spread_is_shown_for_models_with_all_initialisations(paper: Paper, make_
     assert row[3].value == pytest.approx(1.0, abs=0.2)  # the rows are drawn with a deviation of one point
 
 
+def test_a_run_far_from_the_others_of_its_split_is_named_below_the_spread(paper: Paper, make_rows: MakeRows) -> None:
+    rows = make_rows(make_cell("gcn", {}, "citeseer"))
+    assert spread_table({"citeseer": table_entries(paper, rows)}).notes == ()
+    rows[37] = replace(rows[37], accuracy=0.5)
+    (note,) = spread_table({"citeseer": table_entries(paper, rows)}).notes
+    seeds = rows[37].key.seeds
+    start = f"GCN on Citeseer: the run of split {seeds.split} with initialisation {seeds.init} has 50.00 %, "
+    assert note.startswith(start)
+
+
 def test_what_is_hard_for_both_models_is_no_part_of_the_spread_of_their_difference(
     paper: Paper, make_rows: MakeRows
 ) -> None:

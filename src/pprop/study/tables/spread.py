@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pprop.study.cell import Seeds
+from pprop.study.statistics import split_means
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Number, Table, Value
 from pprop.study.tables.titles import TESTED, dataset_title
 from pprop.study.variance import Components, variance_components
 
 __all__ = ["difference_spread_table", "spread_table"]
+
+FAR = 5
+"""Standard deviations beyond which a run is named: less than one in 100,000 studies of 100 normal runs has one such."""
 
 _COLUMNS = (
     Column("Between splits"),
@@ -33,13 +37,14 @@ def spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     0
     """
     groups: list[Group] = []
+    notes: list[str] = []
     for name, entries in by_dataset.items():
-        parts = ((entry.title, variance_components(_points(entry))) for entry in entries)
-        rows = tuple((title, *_values(found)) for title, found in parts if found is not None)
-        if rows:
-            groups.append(Group(dataset_title(name), rows))
+        parts = [(entry, found) for entry in entries if (found := variance_components(_points(entry))) is not None]
+        if parts:
+            groups.append(Group(dataset_title(name), tuple((entry.title, *_values(found)) for entry, found in parts)))
+        notes.extend(note for entry, found in parts for note in _far_out(entry, found))
     columns = (Column("Model", "text"), *_COLUMNS)
-    return Table("Where accuracy varies: standard deviations in points", columns, tuple(groups))
+    return Table("Where accuracy varies: standard deviations in points", columns, tuple(groups), tuple(notes))
 
 
 def difference_spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
@@ -70,6 +75,19 @@ def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iter
         parts = variance_components(gap)
         if parts is not None:
             yield entry.title, Number(sum(gap.values()) / len(gap), signed=True), *_values(parts)
+
+
+def _far_out(entry: Entry, parts: Components) -> Iterable[str]:
+    """Yield a sentence if a run is so far from the others of its split that the deviations are not normal."""
+    values = _points(entry)
+    means = split_means(values)
+    away, seeds = max((abs(value - means[seeds.split]), seeds) for seeds, value in values.items())
+    if away > FAR * parts.init:
+        yield (
+            f"{entry.title} on {dataset_title(entry.cell.dataset)}: the run of split {seeds.split} with initialisation "
+            f"{seeds.init} has {values[seeds]:.2f} %, {away:.1f} points from the mean of its split. It makes up much of "
+            "the deviation between initialisations, which is not normal then: take the intervals with caution."
+        )
 
 
 def _points(entry: Entry) -> dict[Seeds, float]:
