@@ -14,6 +14,7 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.pools import Pool
+from pprop.study.report.runs import run_again
 from pprop.study.row import Row
 from pprop.study.statistics import summarise
 from pprop.study.tables import Entry, Sample, Samples, comparisons, entries, epoch_times, p_value_table
@@ -241,8 +242,33 @@ def test_time_ratios_use_runs_that_were_alone_in_the_same_place(paper: Paper, ma
     assert math.isnan(times["gat"].ratio)
     assert times["jk"].ours is None
     notes = " ".join(time_table(shown).notes)
-    assert "APPNP on Citeseer: 1 rows of runs that were not alone are left out." in notes
-    assert "GAT on Citeseer has no ratio" in notes
+    assert "APPNP on Citeseer on cpu: 1 rows of runs that were not alone are left out." in notes
+    assert "GAT on Citeseer on cpu has no ratio" in notes
+
+
+def test_times_of_two_devices_stand_apart_each_with_its_own_ratio(paper: Paper, make_rows: MakeRows) -> None:
+    def timed(model: str, on_cpu: float, on_gpu: float) -> Sample:
+        cell = paper[f"gasteiger_2019_{model}_citeseer_time"].points[0].cell
+        fields = {"seeds": [Seeds(split, 0) for split in TEST_SEEDS[:5]], "epochs": 200, "together": 1}
+        gpu = make_rows(cell, seconds=on_gpu, device="cuda (H200)", code="c2", **fields)
+        cpu = make_rows(cell, seconds=on_cpu, **fields)
+        return Sample(cell, Pool(cell, "c2", "d1", tuple(gpu)), (Pool(cell, "c1", "d1", tuple(cpu)),))
+
+    samples = Samples([timed("gcn", 0.4, 0.1), timed("appnp", 0.6, 0.2)])
+    shown = entries(paper, samples, "time")
+    times = {(each.entry.cell.model, each.device): each for each in epoch_times(shown["citeseer"])}
+    assert times["appnp", "cpu"].ratio == pytest.approx(1.5)
+    assert times["appnp", "cuda (H200)"].ratio == pytest.approx(2.0)
+    assert [group.title for group in time_table(shown).groups] == ["Citeseer on cpu", "Citeseer on cuda (H200)"]
+    commands = {str(row[-1]) for row in time_table(shown).groups[1].rows if row[0] == "APPNP"}
+    assert commands == {"pprop study run gasteiger_2019_appnp_citeseer_time --out DIR --device cuda"}
+    assert run_again(samples)  # both pools say numba here
+    cells = [replace(s, others=tuple(_by_triton(pool) for pool in s.others)) for s in samples.values()]
+    assert not run_again(Samples(cells))
+
+
+def _by_triton(pool: Pool) -> Pool:
+    return replace(pool, rows=tuple(replace(row, backend="triton") for row in pool.rows))
 
 
 def test_a_search_ranks_the_published_setting_and_names_what_the_best_changes(

@@ -86,7 +86,7 @@ def _slower_than_gcn(evidence: Evidence) -> _Found:
     for name, entries in evidence.times.items():
         for each in epoch_times(entries):
             if each.entry.cell.model == "appnp" and each.ratio == each.ratio:
-                yield dataset_title(name), f"{each.ratio:.2f} times GCN's epoch", 1 < each.ratio < 1.6
+                yield dataset_title(name), f"{each.ratio:.2f} times GCN's epoch on {each.device}", 1 < each.ratio < 1.6
 
 
 def _best_alpha(evidence: Evidence) -> _Found:

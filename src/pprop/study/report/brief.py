@@ -47,7 +47,7 @@ def brief_page(report: Page, main: Mapping[str, Sequence[Entry]], experiments: M
         Section("p-values", tuple(_p_values(main))),
         *(of_report[title] for title in FROM_REPORT if title in of_report),
         Section("Cost", tuple(_cost(main, experiments))),
-        *(of_report[title] for title in ("What was run",) if title in of_report),
+        *(of_report[title] for title in ("What was run", "Notes") if title in of_report),
     ]
     return Page("Results", report.lead[:1], tuple(section for section in sections if section.blocks))
 
@@ -61,7 +61,7 @@ def _scores(main: Mapping[str, Sequence[Entry]], metric: Metric) -> Iterator[Blo
     if compared:
         unit = 1.0 if metric == "accuracy" else 0.01
         slack = f"{SLACK_ELSEWHERE * unit:g}{' points' if metric == 'accuracy' else ''}"
-        wider = " and ".join(f"{points * unit:g} on {dataset_title(name)}" for name, points in SLACK.items())
+        wider = f"{max(SLACK.values()) * unit:g} on {' and '.join(map(dataset_title, SLACK))}"
         yield (
             f"Of {len(compared)} values that the paper also gives, {sum(bool(one.within) for one in compared)} are within "
             f"the sum of both 95 % intervals plus {slack} ({wider}, whose files have another order of nodes, and so other "

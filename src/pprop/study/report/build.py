@@ -18,7 +18,7 @@ from pprop.study.figures.as_json import figure_json
 from pprop.study.report.cost import main_cost_table
 from pprop.study.report.others import own_experiments_table, published_and_own
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
-from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table
+from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table, run_again
 from pprop.study.row import Row
 from pprop.study.store import Store
 from pprop.study.tables import (
@@ -150,7 +150,7 @@ def _lead(main: Mapping[str, Sequence[Entry]], samples: Samples) -> tuple[Block,
 
 
 def _what_was_run(everything: Samples, samples: Samples) -> tuple[Block, ...]:
-    again = sum(1 for sample in samples.values() if sample.others and sample.cell.splits == "test")
+    again = sum(sample.cell.splits == "test" for sample in run_again(samples))
     told = (
         f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the notes."
         if again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,12 +12,12 @@ from pprop.study.experiment import Experiment
 from pprop.study.pools import Pool
 from pprop.study.row import Row
 from pprop.study.statistics import summarise
-from pprop.study.tables import Column, Group, Samples, Table
+from pprop.study.tables import Column, Group, Sample, Samples, Table
 from pprop.study.tables.grid import Measure, Number, Strong, Value
 from pprop.study.tables.titles import dataset_order, dataset_title, model_order, model_title
 from pprop.study.zoo import MODELS
 
-__all__ = ["cost_table", "incomplete", "origin_table", "other_cells_table", "rerun_table", "settings_text"]
+__all__ = ["cost_table", "incomplete", "origin_table", "other_cells_table", "rerun_table", "run_again", "settings_text"]
 
 
 def origin_table(samples: Samples) -> Table:
@@ -38,13 +39,13 @@ def origin_table(samples: Samples) -> Table:
                 *place,
                 Number(len({row.key.config for row in made}), 0),
                 Number(len(made), 0),
-                Number(sum(row.seconds for row in made) / 3600, 2),
+                Number(sum(row.seconds for row in made), 0),
                 min(row.created for row in made)[:10],
                 max(row.created for row in made)[:10],
             )
         )
     texts = (Column(title, "text") for title in ("pprop", "torch", "Backend", "Device", "Host"))
-    numbers = (Column(title) for title in ("Cells", "Rows", "Hours"))
+    numbers = (Column(title) for title in ("Cells", "Rows", "Seconds"))
     columns = (*texts, *numbers, Column("First", "text"), Column("Last", "text"))
     return Table("Where the rows come from", columns, (Group(None, tuple(rows)),) if rows else ())
 
@@ -95,9 +96,8 @@ def rerun_table(samples: Samples) -> Table:
     0
     """
     rows: list[tuple[Value, ...]] = []
-    for sample in sorted(samples.values(), key=lambda each: (dataset_order(each.cell.dataset), model_order(each.cell))):
-        if not sample.others:
-            continue
+    again = sorted(run_again(samples), key=lambda each: (dataset_order(each.cell.dataset), model_order(each.cell)))
+    for sample in again:
         for pool in (sample.pool, *sample.others):
             summary = summarise([100 * row.accuracy for row in pool.rows])
             shown = "shown" if pool is sample.pool else "not shown"
@@ -122,6 +122,28 @@ def rerun_table(samples: Samples) -> Table:
         Column("", "text"),
     )
     return Table("Cells that were run again with other versions", columns, (Group(None, tuple(rows)),) if rows else ())
+
+
+def run_again(samples: Samples) -> list[Sample]:
+    """Return the samples of cells that were run with more than one version.
+
+    Cells that are run alone are timed on several devices on purpose: only versions of one backend make such a cell one
+    that was run again.
+
+    Examples
+    --------
+    >>> run_again(Samples([]))
+    []
+    """
+    found: list[Sample] = []
+    for sample in samples.values():
+        others = sample.others
+        if all(row.together == 1 for row in sample.rows):
+            backends = {row.backend for row in sample.rows}
+            others = tuple(pool for pool in others if backends & {row.backend for row in pool.rows})
+        if others:
+            found.append(replace(sample, others=others))
+    return found
 
 
 def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:

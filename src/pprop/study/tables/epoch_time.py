@@ -1,14 +1,17 @@
-"""The table of time per epoch: ours and the paper's machines cannot be compared, but their ratios to GCN can."""
+"""The table of time per epoch, device by device: ours and the paper's cannot be compared, but their ratios to GCN can."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
+from pprop.study.pools import Pool
+from pprop.study.row import Row
 from pprop.study.statistics import Summary, summarise
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
+from pprop.study.tables.samples import Sample
 from pprop.study.tables.titles import dataset_title
 
 __all__ = ["EpochTime", "epoch_times", "time_table"]
@@ -19,18 +22,20 @@ YARDSTICK = "gcn"
 @final
 @dataclass(frozen=True, eq=False)
 class EpochTime:
-    """Time per epoch of one model on one dataset, in milliseconds, one run at a time.
+    """Time per epoch of one model on one dataset and device, in milliseconds, one run at a time.
 
     Attributes
     ----------
     entry
-        Whose it is.
+        Whose it is, with the rows of that device alone.
+    device
+        Which one; empty where nothing was timed.
     ours
         None where no run was made alone.
     places
         Devices, hosts and backends of those runs.
     ratio
-        To GCN's on the same dataset; NaN where that is missing or from another place.
+        To GCN's on the same dataset and device; NaN where that is missing or from another place.
     paper, paper_ratio
         What the paper printed; None where it printed nothing.
     in_company
@@ -38,6 +43,7 @@ class EpochTime:
     """
 
     entry: Entry
+    device: str
     ours: Summary | None
     places: tuple[str, ...]
     ratio: float
@@ -47,13 +53,18 @@ class EpochTime:
 
 
 def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
-    """Return the times of the entries of one dataset.
+    """Return the times of the entries of one dataset, device by device.
 
     Examples
     --------
     >>> epoch_times([])
     []
     """
+    devices = sorted({row.device for entry in group for pool in _pools(entry) for row in pool.rows if _is_alone(row)})
+    return [time for device in devices or [""] for time in _times([_on(device, entry) for entry in group], device)]
+
+
+def _times(group: Sequence[Entry], device: str) -> list[EpochTime]:
     yardstick = next((entry for entry in group if entry.cell.model == YARDSTICK), None)
     base, base_places = _alone(yardstick)
     base_paper = _published(yardstick)
@@ -65,6 +76,7 @@ def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
         found.append(
             EpochTime(
                 entry,
+                device,
                 ours,
                 places,
                 ours.mean / base.mean if same and ours is not None and base is not None else float("nan"),
@@ -93,15 +105,19 @@ def time_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     notes: list[str] = []
     for name, group in by_dataset.items():
         times = epoch_times(group)
-        groups.append(Group(dataset_title(name), tuple(_row(each) for each in times)))
-        places = sorted({place for each in times for place in each.places})
-        notes.append(f"{dataset_title(name)} was timed on {' and on '.join(places) or 'no device alone'}.")
-        for each in times:
-            where = f"{each.entry.title} on {dataset_title(name)}"
-            if each.in_company:
-                notes.append(f"{where}: {each.in_company} rows of runs that were not alone are left out.")
-            if each.ours is not None and each.ratio != each.ratio:
-                notes.append(f"{where} has no ratio: GCN was not timed in the same place ({', '.join(each.places)}).")
+        for device in dict.fromkeys(each.device for each in times):
+            here = [each for each in times if each.device == device]
+            title = f"{dataset_title(name)} on {device}" if device else dataset_title(name)
+            groups.append(Group(title, tuple(_row(each) for each in here)))
+            places = sorted({place for each in here for place in each.places})
+            notes.append(f"{title} was timed on {' and on '.join(places) or 'no device alone'}.")
+            for each in here:
+                where = f"{each.entry.title} on {title}"
+                if each.in_company:
+                    notes.append(f"{where}: {each.in_company} rows of runs that were not alone are left out.")
+                if each.ours is not None and each.ratio != each.ratio:
+                    place = ", ".join(each.places)
+                    notes.append(f"{where} has no ratio: GCN was not timed in the same place ({place}).")
     columns = (
         Column("Model", "text"),
         Column("Runs"),
@@ -128,11 +144,31 @@ def _row(one: EpochTime) -> tuple[Value, ...]:
 
 def _alone(entry: Entry | None) -> tuple[Summary | None, tuple[str, ...]]:
     rows = () if entry is None or entry.sample is None else entry.sample.rows
-    alone = [row for row in rows if row.together == 1 and row.epochs]
+    alone = [row for row in rows if _is_alone(row)]
     if not alone:
         return None, ()
     places = tuple(sorted({f"{row.device} of {row.host} ({row.backend})" for row in alone}))
     return summarise([row.ms_per_epoch for row in alone]), places
+
+
+def _is_alone(row: Row) -> bool:
+    return row.together == 1 and row.epochs > 0
+
+
+def _pools(entry: Entry) -> tuple[Pool, ...]:
+    return () if entry.sample is None else (entry.sample.pool, *entry.sample.others)
+
+
+def _on(device: str, entry: Entry) -> Entry:
+    """Return an entry with the newest of its pools that has rows of a device, and with those rows alone.
+
+    The versions of CPU and GPU code differ, so that rows of the two are never in one pool.
+    """
+    for pool in _pools(entry):
+        rows = tuple(row for row in pool.rows if row.device == device)
+        if rows:
+            return replace(entry, sample=Sample(entry.cell, replace(pool, rows=rows)))
+    return replace(entry, sample=None)
 
 
 def _published(entry: Entry | None) -> float | None:
