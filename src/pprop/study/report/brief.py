@@ -86,12 +86,16 @@ def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterator[Block]:
     yield table
     found = [each for group in main.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
     missed = [each for each in found if not _wins(each, over_splits=False)]
-    if not missed:
-        yield f"In all {len(found)} comparisons PPNP and APPNP are significantly better, p < {SIGNIFICANT} over runs."
-        return
-    better = f"In {len(found) - len(missed)} of {len(found)} comparisons they are significantly better over runs"
-    yield f"{better}, p < {SIGNIFICANT} after Holm. They are not:"
-    yield Bullets(tuple(_missed(each) for each in missed))
+    names = " and ".join(dict.fromkeys(each.entry.title for each in found))
+    verb = "is" if " and " not in names else "are"
+    which = "the one comparison" if len(found) == 1 else f"{'all ' * (not missed)}{len(found)} comparisons"
+    share = f"{len(found) - len(missed)} of " if missed else ""
+    yield (
+        f"In {share}{which} that the rows allow, {names} {verb} significantly better, p < {SIGNIFICANT} after Holm over runs."
+    )
+    if missed:
+        yield "Not so:"
+        yield Bullets(tuple(_missed(each) for each in missed))
 
 
 def significance_table(main: Mapping[str, Sequence[Entry]]) -> Table:

@@ -1,0 +1,128 @@
+"""The results in short: costs by hand, the tables beside the paper's, and sentences that follow the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pprop.datasets import TEST_SEEDS
+from pprop.study.cell import Seeds
+from pprop.study.experiment import Experiment, load_experiments
+from pprop.study.figures import estimate, labels_data
+from pprop.study.figures.as_json import figure_json
+from pprop.study.pools import Pool
+from pprop.study.report.brief import brief_page, significance_table
+from pprop.study.report.cost import costs, main_cost_table
+from pprop.study.report.page import Bullets, Page, Section
+from pprop.study.row import Row
+from pprop.study.tables import Entry, Sample, Samples, entries
+from pprop.study.tables.beside import beside_table
+from pprop.study.tables.grid import NOT_RUN, Measure, Strong
+from pprop.study.zoo import make_cell
+
+MakeRows = Callable[..., list[Row]]
+Paper = dict[str, Experiment]
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load_experiments()
+
+
+def main_of(paper: Paper, *groups: list[Row]) -> dict[str, tuple[Entry, ...]]:
+    def sample(rows: list[Row]) -> Sample:
+        cell = make_cell(*models[rows[0].key.config])
+        return Sample(cell, Pool(cell, "c1", "d1", tuple(rows)))
+
+    models = {
+        make_cell(model, {}, dataset).config: (model, {}, dataset)
+        for model in ("mlp", "gcn", "gat", "ppnp", "appnp", "bootstrapped_fp")
+        for dataset in ("citeseer", "cora_ml", "ms_academic")
+    }
+    return entries(paper, Samples([sample(rows) for rows in groups]))
+
+
+def test_the_authors_cost_is_their_time_per_epoch_times_our_epochs_times_our_runs(
+    paper: Paper, make_rows: MakeRows
+) -> None:
+    appnp = make_rows(make_cell("appnp", {}, "cora_ml"), seconds=0.5, device="cuda (H200)", epochs=1000)
+    appnp[0] = replace(appnp[0], epochs=2000, device="cpu", seconds=7.0)
+    mlp = make_rows(make_cell("mlp", {}, "cora_ml"), seconds=0.25)
+    main = main_of(paper, appnp, mlp)
+    by_model = {cost.entry.cell.model: cost for cost in costs(main["cora_ml"], paper.values())}
+    assert by_model["appnp"].gpu == pytest.approx(99 * 0.5)
+    assert by_model["appnp"].cpu == pytest.approx(7.0)
+    assert by_model["appnp"].authors == pytest.approx(0.0427 * (99 * 1000 + 2000))  # the paper's 42.7 ms an epoch
+    assert by_model["mlp"].authors is None  # which the paper did not time
+    table = main_cost_table(main, paper.values())
+    assert [str(value) for value in table.groups[0].rows[-1]] == ["All", "200", "None", "49.5", "32.0", "None", "4313"]
+    assert any("45.7 s: 4,570 s for 100 runs, where the estimate above is 4,313 s" in note for note in table.notes)
+
+
+def test_the_table_beside_the_papers_sets_off_the_best_and_names_cells_that_lack_runs(
+    paper: Paper, make_rows: MakeRows
+) -> None:
+    gcn = make_rows(make_cell("gcn", {}, "citeseer"), mean=0.7)
+    appnp = make_rows(make_cell("appnp", {}, "citeseer"), mean=0.8)
+    elsewhere = make_rows(make_cell("gcn", {}, "ms_academic"), seeds=[Seeds(seed, 0) for seed in TEST_SEEDS])
+    table = beside_table(main_of(paper, gcn, appnp, elsewhere), "accuracy")
+    assert [column.title for column in table.columns] == ["Model", "Citeseer", "paper", "MS Academic", "paper"]
+    rows = {str(row[0]): row for row in table.groups[0].rows}
+    mean = float(np.mean([100 * row.accuracy for row in appnp]))
+    best = rows["APPNP"][1]
+    assert isinstance(best, Strong)
+    assert isinstance(best.value, Measure)
+    assert best.value.mean == pytest.approx(mean)
+    assert isinstance(rows["GCN"][1], Measure)
+    assert rows["APPNP"][2] == Measure(75.73, 0.30)
+    assert rows["PPNP"][1:] == (NOT_RUN, Strong(Measure(75.83, 0.27)), NOT_RUN, None)
+    assert table.notes == ("GCN on MS Academic: 20 of 100 runs.",)
+
+
+def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper: Paper, make_rows: MakeRows) -> None:
+    def rows(model: str, shift: float) -> list[Row]:
+        cell = make_cell(model, {}, "citeseer")
+        same = make_rows(make_cell("gcn", {}, "citeseer"))  # equal draws, so that the shift alone decides
+        wiggle = 1e-4 * np.random.default_rng([ord(letter) for letter in model]).standard_normal(len(same))
+        return [
+            replace(row, key=replace(row.key, config=cell.config), accuracy=row.accuracy + shift + float(more))
+            for row, more in zip(same, wiggle, strict=True)
+        ]
+
+    ahead = make_rows(make_cell("gcn", {}, "citeseer"))
+    main = main_of(paper, rows("appnp", 0.01), ahead, rows("gat", 0.02), rows("mlp", -0.1))
+    (row,) = significance_table(main).groups[0].rows
+    assert [str(value) for value in row[:5]] == ["APPNP", "2 of 3", "2 of 3", "GAT", "\u22121.00"]
+    assert str(row[7]) == "GCN"  # the best of the paper's own baselines there, of which it prints p = 0.0177
+    assert str(row[9]) == "1.77e\u221202"
+    page = brief_page(Page("Study", ("Lead.",), (Section("Spread", ("As it is.",)),)), main, paper)
+    assert [part.title for part in page.sections] == ["Accuracy", "Macro F1", "p-values", "Spread", "Cost"]
+    told = next(part for part in page.sections if part.title == "p-values").blocks
+    assert str(told[-3]).startswith(
+        "In 2 of 3 comparisons that the rows allow, APPNP is significantly better, p < 0.05"
+    )
+    assert isinstance(told[-1], Bullets)
+    (missed,) = told[-1].items
+    assert missed.startswith("APPNP against GAT on Citeseer: \u22121.00 points, p = ")
+    better = brief_page(Page("Study", (), ()), main_of(paper, rows("appnp", 0.03), ahead), paper)
+    told = next(part for part in better.sections if part.title == "p-values").blocks
+    assert (
+        told[-1]
+        == "In the one comparison that the rows allow, APPNP is significantly better, p < 0.05 after Holm over runs."
+    )
+
+
+def test_the_data_of_a_figure_is_read_back_as_it_was_to_six_digits(make_rows: MakeRows) -> None:
+    runs = make_rows(make_cell("gcn", {}, "citeseer"))
+    lines = labels_data({"Citeseer": {("GCN", 20.0): runs, ("GCN", 5.0): runs[:20]}})
+    (read,) = json.loads(figure_json(lines))
+    (series,) = read["panels"][0]["series"]
+    assert series["x"] == [5, 20]
+    wanted = estimate([100 * row.accuracy for row in runs])
+    assert series["estimates"][1] == {
+        name: pytest.approx(getattr(wanted, name), rel=1e-6) for name in ("mean", "low", "high", "runs")
+    }
