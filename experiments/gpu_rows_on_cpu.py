@@ -67,7 +67,7 @@ def compared(gpu: Row, cpu: Row, cell: Cell, sigma: float) -> dict[str, Any]:
         "epochs": [gpu.epochs, cpu.epochs],
         "best_epoch": [gpu.best_epoch, cpu.best_epoch],
         "stopping_loss": [gpu.stopping_loss, cpu.stopping_loss],
-        "same_prediction": round(float(np.mean(gpu.predictions == cpu.predictions)), 6),
+        "same_prediction": round(np.count_nonzero(gpu.predictions == cpu.predictions) / len(gpu.predictions), 6),
         "spread": round(sigma, 6),
         "cpu_seconds": round(cpu.seconds, 3),
     }

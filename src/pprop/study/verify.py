@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -152,7 +152,8 @@ def verify_study(store: Store, plan: Plan, watch: Watch) -> Verification:
         checked += [_compare(planned, kept, again[planned.key.seeds], some) for planned in some]
         left -= sum(planned.seconds for planned in some)
         watch.runs(len(checked), left)
-    means = tuple(_mean(kind, checked) for kind in ("gpu", "stale") if any(one.kind == kind for one in checked))
+    by_accuracy: tuple[Kind, ...] = ("gpu", "stale")
+    means = tuple(_mean(kind, checked) for kind in by_accuracy if any(one.kind == kind for one in checked))
     return Verification(plan, tuple(checked), means, tuple(failed))
 
 
@@ -176,14 +177,15 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
     sigma = spread({key.seeds: row.accuracy for key, row in of_group.items() if key not in {one.key for one in some}})
     what = f"{title_of(planned.cell)}, split {seeds.split}, initialisation {seeds.init}: "
     differences: list[str] = []
-    same = float(np.mean(kept.predictions == again.predictions)) if _same_size(kept, again) else float("nan")
+    alike = int(np.count_nonzero(kept.predictions == again.predictions)) if _same_size(kept, again) else None
+    same = float("nan") if alike is None else alike / len(kept.predictions)
     if planned.kind == "exact":
         for name in _EXACT:
             ours, theirs = getattr(again, name), getattr(kept, name)
             if ours != theirs and not (ours != ours and theirs != theirs):  # NaN is the same as NaN
                 differences.append(f"{what}{name} is {theirs!r} in the store, and {ours!r} computed anew.")
         if same != 1.0:
-            wrong = "all" if same != same else round((1 - same) * len(kept.predictions))
+            wrong = "all" if alike is None else len(kept.predictions) - alike
             differences.append(f"{what}the predictions of {wrong} nodes differ.")
     elif not abs(kept.accuracy - again.accuracy) <= row_bound(sigma):
         differences.append(
@@ -195,7 +197,7 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
     )
 
 
-def _mean(kind: Any, checked: Sequence[Checked]) -> MeanDifference:
+def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
     of_kind = [one for one in checked if one.kind == kind]
     mean = float(np.mean([one.apart for one in of_kind]))
     bound = mean_bound([one.sigma for one in of_kind])

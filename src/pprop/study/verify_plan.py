@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn, final
@@ -111,14 +111,17 @@ def plan_verification(
     check_int(seed, "seed", "plan_verification", low=0)
     check_float(minutes, "minutes", "plan_verification", "(0, inf)")
     groups, here, datasets = store.groups(), _Here(stale), Datasets()
-    kinds = {(group.config, group.code, group.data): here.kind(group, datasets) for group in groups}
+    kinds: dict[tuple[str, str, str], Kind | None] = {
+        (group.config, group.code, group.data): here.kind(group, datasets) for group in groups
+    }
     cells = {group.config: group.cell for group in groups}
     rows = sum(group.runs for group in groups)
     strata: dict[tuple[str, Kind], list[Planned]] = defaultdict(list)
     for config, code, data, split, init, epochs, seconds, device, backend in sorted(store.execute(_RUNS)):
-        kind = kinds[config, code, data]
-        if kind is not None:
-            kind = "gpu" if kind == "exact" and (device, backend) != ("cpu", "numba") else kind
+        of_group = kinds[config, code, data]
+        if of_group is not None:
+            usual = of_group != "exact" or (device, backend) == ("cpu", "numba")
+            kind: Kind = of_group if usual else "gpu"
             cost = expected_seconds(cells[config], epochs, seconds, device)
             key = RowKey(config, code, data, Seeds(split, init))
             strata[config, kind].append(Planned(key, cells[config], kind, cost))
@@ -152,7 +155,14 @@ def _chosen(
 
 
 def _order(strata: Sequence[Sequence[Planned]], random: np.random.Generator) -> list[int]:
-    return [int(at) for at in random.permutation(len(strata))]
+    """Return the strata in random order, the kinds taking turns: a few rows from the CPU are not lost among thousands."""
+    turns: Counter[Kind] = Counter()
+    order: list[tuple[int, int]] = []
+    for at in random.permutation(len(strata)):
+        kind = strata[int(at)][0].kind
+        order.append((turns[kind], int(at)))
+        turns[kind] += 1
+    return [at for _, at in sorted(order, key=lambda one: one[0])]
 
 
 @final
