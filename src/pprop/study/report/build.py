@@ -122,8 +122,9 @@ LEAD = (
 MORE_RUNS = (
     "Does any ranking change with 1000 runs instead of 100? Models in the order of their means over 200 splits with 5 "
     "initialisations each; the first 20 splits are the paper's, and their runs those of the accuracy table. No other "
-    "section counts the additional runs. Above the next: the lead over the model below, with its 95 % interval over "
-    "splits. Other order: how often 20 splits, drawn with replacement from the 200, put the model below first."
+    "section counts the additional runs, and ranks here count the models of this table alone. Above the next: the lead "
+    "over the model below, with its 95 % interval over splits. Other order: how often 20 splits, drawn with replacement "
+    "from the 200, put the model below first."
 )
 SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
 OTHERS = (

@@ -131,12 +131,12 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
 
     >>> one = Summary(100, 75.0, 74.8, 75.2)
     >>> order_sentence("Citeseer", [Standing("GCN", one, one, 1, 1, *[float("nan")] * 3, same_order=1.0)])
-    'Citeseer: no rank changes. 100 % of draws of fewer runs give this order of all models.'
+    'Citeseer: no rank changes. 100 % of draws of as many splits as the accuracy table has give this order.'
     """
     changed = [f"{each.title} from {each.few_rank} to {each.rank}" for each in ranked if each.rank != each.few_rank]
     told = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
     share = Number(100 * ranked[0].same_order, 0)
-    return f"{dataset}: {told}. {share} % of draws of fewer runs give this order of all models."
+    return f"{dataset}: {told}. {share} % of draws of as many splits as the accuracy table has give this order."
 
 
 def _same_version(all_rows: Sample, few: Sample, experiment: Experiment) -> Sample | None:
