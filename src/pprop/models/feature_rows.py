@@ -1,0 +1,133 @@
+"""A dense matrix of features on one device, and the rows of it that a regression learns from, which only grow in number."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from pprop._errors import InputError
+from pprop._validate import check_choice
+
+__all__ = ["CPU", "CUDA", "Device", "FeatureRows", "Floats", "device_named"]
+
+Floats = NDArray[np.float64]
+
+
+class Device(ABC):
+    """Where large products are computed; arrays there are of a type of its own, with ``@`` and slices."""
+
+    name: str
+
+    @abstractmethod
+    def put(self, array: NDArray[Any]) -> Any:
+        """Return an array of this device."""
+
+    @abstractmethod
+    def get(self, array: Any) -> Floats:
+        """Return a numpy array."""
+
+    @abstractmethod
+    def empty(self, n_rows: int, n_columns: int) -> Any:
+        """Return a matrix of float64 to be filled."""
+
+    @abstractmethod
+    def fixed_order(self) -> Any:
+        """Return a context in which sums are made in an order that the number of threads has no say in."""
+
+
+@final
+class CPU(Device):
+    """numpy; its BLAS gets one thread, because the bits of a product depend on how many share it."""
+
+    name = "cpu"
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+    def get(self, array: Any) -> Floats:
+        return array
+
+    def empty(self, n_rows: int, n_columns: int) -> Floats:
+        return np.empty((n_rows, n_columns))
+
+    def fixed_order(self) -> Any:
+        return threadpool_limits(limits=1, user_api="blas")
+
+
+@final
+class CUDA(Device):
+    """torch on a GPU."""
+
+    name = "cuda"
+
+    def put(self, array: NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to("cuda")
+
+    def get(self, array: Any) -> Floats:
+        return array.cpu().numpy()
+
+    def empty(self, n_rows: int, n_columns: int) -> torch.Tensor:
+        return torch.empty((n_rows, n_columns), dtype=torch.float64, device="cuda")
+
+    @contextmanager
+    def fixed_order(self) -> Generator[None]:
+        yield  # threads of the host have no part in it
+
+
+def device_named(name: str) -> Device:
+    """Return a device by its name, ``"cpu"`` or ``"cuda"``.
+
+    >>> device_named("cpu").name
+    'cpu'
+    """
+    check_choice(name, "device", "feature propagation", ("cpu", "cuda"))
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+    return CPU() if name == "cpu" else CUDA()
+
+
+@final
+class FeatureRows:
+    """Rows of features to learn from, side by side in memory, so that a new one copies itself and no other.
+
+    Parameters
+    ----------
+    features
+        Of all nodes, shape (n, f), an array of the device.
+    device
+        Where products are computed.
+
+    Examples
+    --------
+    >>> rows = FeatureRows(np.arange(6.0).reshape(3, 2), CPU())
+    >>> rows.add(np.array([2])); rows.add(np.array([0]))
+    >>> rows.times(np.ones((2, 1))).ravel(), rows.adjoint_times(np.array([[1.0], [10.0]])).ravel()
+    (array([9., 1.]), array([ 4., 15.]))
+    """
+
+    def __init__(self, features: Any, device: Device) -> None:
+        self.device = device
+        self.shape: tuple[int, int] = int(features.shape[0]), int(features.shape[1])
+        self.count = 0
+        self._features = features
+        self._rows = device.empty(*self.shape)  # memory is taken page by page as rows come
+
+    def add(self, nodes: NDArray[np.int64]) -> None:
+        """Take the rows of some nodes along."""
+        self._rows[self.count : self.count + len(nodes)] = self._features[self.device.put(nodes)]
+        self.count += len(nodes)
+
+    def times(self, right: Floats) -> Floats:
+        """Return the product of the rows taken so far, (m, f), and a matrix (f, k)."""
+        return self.device.get(self._rows[: self.count] @ self.device.put(right))
+
+    def adjoint_times(self, left: Floats) -> Floats:
+        """Return the product of their transpose, (f, m), and a matrix (m, k)."""
+        return self.device.get(self._rows[: self.count].T @ self.device.put(left))
