@@ -111,8 +111,8 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
 SPREAD = (
     "Analysis of variance over splits and initialisations; only for models that have all initialisations of every split. "
     "The intervals suppose normal deviations: those of initialisations and of shares are exact then, that of splits is the "
-    "modified large-sample interval, which held the truth in 95 % of simulated studies of this size; resampling the "
-    "splits did so in 84 to 91 %."
+    "modified large-sample interval, which held the truth in 94 to 95 % of simulated studies of this size; resampling the "
+    "splits did so in 84 to 86 %. Heavy tails make them too narrow."
 )
 LEAD = (
     "The same for the accuracy of APPNP minus that of another model in the run with the same split and initialisation: "
