@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,19 @@ def test_packing_and_merging_give_the_same_rows_back(study: Path, tmp_path: Path
     assert file.stat().st_size < 0.5 * (study / "rows.sqlite").stat().st_size
 
 
+def test_a_file_packed_before_rows_were_compressed_is_read_all_the_same(study: Path, tmp_path: Path):
+    file = tmp_path / "study.pack"
+    with Store.open(study) as store:
+        pack_study(store, file)
+    now = [encode(row) for row in Packed(file)]
+    with sqlite3.connect(file) as source:
+        for cell, rows in source.execute("SELECT cell, rows FROM packs").fetchall():
+            assert len(rows) < 0.5 * len(lzma.decompress(rows))
+            source.execute("UPDATE packs SET rows = ? WHERE cell = ?", (lzma.decompress(rows).decode(), cell))
+    source.close()
+    assert [encode(row) for row in Packed(file)] == now
+
+
 def test_a_file_is_never_replaced(study: Path, tmp_path: Path):
     file = tmp_path / "study.pack"
     file.write_text("mine")
@@ -65,6 +79,11 @@ def test_damage_is_reported_and_the_sound_rows_are_kept(study: Path, tmp_path: P
     assert len(list(packed)) == 40
     assert packed.lost == 40
     assert packed.problem is not None
+    with sqlite3.connect(file) as source:
+        source.execute("UPDATE packs SET rows = x'00' WHERE cell <> '{}'")
+    source.close()
+    packed = Packed(file)
+    assert (list(packed), packed.lost, packed.certain) == ([], 41, False)
     file.write_bytes(b"no database")
     with pytest.raises(FormatError, match="is no packed study, or is damaged"):
         Packed(file)

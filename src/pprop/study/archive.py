@@ -28,7 +28,7 @@ from pprop.study.store import Store
 __all__ = ["Packed", "pack_study"]
 
 _SCHEMA = (
-    "CREATE TABLE packs (cell TEXT, columns TEXT, rows TEXT, predictions BLOB)",
+    "CREATE TABLE packs (cell TEXT, columns TEXT, rows BLOB, predictions BLOB)",
     "CREATE TABLE experiments (file TEXT, content BLOB)",
 )
 _FILES = "SELECT file, CAST(content AS BLOB) FROM experiments"
@@ -63,13 +63,15 @@ def pack_study(store: Store, file: Path) -> int:
     return len(rows)
 
 
-def _packed(rows: list[Row]) -> tuple[str, bytes]:
+def _packed(rows: list[Row]) -> tuple[bytes, bytes]:
     values = [list(encode(row)) for row in rows]
     for one in values:
         one[_PREDICTIONS] = None
     predictions = np.stack([row.predictions for row in rows])
     difference = predictions - _usual(predictions)  # uint8: wraps around
-    return json.dumps(values), lzma.compress(_usual(predictions).tobytes() + difference.tobytes(), preset=9)
+    # the runs of a cell have most of their text in common
+    text = lzma.compress(json.dumps(values).encode(), preset=9)
+    return text, lzma.compress(_usual(predictions).tobytes() + difference.tobytes(), preset=9)
 
 
 def _usual(predictions: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -99,9 +101,15 @@ class Packed:
     def __iter__(self) -> Iterator[Row]:
         self.lost = 0
         for columns, rows, predictions in self._packs():
-            values: list[list[Any]] = json.loads(rows)
             if tuple(json.loads(columns)) != COLUMNS:
                 raise FormatError(f"{self.folder} was packed by another version of pprop.")
+            try:
+                # text is what the first packed files have
+                values: list[list[Any]] = json.loads(rows if isinstance(rows, str) else lzma.decompress(rows))
+            except (lzma.LZMAError, ValueError):
+                self._lose(1)
+                self.certain = False  # nothing tells how many there were
+                continue
             try:
                 classes = np.frombuffer(lzma.decompress(predictions), np.uint8).reshape(len(values) + 1, -1)
             except (lzma.LZMAError, ValueError):
@@ -118,7 +126,7 @@ class Packed:
         self.lost += rows
         self.problem = f"{self.folder} is damaged."
 
-    def _packs(self) -> Iterator[tuple[str, str, bytes]]:
+    def _packs(self) -> Iterator[tuple[str, str | bytes, bytes]]:
         with closing(sqlite3.connect(f"file:{self.folder}?mode=ro", uri=True)) as source:
             yield from source.execute("SELECT columns, rows, predictions FROM packs ORDER BY cell")
 
