@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pprop.study.experiment import Experiment
 from pprop.study.report.cost import costs, main_cost_table
@@ -45,11 +46,26 @@ def brief_page(report: Page, main: Mapping[str, Sequence[Entry]], experiments: M
         Section("Accuracy", tuple(_scores(main, "accuracy"))),
         Section("Macro F1", tuple(_scores(main, "f1"))),
         Section("p-values", tuple(_p_values(main))),
-        *(of_report[title] for title in FROM_REPORT if title in of_report),
+        *(_without_commands(of_report[title]) for title in FROM_REPORT if title in of_report),
         Section("Cost", tuple(_cost(main, experiments))),
         *(of_report[title] for title in ("What was run", "Notes") if title in of_report),
     ]
     return Page("Results", report.lead[:1], tuple(section for section in sections if section.blocks))
+
+
+def _without_commands(section: Section) -> Section:
+    """Return a section whose tables have no column of commands: the whole report has them."""
+
+    def narrow(block: Block) -> Block:
+        if not isinstance(block, Table):
+            return block
+        kept = [number for number, column in enumerate(block.columns) if column.kind != "code"]
+        groups = (
+            replace(group, rows=tuple(tuple(row[n] for n in kept) for row in group.rows)) for group in block.groups
+        )
+        return replace(block, columns=tuple(block.columns[number] for number in kept), groups=tuple(groups))
+
+    return replace(section, blocks=tuple(narrow(block) for block in section.blocks))
 
 
 def _scores(main: Mapping[str, Sequence[Entry]], metric: Metric) -> Iterator[Block]:

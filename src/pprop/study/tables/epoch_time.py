@@ -110,7 +110,7 @@ def time_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
             title = f"{dataset_title(name)} on {device}" if device else dataset_title(name)
             groups.append(Group(title, tuple(_row(each) for each in here)))
             places = sorted({place for each in here for place in each.places})
-            notes.append(f"{title} was timed on {' and on '.join(places) or 'no device alone'}.")
+            notes += [f"Timed on {place}." for place in places if f"Timed on {place}." not in notes]
             for each in here:
                 where = f"{each.entry.title} on {title}"
                 if each.in_company:
