@@ -14,11 +14,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from pprop import VALIDATION_SEEDS, Graph, load_dataset, paper_split, transition_matrix
-from pprop.estimators._feature_propagation import BootstrappedFP, bootstrap_rounds
-from pprop.models.network import normalized_features
+from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
 
 PUBLISHED = {"citeseer": 73.55, "cora_ml": 80.84}
 READINGS = {
@@ -30,16 +28,17 @@ READINGS = {
 }
 
 
-def diffused(graph: Graph, *, scaled: bool, self_loops: bool) -> NDArray[np.float64]:
-    M = transition_matrix(graph, self_loops=self_loops).to_scipy()
+def features_of(graph: Graph, model: BootstrappedFP, *, scaled: bool) -> NDArray[np.float64]:
+    if scaled:
+        return diffused_features(model, graph)
+    M = transition_matrix(graph, self_loops=model.self_loops).to_scipy()
     stored = graph.features
     assert stored is not None
-    plain = stored if isinstance(stored, np.ndarray) else stored.toarray()
-    X = normalized_features(graph).astype(np.float64).toarray() if scaled else plain.astype(np.float64)
-    features = X
-    for _ in range(10):
-        features = 0.8 * (M @ features) + 0.2 * X
-    return features
+    plain = (stored if isinstance(stored, np.ndarray) else stored.toarray()).astype(np.float64)
+    found = plain
+    for _ in range(model.steps):
+        found = (1 - model.alpha) * (M @ found) + model.alpha * plain
+    return found
 
 
 def main() -> None:
@@ -52,19 +51,16 @@ def main() -> None:
         graph = load_dataset(name)
         assert graph.labels is not None
         for reading, (scaled, strength, self_loops) in READINGS.items():
-            features = diffused(graph, scaled=scaled, self_loops=self_loops)
-            model = BootstrappedFP(0.2, 10, 10, 0.1, strength, self_loops)
+            model = BootstrappedFP(C=strength, self_loops=self_loops)
+            diffused = Diffused(features_of(graph, model, scaled=scaled))
             scores: list[tuple[float, float, float]] = []
             for seed in VALIDATION_SEEDS[: arguments.splits]:
                 split = paper_split(graph, seed=seed, test=False)
                 labels, n_classes = graph.labels, graph.n_classes
-                with threadpool_limits(limits=1, user_api="blas"):
-                    rounds = [
-                        one.log_shares.argmax(axis=1)
-                        for one in bootstrap_rounds(
-                            model, features, split.train, labels[split.train], split.stopping, n_classes
-                        )
-                    ]
+                rounds = [
+                    shares.argmax(axis=1)
+                    for _, shares in diffused.rounds(model, split.train, labels[split.train], split.stopping, n_classes)
+                ]
                 watched, right = (
                     [np.count_nonzero(row[nodes] == labels[nodes]) / len(nodes) for row in rounds]
                     for nodes in (split.stopping, split.evaluation)

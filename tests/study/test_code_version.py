@@ -158,6 +158,23 @@ def test_a_cell_depends_on_its_model_and_backend_and_no_other():
     ]
 
 
+def test_a_model_that_is_not_trained_depends_on_neither_training_nor_estimators_nor_a_backend():
+    kind = MODELS["bootstrapped_fp"]
+    found = set(sources_of((module.FITTED, *kind.modules), without=module.SEEDS))
+    assert {"pprop.models.feature_propagation", "pprop.models.one_vs_rest", "pprop.study.recipe:Fitted"} <= found
+    apart = ("pprop.training", "pprop.estimators", "pprop.propagation", "pprop.kernels.numba_cpu")
+    assert not [name for name in found if name.startswith(apart)]
+    cell = make_cell("bootstrapped_fp", {}, "citeseer")
+    assert len({code_version(cell, backend) for backend in ("numpy", "torch", "numba")}) == 1
+
+
+def test_modules_are_left_out_with_what_they_alone_lead_to(package: Path):
+    whole = sources_of(("small.builders:net",), package)
+    assert {"small.kernels.dense", "small.kernels.sums"} <= whole.keys()
+    fewer = sources_of(("small.builders:net",), package, ("kernels.dense",))
+    assert fewer.keys() == whole.keys() - {"small.kernels.dense", "small.kernels.sums"}
+
+
 def test_two_models_that_differ_in_settings_alone_share_their_code():
     versions = {name: code_version(make_cell(name, {}, "citeseer"), "numba") for name in MODELS}
     assert versions["gcn"] == versions["vanilla_gcn"]

@@ -198,6 +198,7 @@ def test_bootstrapped_feature_propagation_is_fitted_run_by_run_and_has_no_epochs
         assert row.accuracy == model.score(split.evaluation, graph.labels[split.evaluation])
         assert row.stopping_accuracy == model.score(split.stopping, graph.labels[split.stopping])
         assert (row.epochs, row.together) == (0, 1)
+        assert (row.backend, row.device) == ("numpy", "cpu")
 
 
 def test_timed_runs_are_trained_one_by_one_after_a_short_one_that_does_not_count(tmp_path: Path, trainings):

@@ -142,13 +142,15 @@ def test_the_limit_without_teleport_is_built_with_its_solver(graph: pprop.Graph)
     assert (propagation.alpha, propagation.solver, propagation.dropout) == (0.0, Limit(), 0.5)
 
 
-def test_bootstrapped_feature_propagation_is_an_estimator_with_its_own_defaults(graph: pprop.Graph):
+def test_bootstrapped_feature_propagation_has_the_defaults_of_the_estimator(graph: pprop.Graph):
     from pprop.estimators import BootstrappedFPClassifier
+    from pprop.models.feature_propagation import BootstrappedFP
 
     settings = make_cell("bootstrapped_fp", {}, "citeseer").settings
     parameters = inspect.signature(BootstrappedFPClassifier).parameters
     assert settings == {name: parameters[name].default for name in settings}
-    assert build(make_cell("bootstrapped_fp", {"rounds": 3}, "citeseer"), graph).get_params()["rounds"] == 3
+    assert BootstrappedFP() == BootstrappedFP(**settings)
+    assert build(make_cell("bootstrapped_fp", {"rounds": 3}, "citeseer"), graph).model == BootstrappedFP(rounds=3)
 
 
 def test_a_cell_trains(graph: pprop.Graph):

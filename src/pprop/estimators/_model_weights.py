@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop.estimators._feature_propagation import BootstrappedFP, feature_logits
 from pprop.graph import Graph
 from pprop.kernels import Backend
 from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
 
 __all__ = ["AnyModel", "Weights", "expected_weights", "logits_from", "named_weights"]

@@ -7,15 +7,14 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from pprop._validate import check_float
 from pprop.datasets import Split
-from pprop.estimators._feature_propagation import BootstrappedFP, Round, bootstrap_rounds, diffused_features
 from pprop.estimators._model_weights import AnyModel
 from pprop.estimators.base import Learned, NodeClassifier
 from pprop.estimators.record import TrainingRecord
 from pprop.graph import Graph
+from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
 from pprop.training import History
 
 __all__ = ["BootstrappedFPClassifier"]
@@ -131,37 +130,22 @@ class BootstrappedFPClassifier(NodeClassifier):
     ) -> Learned:
         assert isinstance(model, BootstrappedFP)
         begin = time.perf_counter()
-        kept: Round | None = None
-        curves: list[tuple[float, float, float]] = []
-        best = 0
-        n_classes = int(labels.max()) + 1
-        with threadpool_limits(limits=1, user_api="blas"):  # sums in one order, whatever the machine
-            features = diffused_features(model, graph)
-            for found in bootstrap_rounds(model, features, split.train, labels[split.train], split.stopping, n_classes):
-                curves.append(_measures(found, split, labels))
-                if kept is None or curves[-1][2] > curves[best][2]:
-                    kept, best = found, len(curves) - 1
-        assert kept is not None
-        train_loss, stopping_loss, accuracy = (np.array(curve) for curve in zip(*curves, strict=True))
+        watched, n_classes = split.stopping, int(labels.max()) + 1
+        diffused = Diffused(diffused_features(model, graph))
+        found = diffused.bootstrap(model, split.train, labels[split.train], watched, labels[watched], n_classes)
+        train_loss, stopping_loss, accuracy = found.curves.T.copy()
         record = TrainingRecord(
-            epochs=len(curves),
-            best_epoch=best,
-            stopping_loss=curves[best][1],
-            stopping_accuracy=curves[best][2],
+            epochs=len(found.curves),
+            best_epoch=found.best,
+            stopping_loss=found.stopping_loss,
+            stopping_accuracy=found.stopping_accuracy,
             seconds=time.perf_counter() - begin,
-            backend="scikit-learn",
+            backend="numpy",
             device="cpu",
             seed=seed,
             train_nodes=len(split.train),
-            stopping_nodes=len(split.stopping),
+            stopping_nodes=len(watched),
         )
-        weights = {"coefficients": kept.coefficients, "intercepts": kept.intercepts}
-        logits = kept.log_shares.astype(np.float32)
+        weights = {"coefficients": found.regression.coefficients, "intercepts": found.regression.intercepts}
+        logits = found.log_shares.astype(np.float32)
         return Learned(weights, logits, record, History(train_loss, stopping_loss, accuracy))
-
-
-def _measures(found: Round, split: Split, labels: NDArray[np.int64]) -> tuple[float, float, float]:
-    """Return the loss of the training nodes, the loss of the stopping nodes, and their accuracy."""
-    train, stopping = (found.log_shares[nodes, labels[nodes]] for nodes in (split.train, split.stopping))
-    right = found.log_shares[split.stopping].argmax(axis=1) == labels[split.stopping]
-    return -float(train.mean()), -float(stopping.mean()), float(right.mean())

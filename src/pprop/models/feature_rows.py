@@ -108,7 +108,7 @@ class FeatureRows:
     --------
     >>> rows = FeatureRows(np.arange(6.0).reshape(3, 2), CPU())
     >>> rows.add(np.array([2])); rows.add(np.array([0]))
-    >>> rows.times(np.ones((2, 1))).ravel(), rows.adjoint_times(np.array([[1.0], [10.0]])).ravel()
+    >>> rows.times(np.ones((2, 1))).ravel(), rows.under(np.array([[1.0], [10.0]])).ravel()
     (array([9., 1.]), array([ 4., 15.]))
     """
 
@@ -128,6 +128,6 @@ class FeatureRows:
         """Return the product of the rows taken so far, (m, f), and a matrix (f, k)."""
         return self.device.get(self._rows[: self.count] @ self.device.put(right))
 
-    def adjoint_times(self, left: Floats) -> Floats:
-        """Return the product of their transpose, (f, m), and a matrix (m, k)."""
-        return self.device.get(self._rows[: self.count].T @ self.device.put(left))
+    def under(self, left: Floats) -> Floats:
+        """Return the product of the transpose of a matrix (m, k) and those rows, shape (k, f)."""
+        return self.device.get(self.device.put(left).T @ self._rows[: self.count])

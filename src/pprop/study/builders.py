@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pprop.estimators import BootstrappedFPClassifier
     from pprop.graph import Graph
     from pprop.models import GAT, GCN, JK, NGCN, Model
+    from pprop.models.feature_propagation import FeaturePropagation
 
 __all__ = ["appnp", "bootstrapped_fp", "gat", "gcn", "jk", "mlp", "ngcn", "ppnp"]
 
@@ -77,11 +77,12 @@ def jk(settings: Settings, graph: Graph) -> JK:
     return JK(**_pick(settings, "hidden", "layers", "dropout", "penalty"))
 
 
-def bootstrapped_fp(settings: Settings, graph: Graph) -> BootstrappedFPClassifier:
-    """Return the estimator of bootstrapped feature propagation: it has a `fit`, and `train` does not take it."""
-    from pprop.estimators import BootstrappedFPClassifier
+def bootstrapped_fp(settings: Settings, graph: Graph) -> FeaturePropagation:
+    """Return bootstrapped feature propagation on a graph: it has a `fit`, and `train` does not take it."""
+    from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 
-    return BootstrappedFPClassifier(graph, **_pick(settings, "alpha", "steps", "rounds", "share", "C", "self_loops"))
+    model = BootstrappedFP(**_pick(settings, "alpha", "steps", "rounds", "share", "C", "self_loops"))
+    return FeaturePropagation(graph, model)
 
 
 def _pick(settings: Settings, *names: str) -> dict[str, Any]:

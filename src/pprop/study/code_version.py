@@ -26,7 +26,10 @@ COMMON = (
     "pprop.study.recipe:TrainedTogether",
     "pprop.study.recipe:Fitted",
 )
-"""What every cell runs through: the training, and how the study feeds it and takes the measure of it."""
+"""What every trained cell runs through: the training, and how the study feeds it and takes the measure of it."""
+
+FITTED = "pprop.study.recipe:Fitted"
+"""What the cell of a model that is not trained runs through, besides the model."""
 
 BACKENDS = {
     "numba": "pprop.kernels.numba_cpu.backend",
@@ -40,6 +43,9 @@ WITHOUT_RESULT = (
 )
 """Modules that refuse, measure or tell, and compute nothing that a row would not show otherwise."""
 
+SEEDS = ("training.train",)
+"""Where the seed of a run is made, which a model without anything random gets and leaves."""
+
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -51,7 +57,7 @@ def code_version(cell: Cell, backend: str) -> str:
     cell
         Its model is one of `pprop.study.zoo`.
     backend
-        ``"numba"``, ``"triton"`` or ``"reference"``.
+        ``"numba"``, ``"triton"`` or ``"reference"``. A model that is not trained uses none of them: it has one version.
 
     Examples
     --------
@@ -60,11 +66,14 @@ def code_version(cell: Cell, backend: str) -> str:
     >>> len(code_version(appnp, "numba")), code_version(appnp, "numba") == code_version(mlp, "numba")
     (12, False)
     """
-    return version_of((*entries_of(backend), *model_kind(cell.model).modules))
+    kind = model_kind(cell.model)
+    if not kind.trained:
+        return version_of((FITTED, *kind.modules), without=() if kind.seeded else SEEDS)
+    return version_of((*entries_of(backend), *kind.modules))
 
 
 def entries_of(backend: str) -> tuple[str, ...]:
-    """Return where the code begins that every cell runs through on a backend.
+    """Return where the code begins that every cell of a trained model, or of one's own, runs through on a backend.
 
     >>> entries_of("numba")[-1]
     'pprop.kernels.numba_cpu.backend'
@@ -73,7 +82,7 @@ def entries_of(backend: str) -> tuple[str, ...]:
 
 
 @cache
-def version_of(entries: tuple[str, ...], package: Path = PACKAGE) -> str:
+def version_of(entries: tuple[str, ...], package: Path = PACKAGE, without: tuple[str, ...] = ()) -> str:
     """Return the version of the sources that `entries` lead to, 12 hexadecimal digits.
 
     Parameters
@@ -83,17 +92,19 @@ def version_of(entries: tuple[str, ...], package: Path = PACKAGE) -> str:
         along only what they name.
     package
         Folder of the package that the entries belong to.
+    without
+        Modules inside the package that are left out, and what only they lead to, besides those of `WITHOUT_RESULT`.
 
     Examples
     --------
     >>> version_of(("pprop.study.builders:gcn",)) == version_of(("pprop.study.builders:jk",))
     False
     """
-    text = "\n".join(f"{name} {digest}" for name, digest in sorted(sources_of(entries, package).items()))
+    text = "\n".join(f"{name} {digest}" for name, digest in sorted(sources_of(entries, package, without).items()))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def sources_of(entries: Iterable[str], package: Path = PACKAGE) -> dict[str, str]:
+def sources_of(entries: Iterable[str], package: Path = PACKAGE, without: tuple[str, ...] = ()) -> dict[str, str]:
     """Return every module, or function of a module, that `entries` lead to, with the hash of its code.
 
     Examples
@@ -102,11 +113,12 @@ def sources_of(entries: Iterable[str], package: Path = PACKAGE) -> dict[str, str
     ['pprop.study.metrics']
     """
     found: dict[str, str] = {}
+    left_out = {f"{package.name}.{module}" for module in (*WITHOUT_RESULT, *without)}
     waiting = list(entries)
     while waiting:
         entry = waiting.pop()
         name, _, function = entry.partition(":")
-        if entry in found or name in {f"{package.name}.{module}" for module in WITHOUT_RESULT}:
+        if entry in found or name in left_out:
             continue
         source = _source(package, name)
         found[entry], imports = source.whole() if not function else source.part(function)

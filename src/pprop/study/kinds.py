@@ -42,7 +42,7 @@ class ModelKind:
     builder
         Name of its function in `pprop.study.builders`.
     trained
-        Whether `pprop.train` takes it, epoch by epoch; otherwise it is an estimator with `fit` and `predict`.
+        Whether `pprop.train` takes it, epoch by epoch; otherwise it has `fit` and `predict` of its own.
     seeded
         Whether its result depends on the initialisation. If not, there is one run per split.
 

@@ -226,8 +226,8 @@ def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = Fal
 
         return own_recipe(cell, prepared, place)
     if not model_kind(cell.model).trained:
-        here = Place("cpu", "numba")  # wherever the others are computed
-        make = _maker(cell, prepared)
+        here = Place(place.device, "numpy" if place.device == "cpu" else "torch")  # it needs none of our kernels
+        make = _maker(cell, prepared, here.device)
         return Fitted(cell, prepared, here, code_version(cell, here.backend), make=make)
     return TrainedTogether(
         cell,
@@ -241,8 +241,11 @@ def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = Fal
     )
 
 
-def _maker(cell: Cell, prepared: Prepared) -> Callable[[int], Any]:
-    return lambda seed: build(cell, prepared.graph)
+def _maker(cell: Cell, prepared: Prepared, device: str) -> Callable[[int], Any]:
+    """Return what gives a model for each run: one object for all, as its fit starts anew and shares what splits share."""
+    model = build(cell, prepared.graph)
+    model.device = device
+    return lambda seed: model
 
 
 def _device_name(device: str) -> str:
