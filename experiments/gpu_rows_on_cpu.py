@@ -2,10 +2,13 @@
 
     PPROP_DATA=folder nice python experiments/gpu_rows_on_cpu.py
     PPROP_DATA=folder nice python experiments/gpu_rows_on_cpu.py --only citeseer:gat pubmed:mlp
+    python experiments/gpu_rows_on_cpu.py --table
+    python experiments/gpu_rows_on_cpu.py --pairs
 
 A seeded sample of the runs of each cell of the accuracy table in `results/study.pack`. What both devices found is written
-down run by run as the runs end, so that the command goes on where it was stopped. `pprop.study.agreement` states what
-follows from the numbers, and a test compares the two.
+down run by run as the runs end, so that the command goes on where it was stopped. `--table` writes the table of
+docs/study.md; `--pairs` counts how often two initialisations are far apart. `pprop.study.agreement` has the bounds that
+follow, and a test compares all three.
 """
 
 from __future__ import annotations
@@ -13,26 +16,28 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from itertools import combinations
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pprop import TEST_SEEDS
-from pprop.study.agreement import spread
+from pprop.study.agreement import row_bound, spread
 from pprop.study.archive import Packed
 from pprop.study.cell import Cell
 from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row
 from pprop.study.versions import current_code
-from pprop.study.zoo import make_cell
+from pprop.study.zoo import MODELS, make_cell
 
-PLAN = {  # runs of each cell, as many as two cores can afford; the cheap ones first
-    "citeseer": {"vanilla_gcn": 20, "mlp": 20, "ppnp": 20, "appnp": 10, "jk": 10, "gat": 10, "gcn": 10, "ngcn": 3},
-    "cora_ml": {"vanilla_gcn": 20, "mlp": 10, "ppnp": 10, "appnp": 10, "jk": 10, "gat": 10, "gcn": 10, "ngcn": 3},
-    "pubmed": {"vanilla_gcn": 5, "mlp": 5, "ppnp": 5, "appnp": 5, "gcn": 2, "gat": 1},
-    "ms_academic": {"vanilla_gcn": 3, "mlp": 3, "appnp": 2},
+PLAN = {  # runs of each cell, as many as two cores can afford
+    "citeseer": {"vanilla_gcn": 20, "mlp": 20, "ppnp": 20, "appnp": 10, "jk": 10, "gat": 6, "gcn": 6, "ngcn": 2},
+    "cora_ml": {"vanilla_gcn": 20, "mlp": 10, "ppnp": 20, "appnp": 10, "jk": 3, "gat": 4, "gcn": 4, "ngcn": 1},
+    "pubmed": {"vanilla_gcn": 2, "mlp": 4, "ppnp": 2, "appnp": 3},
+    "ms_academic": {"mlp": 2, "appnp": 1},
 }
 SEED = 6
 
@@ -73,15 +78,62 @@ def compared(gpu: Row, cpu: Row, cell: Cell, sigma: float) -> dict[str, Any]:
     }
 
 
+def table(found: list[dict[str, Any]]) -> list[str]:
+    """Return the measurement as lines of Markdown, accuracies in points."""
+    by_cell: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for one in found:
+        by_cell.setdefault((one["dataset"], one["model"]), []).append(one)
+    lines = [
+        "| dataset | model | runs | same accuracy | same epoch kept | same classes | mean difference | largest | "
+        "two initialisations | bound of a row |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for dataset, models in PLAN.items():
+        for model in models:
+            rows = by_cell.get((dataset, model), [])
+            if rows:
+                apart = np.array([100 * (one["accuracy"][0] - one["accuracy"][1]) for one in rows])
+                kept = sum(one["best_epoch"][0] == one["best_epoch"][1] for one in rows)
+                same = 100 * np.mean([one["same_prediction"] for one in rows])
+                sigma = rows[0]["spread"]
+                lines.append(
+                    f"| {dataset} | {MODELS[model].title} | {len(rows)} | {np.count_nonzero(apart == 0)} | {kept} | "
+                    f"{same:.2f} % | {apart.mean():+.2f} | {np.abs(apart).max():.2f} | {100 * sqrt(2) * sigma:.2f} | "
+                    f"{100 * row_bound(sigma):.2f} |"
+                )
+    return lines
+
+
+def pairs(by_cell: dict[str, list[Row]]) -> list[str]:
+    """Return how far apart two initialisations of one split are, over all cells, in units of root two times the spread."""
+    units: list[float] = []
+    for rows in by_cell.values():
+        published = [row for row in rows if row.key.seeds.split in TEST_SEEDS]
+        some = list(combinations(sorted(published, key=lambda row: row.key.seeds), 2))
+        apart = [abs(a.accuracy - b.accuracy) for a, b in some if a.key.seeds.split == b.key.seeds.split]
+        sigma = spread({row.key.seeds: row.accuracy for row in published})
+        units += [one / (sqrt(2) * sigma) for one in apart]
+    beyond = [f"{sum(one > limit for one in units)} beyond {limit}" for limit in (2, 3, 4, 5, 6)]
+    return [f"{len(units)} pairs of initialisations: {', '.join(beyond)}"]
+
+
 def main() -> None:
     """Compute what is not yet in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pack", type=Path, default=Path("results/study.pack"))
     parser.add_argument("--out", type=Path, default=Path("results/gpu_rows_on_cpu.json"))
     parser.add_argument("--only", nargs="*", default=[], help="cells such as citeseer:gat; default: all")
+    parser.add_argument("--table", action="store_true", help="compute nothing; write what there is as a table")
+    parser.add_argument("--pairs", action="store_true", help="compute nothing; compare the pack's initialisations")
     arguments = parser.parse_args()
     out: Path = arguments.out
     found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else []
+    if arguments.table:
+        print("\n".join(table(found)))
+        return
+    if arguments.pairs:
+        print("\n".join(pairs(cells_of(arguments.pack))))
+        return
     there = {(one["dataset"], one["model"], one["split"], one["init"]) for one in found}
     datasets, by_cell = Datasets(), cells_of(arguments.pack)
     for dataset, models in PLAN.items():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pprop import TEST_SEEDS, DatasetError, InputError
-from pprop.study.agreement import UNKNOWN_SPREAD, mean_bound
+from pprop.study.agreement import UNKNOWN_SPREAD, row_bound
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment, Point
 from pprop.study.prepared import Datasets, Prepared
@@ -136,7 +136,7 @@ def test_a_small_systematic_difference_shows_in_the_mean_alone(tmp_path: Path, s
     (mean,) = shifted.means
     assert (mean.kind, mean.rows, mean.same) == ("gpu", 4, 4)
     assert mean.mean == pytest.approx(0.03)
-    assert mean.bound == pytest.approx(mean_bound([UNKNOWN_SPREAD] * 4))
+    assert mean.bound == pytest.approx(row_bound(UNKNOWN_SPREAD) / 4)
     assert not shifted.sound
     assert "The mean difference of 4 rows from a GPU is +0.03000" in shifted.differences[0]
     offs = (0.03, -0.03, 0.03, -0.03)

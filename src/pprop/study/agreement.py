@@ -14,17 +14,18 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 
 import numpy as np
+from scipy import stats
 
 from pprop._validate import reject
 from pprop.study.cell import Seeds
 
-__all__ = ["ROW_FACTOR", "SHARE_APART", "UNKNOWN_SPREAD", "mean_bound", "row_bound", "spread"]
+__all__ = ["FALSE_ALARM", "ROW_FACTOR", "UNKNOWN_SPREAD", "mean_bound", "row_bound", "spread"]
 
 ROW_FACTOR = 4.0
 """A row's bound in units of the difference of two initialisations; 13 of 5301 such differences are beyond it."""
 
-SHARE_APART = 0.25
-"""Root mean square of the measured differences between GPU and CPU, in the same unit, rounded up."""
+FALSE_ALARM = 1e-4
+"""Probability that rounding alone takes the mean of a sample beyond its bound, for differences of a normal law."""
 
 UNKNOWN_SPREAD = 0.015
 """For a cell with too few rows to tell its spread: about the largest of the published cells that end well."""
@@ -70,19 +71,33 @@ def row_bound(sigma: float) -> float:
     return ROW_FACTOR * sqrt(2) * sigma
 
 
-def mean_bound(sigmas: Sequence[float]) -> float:
-    r"""Return how far from 0 the mean difference of m runs may be, the spreads of their cells being given.
+def mean_bound(apart: Sequence[float], sigmas: Sequence[float]) -> float:
+    r"""Return how far from 0 the mean difference of a sample of m runs may be.
 
-    .. math:: \max\Bigl(4 \rho \tfrac{1}{m} \sqrt{\textstyle\sum_i 2 \sigma_i^2},\;
-              \tfrac{1}{m} \max_i 4 \sqrt 2 \sigma_i\Bigr)
+    A systematic error of a backend shows here first: it adds up, and rounding does not. The test is Student's, with the
+    sample's own standard deviation s and the quantile t of `FALSE_ALARM`, since some models part often and some never.
+    A single run that parted as far as it may is no systematic error, and more than four standard errors of runs that all
+    part is one in any case:
 
-    with the measured :math:`\rho` = `SHARE_APART`: four standard errors, or a single run that parted as far as it may. A
-    systematic error of a backend shows here first: it adds up, and rounding does not.
+    .. math:: \min\Bigl(\tfrac{4}{m} \sqrt{\textstyle\sum_i 2 \sigma_i^2},\;
+              \max\bigl(t_{m-1}\, s / \sqrt m,\; \tfrac{1}{m} \max_i 4 \sqrt 2 \sigma_i\bigr)\Bigr)
 
-    >>> round(mean_bound([0.005]), 4), round(mean_bound([0.005] * 100), 4)
-    (0.0283, 0.0007)
+    Parameters
+    ----------
+    apart
+        The differences, shape (m,).
+    sigmas
+        The spreads of their cells, shape (m,).
+
+    Examples
+    --------
+    >>> round(mean_bound([0.001], [0.005]), 4), round(mean_bound([0.001, -0.001] * 50, [0.005] * 100), 4)
+    (0.0283, 0.0004)
     """
-    if not sigmas:
-        reject("sigmas", "mean_bound", "a sequence with at least one spread", sigmas)
-    together = ROW_FACTOR * SHARE_APART * sqrt(sum(2 * sigma**2 for sigma in sigmas))
-    return max(together, row_bound(max(sigmas))) / len(sigmas)
+    m = len(sigmas)
+    if not 0 < m == len(apart):
+        reject("apart", "mean_bound", "a sequence of numbers, one for each spread and at least one", apart)
+    all_part = ROW_FACTOR * sqrt(2 * sum(sigma**2 for sigma in sigmas)) / m
+    quantile = float(stats.t.isf(FALSE_ALARM / 2, m - 1)) if m > 1 else 0.0
+    as_measured = quantile * float(np.std(apart, ddof=1)) / sqrt(m) if m > 1 else 0.0
+    return min(all_part, max(as_measured, row_bound(max(sigmas)) / m))

@@ -199,9 +199,9 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
 
 def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
     of_kind = [one for one in checked if one.kind == kind]
-    mean = float(np.mean([one.apart for one in of_kind]))
-    bound = mean_bound([one.sigma for one in of_kind])
-    return MeanDifference(kind, len(of_kind), sum(one.same == 1.0 for one in of_kind), mean, bound)
+    apart = [one.apart for one in of_kind]
+    bound = mean_bound(apart, [one.sigma for one in of_kind])
+    return MeanDifference(kind, len(of_kind), sum(one.same == 1.0 for one in of_kind), float(np.mean(apart)), bound)
 
 
 def _same_size(kept: Row, again: Row) -> bool:
