@@ -192,6 +192,7 @@ def _cost(main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experim
         ours, authors = sum(cost.gpu for cost in both), sum(cost.authors or 0.0 for cost in both)
         yield (
             f"For the {len(both)} cells that ran on the GPU and that the paper timed, the authors' code would need "
-            f"{authors / 3600:.1f} hours on theirs, {authors / ours:,.0f} times our {ours:,.0f} seconds."
+            f"{authors / 3600:.1f} hours on the paper's GPU of 2018, {authors / ours:,.0f} times our {ours:,.0f} seconds on "
+            "one of today: the ratio is one of machines as well as of programs."
         )
     yield table
