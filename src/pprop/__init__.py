@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         InputError,
         MissingDependencyError,
         PpropError,
+        ToleranceError,
     )
     from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, Split, load_dataset, paper_split
     from pprop.estimators import (
@@ -63,6 +64,7 @@ _HOMES = {
         "InputError",
         "MissingDependencyError",
         "PpropError",
+        "ToleranceError",
     ),
     "datasets": ("TEST_SEEDS", "VALIDATION_SEEDS", "Split", "load_dataset", "paper_split"),
     "estimators": (
@@ -136,6 +138,7 @@ __all__ = [
     "Split",
     "Statistics",
     "Stopping",
+    "ToleranceError",
     "Trained",
     "TrainingRecord",
     "__version__",

@@ -8,7 +8,8 @@
     │   └── FormatError                      a file is damaged, hostile or not what its suffix says
     ├── DatasetError (also LookupError)      an unknown dataset, or one whose file cannot be had here
     ├── MissingDependencyError (also ImportError)   an optional package or backend is not installed
-    └── CapacityError (also MemoryError)     the computation asked for does not fit
+    ├── CapacityError (also MemoryError)     the computation asked for does not fit
+    └── ToleranceError (also ArithmeticError)   a solve ended without the tolerance asked for; says what was reached
 
 Catch ``PpropError`` for all of them; each is also the builtin that a Python user would expect.
 """
@@ -23,6 +24,7 @@ __all__ = [
     "InputError",
     "MissingDependencyError",
     "PpropError",
+    "ToleranceError",
 ]
 
 
@@ -52,3 +54,7 @@ class MissingDependencyError(PpropError, ImportError):
 
 class CapacityError(PpropError, MemoryError):
     """The computation asked for does not fit into memory."""
+
+
+class ToleranceError(PpropError, ArithmeticError):
+    """A solve ended before it reached the tolerance asked for; the message says what it reached."""
