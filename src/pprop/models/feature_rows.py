@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from pprop._errors import InputError
 from pprop._validate import check_choice
 
-__all__ = ["CPU", "CUDA", "Device", "FeatureRows", "Floats", "device_named"]
+__all__ = ["CPU", "Device", "FeatureRows", "Floats", "Torch", "device_named"]
 
 Floats = NDArray[np.float64]
 
@@ -62,19 +62,20 @@ class CPU(Device):
 
 
 @final
-class CUDA(Device):
-    """torch on a GPU."""
+class Torch(Device):
+    """torch, on a GPU: on the CPU its products depend on the number of threads, and it is there to be tested."""
 
-    name = "cuda"
+    def __init__(self, name: str = "cuda") -> None:
+        self.name = name
 
     def put(self, array: NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to("cuda")
+        return torch.tensor(array, device=self.name)
 
     def get(self, array: Any) -> Floats:
         return array.cpu().numpy()
 
     def empty(self, n_rows: int, n_columns: int) -> torch.Tensor:
-        return torch.empty((n_rows, n_columns), dtype=torch.float64, device="cuda")
+        return torch.empty((n_rows, n_columns), dtype=torch.float64, device=self.name)
 
     @contextmanager
     def fixed_order(self) -> Generator[None]:
@@ -90,7 +91,7 @@ def device_named(name: str) -> Device:
     check_choice(name, "device", "feature propagation", ("cpu", "cuda"))
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
-    return CPU() if name == "cpu" else CUDA()
+    return CPU() if name == "cpu" else Torch(name)
 
 
 @final
