@@ -24,7 +24,7 @@ from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
 from pprop.training import History
 
-__all__ = ["Learned", "NodeClassifier", "StoppingNodes"]
+__all__ = ["Learned", "NodeClassifier", "NodeScores", "StoppingNodes"]
 
 StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
 """Nodes and their labels; or a fraction of the nodes to fit."""
@@ -41,22 +41,78 @@ class Learned:
     history: History
 
 
-class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
+class NodeScores(ClassifierMixin, BaseEstimator):
+    """What is read off the logits of all nodes, however they came about: classes, probabilities, scores."""
+
+    graph: Graph
+
+    graph_: Graph
+    classes_: NDArray[Any]
+    n_features_in_: int
+    logits_: NDArray[Any]
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1).
+        """
+        logits = self._logits(X, "decision_function")
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1).
+        """
+        logits = self._logits(X, "predict_proba")
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the classes of nodes, shape (m,).
+
+        Parameters
+        ----------
+        X
+            Node positions, shape (m,) or (m, 1).
+        """
+        best = self._logits(X, "predict").argmax(axis=1)
+        return self.classes_[best]
+
+    def _check_graph(self) -> Graph:
+        if not isinstance(self.graph, Graph):
+            reject("graph", type(self).__name__, "a Graph", describe(self.graph))
+        return self.graph
+
+    def _logits(self, X: ArrayLike, function: str) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self.logits_[node_positions(X, "X", function, len(self.logits_))]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super().__sklearn_tags__())
+        tags.input_tags.one_d_array = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+class NodeClassifier(NodeScores, ABC):
     """A classifier whose samples are the nodes of one graph.
 
     A subclass keeps its settings, unchanged, under the names of its ``__init__`` and turns them into a model.
     """
 
-    graph: Graph
     stopping: float
     random_state: int | np.random.RandomState | None
     verbose: int
 
-    graph_: Graph
     model_: AnyModel
     settings_: dict[str, Any]
-    classes_: NDArray[Any]
-    n_features_in_: int
     n_iter_: int
     history_: History
     record_: TrainingRecord
@@ -132,40 +188,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._keep_record(learned.record, learned.history)
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
-
-        Parameters
-        ----------
-        X
-            Node positions, shape (m,) or (m, 1).
-        """
-        logits = self._logits(X, "decision_function")
-        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X
-            Node positions, shape (m,) or (m, 1).
-        """
-        logits = self._logits(X, "predict_proba")
-        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return powers / powers.sum(axis=1, keepdims=True)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the classes of nodes, shape (m,).
-
-        Parameters
-        ----------
-        X
-            Node positions, shape (m,) or (m, 1).
-        """
-        best = self._logits(X, "predict").argmax(axis=1)
-        return self.classes_[best]
-
     def save(
         self,
         path: str | PathLike[str],
@@ -193,11 +215,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         write_artefact(self, path, source=source, accuracy=accuracy, overwrite=overwrite)
 
-    def _check_graph(self) -> Graph:
-        if not isinstance(self.graph, Graph):
-            reject("graph", type(self).__name__, "a Graph", describe(self.graph))
-        return self.graph
-
     def _settings(self) -> dict[str, Any]:
         """Return the settings that are plain values: all but the graph and the predictor."""
         settings = cast("dict[str, Any]", self.get_params(deep=False))
@@ -215,13 +232,3 @@ class NodeClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.record_, self.history_, self.n_iter_ = record, history, record.epochs
         self.accuracy_, self.source_, self.graph_changed_ = accuracy, source, graph_changed
         self.n_features_in_ = 1  # a sample has one number: its position
-
-    def _logits(self, X: ArrayLike, function: str) -> NDArray[np.float32]:
-        check_is_fitted(self)
-        return self.logits_[node_positions(X, "X", function, len(self.logits_))]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = cast("Any", super().__sklearn_tags__())
-        tags.input_tags.one_d_array = True
-        tags.input_tags.positive_only = True
-        return tags
