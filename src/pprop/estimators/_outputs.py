@@ -1,0 +1,130 @@
+"""What a fitted scikit-learn classifier says about every node: its rows in, one column per class out."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from pprop._errors import InputError
+from pprop._validate import check_choice, describe, reject
+from pprop.graph import Graph
+
+__all__ = ["RESPONSES", "choose_response", "classes_of", "node_rows", "outputs", "take"]
+
+RESPONSES = ("probabilities", "logits")
+_METHODS = {"probabilities": "predict_proba", "logits": "decision_function"}
+
+
+def node_rows(features: object, graph: Graph, function: str) -> Any:
+    """Return the rows that the estimator is given, one per node, as they are: nothing is copied.
+
+    Only a sparse matrix in a form without rows (COO, for one) is turned into CSR.
+    """
+    if features is None and graph.features is None:
+        raise InputError(
+            f"{function} needs features, and this graph has none. Pass features=..., anything with one row per node."
+        )
+    rows: Any = graph.features if features is None else features
+    shape: Any = (len(rows),) if isinstance(features, list) else getattr(rows, "shape", None)
+    if not shape or shape[0] != graph.n_nodes:
+        expected = (
+            f"an array, a tensor, a sparse matrix, a data frame or a list with {graph.n_nodes} rows, one per node"
+        )
+        reject("features", function, expected, describe(rows))
+    rowless = sparse.issparse(cast("object", features)) and rows.format not in ("csr", "csc", "lil")
+    return rows.tocsr() if rowless else rows
+
+
+def take(rows: Any, nodes: NDArray[np.int64]) -> Any:
+    """Return the rows of some nodes, in the kind of container that all of them have.
+
+    >>> take(["a", "b", "c"], np.array([2, 0])), take(np.eye(2), np.array([1]))
+    (['c', 'a'], array([[0., 1.]]))
+    """
+    if hasattr(rows, "iloc"):
+        return rows.iloc[nodes]
+    if hasattr(rows, "shape"):
+        return rows[nodes]
+    return [rows[node] for node in nodes.tolist()]
+
+
+def choose_response(estimator: object, response: object, function: str) -> str:
+    """Return "probabilities" or "logits": what was asked for, or under "auto" what the estimator has.
+
+    >>> from sklearn.svm import LinearSVC
+    >>> choose_response(LinearSVC(), "auto", "PropagatedClassifier")
+    'logits'
+    """
+    wanted = check_choice(response, "response", function, ("auto", *RESPONSES))
+    has = [kind for kind in RESPONSES if hasattr(estimator, _METHODS[kind])]
+    name = type(estimator).__name__
+    if not has:
+        expected = "a classifier with predict_proba or decision_function"
+        reject("estimator", function, expected, f"{name}, which has neither,")
+    if wanted not in ("auto", *has):
+        expected = f"{has[0]!r} for {name}, which has no {_METHODS[wanted]}"
+        reject("response", function, expected, repr(wanted))
+    return has[0] if wanted == "auto" else wanted
+
+
+def classes_of(estimator: Any, function: str) -> NDArray[Any]:
+    """Return the classes of a fitted estimator, shape (c,)."""
+    found: Any = getattr(estimator, "classes_", None)
+    if found is None:
+        raise NotFittedError(
+            f"The estimator of {function} is not fitted: {type(estimator).__name__} has no classes_. Fit it first, or "
+            "leave prefit=False. (scikit-learn's clone, and so its cross-validation, forgets a fit; wrap the estimator "
+            "in sklearn.frozen.FrozenEstimator to keep it.)"
+        )
+    several = isinstance(found, list)  # one array for each of several targets
+    classes: NDArray[Any] = np.empty((0, 0)) if several else np.asarray(found)
+    if classes.ndim != 1 or len(classes) < 2:
+        expected = "a classifier of one target with at least two classes"
+        got = "several targets" if several else f"classes_ = {describe(found)}"
+        reject("estimator", function, expected, f"{type(estimator).__name__} with {got}")
+    return classes
+
+
+def outputs(
+    estimator: Any, rows: Any, n_nodes: int, n_classes: int, response: str, batch_size: int | None, function: str
+) -> NDArray[np.float64]:
+    """Return what the estimator says about every node, shape (n, c).
+
+    Logits of two classes, of which scikit-learn gives the difference d alone, become -d / 2 and d / 2.
+
+    Parameters
+    ----------
+    estimator, rows
+        Fitted; of all nodes.
+    n_nodes, n_classes
+        n and c.
+    response
+        "probabilities" or "logits".
+    batch_size
+        Rows at a time; None gives the estimator the very object that holds all rows.
+    function
+        For the error sentence.
+    """
+    method = getattr(estimator, _METHODS[response])
+    if batch_size is None:
+        said: NDArray[Any] = np.asarray(method(rows), dtype=np.float64)
+    else:
+        every = np.arange(n_nodes)
+        parts = [method(take(rows, every[first : first + batch_size])) for first in range(0, n_nodes, batch_size)]
+        said = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+    name = f"{type(estimator).__name__}, whose {_METHODS[response]} gives"
+    if response == "logits" and said.shape == (n_nodes,) and n_classes == 2:
+        said = np.stack([-said / 2, said / 2], axis=1)
+    if said.shape != (n_nodes, n_classes):
+        expected = f"a classifier with one column per class, shape ({n_nodes}, {n_classes})"
+        reject("estimator", function, expected, f"{name} shape {said.shape},")
+    if not np.isfinite(said).all():
+        reject("estimator", function, "a classifier with finite outputs", f"{name} NaN or infinity,")
+    if response == "probabilities" and (said.min() < 0 or np.abs(said.sum(axis=1) - 1).max() > 1e-3):
+        expected = "a classifier whose probabilities are not negative and sum to one"
+        reject("estimator", function, expected, f"{name} others,", remedy='Use response="logits", where it has any.')
+    return said
