@@ -66,10 +66,10 @@ class AlphaSteps(LinearMap):
         self._teleport, self._rest = exact.float().to(device), (1 - exact).float().to(device)  # shape: (R, 1, 1)
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        H, Z = predictions, predictions.clone()
+        state, teleported = predictions.clone(), self._teleport * predictions
         for step in range(self._steps):
-            Z = self._rest * self._product.forward(Z.contiguous(), self._at(draw, step)) + self._teleport * H
-        return Z
+            state = self._rest * self._product.forward(state.contiguous(), self._at(draw, step)) + teleported
+        return state
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         # H enters every step with weight alpha, and once more as the start: dH = alpha (g_1 + ... + g_K) + g_0
