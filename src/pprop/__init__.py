@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, Split, load_dataset, paper_split
     from pprop.estimators import (
         APPNPClassifier,
+        APPNPClassifierCV,
         BootstrappedFPClassifier,
         GATClassifier,
         GCNClassifier,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         MLPNodeClassifier,
         NGCNClassifier,
         PPNPClassifier,
+        PropagatedClassifier,
         TrainingRecord,
         load,
     )
@@ -69,6 +71,7 @@ _HOMES = {
     "datasets": ("TEST_SEEDS", "VALIDATION_SEEDS", "Split", "load_dataset", "paper_split"),
     "estimators": (
         "APPNPClassifier",
+        "APPNPClassifierCV",
         "BootstrappedFPClassifier",
         "GATClassifier",
         "GCNClassifier",
@@ -77,6 +80,7 @@ _HOMES = {
         "MLPNodeClassifier",
         "NGCNClassifier",
         "PPNPClassifier",
+        "PropagatedClassifier",
         "TrainingRecord",
         "load",
     ),
@@ -108,6 +112,7 @@ __all__ = [
     "TEST_SEEDS",
     "VALIDATION_SEEDS",
     "APPNPClassifier",
+    "APPNPClassifierCV",
     "BootstrappedFPClassifier",
     "CapacityError",
     "DatasetError",
@@ -131,6 +136,7 @@ __all__ = [
     "PPNPClassifier",
     "PowerIteration",
     "PpropError",
+    "PropagatedClassifier",
     "Propagation",
     "PropagationSettings",
     "Recommended",

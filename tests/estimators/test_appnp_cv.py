@@ -44,7 +44,8 @@ def test_of_several_runs_the_mean_chooses_the_alpha_and_the_best_is_kept(graph: 
     assert chosen.record_.seed == seed
     watched = (chosen.stopping_nodes_, animals[[int(np.flatnonzero(nodes == n)[0]) for n in chosen.stopping_nodes_]])
     train = chosen.train_nodes_
-    twin = APPNPClassifier(graph, alpha=chosen.alpha_, **SHORT | {"random_state": seed})
+    settings: dict[str, Any] = {**SHORT, "random_state": seed}
+    twin = APPNPClassifier(graph, alpha=chosen.alpha_, **settings)
     twin.fit(train, animals[[int(np.flatnonzero(nodes == n)[0]) for n in train]], stopping=watched)
     assert (twin.logits_ == chosen.logits_).all()
 

@@ -1,6 +1,7 @@
 """The scikit-learn face: classifiers whose samples are nodes, and models on disk."""
 
 from pprop.estimators.appnp import APPNPClassifier
+from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.artefact import load
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
@@ -10,11 +11,13 @@ from pprop.estimators.jk import JKClassifier
 from pprop.estimators.mlp import MLPNodeClassifier
 from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
+from pprop.estimators.propagated import PropagatedClassifier
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 
 __all__ = [
     "APPNPClassifier",
+    "APPNPClassifierCV",
     "BootstrappedFPClassifier",
     "GATClassifier",
     "GCNClassifier",
@@ -24,6 +27,7 @@ __all__ = [
     "NGCNClassifier",
     "NodeClassifier",
     "PPNPClassifier",
+    "PropagatedClassifier",
     "TrainingRecord",
     "load",
 ]

@@ -21,6 +21,7 @@ from pprop.estimators._model_weights import Weights, expected_weights, logits_fr
 from pprop.estimators._settings import ModuleOrFactory
 from pprop.estimators._write import HISTORY_PREFIX, WEIGHT_PREFIX
 from pprop.estimators.appnp import APPNPClassifier
+from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
 from pprop.estimators.gat import GATClassifier
@@ -43,6 +44,7 @@ _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
         kind.__name__: kind
         for kind in (
             APPNPClassifier,
+            APPNPClassifierCV,
             PPNPClassifier,
             MLPNodeClassifier,
             GCNClassifier,
