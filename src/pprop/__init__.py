@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PPNPClassifier,
         PropagatedClassifier,
         TrainingRecord,
+        live,
         load,
     )
     from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from pprop.propagation import (
         Exact,
         Limit,
+        LiveDifference,
+        LiveGraph,
+        LiveUpdate,
         Outcome,
         PowerIteration,
         Propagation,
@@ -82,6 +86,7 @@ _HOMES = {
         "PPNPClassifier",
         "PropagatedClassifier",
         "TrainingRecord",
+        "live",
         "load",
     ),
     "graph": ("Graph", "Recommended", "read_edges", "read_npz", "transition_matrix", "write_npz"),
@@ -89,6 +94,9 @@ _HOMES = {
     "propagation": (
         "Exact",
         "Limit",
+        "LiveDifference",
+        "LiveGraph",
+        "LiveUpdate",
         "Outcome",
         "PowerIteration",
         "Propagation",
@@ -128,6 +136,9 @@ __all__ = [
     "InputError",
     "JKClassifier",
     "Limit",
+    "LiveDifference",
+    "LiveGraph",
+    "LiveUpdate",
     "MLPNodeClassifier",
     "MissingDependencyError",
     "Model",
@@ -148,6 +159,7 @@ __all__ = [
     "Trained",
     "TrainingRecord",
     "__version__",
+    "live",
     "load",
     "load_dataset",
     "paper_split",

@@ -8,6 +8,7 @@ from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
 from pprop.estimators.gat import GATClassifier
 from pprop.estimators.gcn import GCNClassifier
 from pprop.estimators.jk import JKClassifier
+from pprop.estimators.live_model import live
 from pprop.estimators.mlp import MLPNodeClassifier
 from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
@@ -29,5 +30,6 @@ __all__ = [
     "PPNPClassifier",
     "PropagatedClassifier",
     "TrainingRecord",
+    "live",
     "load",
 ]

@@ -2,6 +2,8 @@
 
 from pprop.propagation.api import propagate, solve
 from pprop.propagation.limit import Limit
+from pprop.propagation.live_graph import LiveGraph
+from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solution import Outcome, Solution, Statistics
@@ -10,6 +12,9 @@ from pprop.propagation.solvers import Exact, PowerIteration, RowSolver, Solver
 __all__ = [
     "Exact",
     "Limit",
+    "LiveDifference",
+    "LiveGraph",
+    "LiveUpdate",
     "Outcome",
     "PPROperator",
     "PowerIteration",

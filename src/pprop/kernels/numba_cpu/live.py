@@ -1,0 +1,272 @@
+"""The hot loops of a live graph: what an edit changes in the residual, and the pushes that make up for it.
+
+Everything is in the variables Y = D^-p Z of the row-stochastic form (p = 1/2, 0 or 1 for "sym", "row" and "col"),
+
+    Y = (1 - alpha) D^-1 A_tilde Y + alpha D^-p H,      r_i = alpha G_i + (1 - alpha) (A_tilde Y)_i / d_i - Y_i,
+
+where an edit of the edge (i, j) changes rows i and j alone, and by a rank-one term: no neighbour is looked at.
+Columns are padded to a multiple of eight, which is a cache line, so that one compiled kernel serves every number.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from pprop.kernels.numba_cpu._jit import kernel, part, serial
+from pprop.kernels.numba_cpu.live_rows import erase_entry, insert_entry
+from pprop.kernels.numba_cpu.vectors import prefetch
+
+__all__ = [
+    "WIDTH",
+    "LiveState",
+    "add_edges",
+    "all_residuals",
+    "push",
+    "remove_edges",
+    "set_predictions",
+]
+
+WIDTH = 8
+"""Columns in one block."""
+_AHEAD = 12  # entries between asking for a neighbour's cache line and using it
+_LEVELS = 40  # queues by degree: up to 16 neighbours, up to 32, and so on
+
+
+class LiveState(NamedTuple):
+    """What is known of every node: Y, r and H, shape (nodes, columns), and its row of A_tilde in sums."""
+
+    Y: NDArray[np.float64]
+    r: NDArray[np.float64]
+    H: NDArray[np.float64]
+    degree: NDArray[np.float64]
+    peak: NDArray[np.float64]  # largest degree since the row was last summed up
+    loop: NDArray[np.float64]  # weight of the self-loop in A_tilde
+    own: NDArray[np.bool_]  # whether that self-loop is the graph's
+
+
+@part
+def _scale(degree, power):
+    """d^-p."""
+    if power == 0.0:
+        return 1.0
+    return 1.0 / np.sqrt(degree) if power == 0.5 else 1.0 / degree
+
+
+@part
+def _largest(values):
+    largest = 0.0
+    for q in range(len(values)):
+        largest = max(largest, abs(values[q]))
+    return largest
+
+
+@part
+def _residual(rows, state, i, alpha, power):
+    """Sum up row i anew: its degree and its residual."""
+    begin, end = rows.start[i], rows.start[i] + rows.length[i]
+    weighted = len(rows.weights) > 0
+    degree = float(end - begin)
+    if weighted:
+        degree = 0.0
+        for e in range(begin, end):
+            degree += rows.weights[e]
+    degree += state.loop[i]
+    state.degree[i] = state.peak[i] = degree
+    own, scale, stay = state.loop[i], alpha * _scale(degree, power), (1.0 - alpha) / degree
+    r, Y, columns = state.r, state.Y, state.r.shape[1]
+    for c in range(columns):
+        r[i, c] = own * Y[i, c]
+    for e in range(begin, end):
+        j, w = rows.indices[e], rows.weights[e] if weighted else 1.0
+        for c in range(columns):
+            r[i, c] += w * Y[j, c]
+    for c in range(columns):
+        r[i, c] = scale * state.H[i, c] + stay * r[i, c] - Y[i, c]
+
+
+@kernel
+def all_residuals(rows, state, alpha, power, largest):
+    """Sum up every row anew; largest[i] = max |r_i|."""
+    for i in prange(len(largest)):
+        _residual(rows, state, i, alpha, power)
+        largest[i] = _largest(state.r[i])
+
+
+@part
+def _shift(rows, state, i, j, change, alpha, power):
+    """Let entry (i, j) of A_tilde change by so much: r_i by what it holds already, without a look at the neighbours.
+
+    Sums that shrink are summed up anew when half of them is gone, so that rounding stays in proportion to what is left.
+    """
+    before = state.degree[i]
+    after = before + change
+    if after < 0.5 * state.peak[i]:
+        _residual(rows, state, i, alpha, power)  # the row already is as it shall be
+        return
+    state.degree[i], state.peak[i] = after, max(after, state.peak[i])
+    old, new = alpha * _scale(before, power), alpha * _scale(after, power)
+    stay, arrived = before / after, (1.0 - alpha) * change / after
+    for c in range(state.r.shape[1]):
+        held = state.r[i, c] + state.Y[i, c] - old * state.H[i, c]  # (1 - alpha) (A_tilde Y)_i / d_i
+        state.r[i, c] = new * state.H[i, c] + (held * stay + arrived * state.Y[j, c]) - state.Y[i, c]
+
+
+@part
+def _settle_loop(rows, state, i, own, weight, self_loops, alpha, power):
+    """Give node i the self-loop that it shall have in A_tilde, now that its row has changed."""
+    wanted = weight if own else (1.0 if self_loops or rows.length[i] == 0 else 0.0)
+    change = wanted - state.loop[i]
+    state.own[i], state.loop[i] = own, wanted
+    if change != 0.0:
+        _shift(rows, state, i, i, change, alpha, power)
+
+
+@serial
+def add_edges(rows, state, u, v, weights, self_loops, alpha, power):
+    """Add edges that are not there, between two nodes or from one to itself. The rows have room for them."""
+    for k in range(len(u)):
+        i, j, weight = u[k], v[k], weights[k]
+        if i == j:
+            _settle_loop(rows, state, i, True, weight, self_loops, alpha, power)
+            continue
+        insert_entry(rows, i, j, weight)
+        insert_entry(rows, j, i, weight)
+        _shift(rows, state, i, j, weight, alpha, power)
+        _shift(rows, state, j, i, weight, alpha, power)
+        for end in (i, j):
+            if not state.own[end]:
+                _settle_loop(rows, state, end, False, 0.0, self_loops, alpha, power)
+
+
+@serial
+def remove_edges(rows, state, u, v, weights, self_loops, alpha, power):
+    """Remove edges that are there, of these weights."""
+    for k in range(len(u)):
+        i, j, weight = u[k], v[k], weights[k]
+        if i == j:
+            _settle_loop(rows, state, i, False, 0.0, self_loops, alpha, power)
+            continue
+        erase_entry(rows, i, j)
+        erase_entry(rows, j, i)
+        for end in (i, j):  # first, so that no row of A_tilde is ever empty
+            if not state.own[end]:
+                _settle_loop(rows, state, end, False, 0.0, self_loops, alpha, power)
+        _shift(rows, state, i, j, -weight, alpha, power)
+        _shift(rows, state, j, i, -weight, alpha, power)
+
+
+@serial
+def set_predictions(state, nodes, H, alpha, power):
+    """Give nodes other predictions of their own, shape (nodes, columns)."""
+    for k in range(len(nodes)):
+        i = nodes[k]
+        scale = alpha * _scale(state.degree[i], power)
+        for c in range(state.H.shape[1]):
+            state.r[i, c] += scale * (H[k, c] - state.H[i, c])
+            state.H[i, c] = H[k, c]
+
+
+@part
+def _enqueue(i, count, link, first, last):
+    """Append node i to the queue of its level; return the level."""
+    level = 0
+    while count > 16:
+        count >>= 1
+        level += 1
+    link[i] = -1
+    if first[level] < 0:
+        first[level] = i
+    else:
+        link[last[level]] = i
+    last[level] = i
+    return level
+
+
+@part
+def _receive(r, i, begin, share, step, threshold):
+    """r_i += share * step in eight columns; return whether any is above the threshold then.
+
+    Loads come before stores and no index is signed: the columns are then computed together, as one vector.
+    """
+    k0, k1, k2, k3 = np.uintp(begin), np.uintp(begin + 1), np.uintp(begin + 2), np.uintp(begin + 3)
+    k4, k5, k6, k7 = np.uintp(begin + 4), np.uintp(begin + 5), np.uintp(begin + 6), np.uintp(begin + 7)
+    v0, v1, v2, v3 = (
+        r[i, k0] + share * step[k0],
+        r[i, k1] + share * step[k1],
+        r[i, k2] + share * step[k2],
+        r[i, k3] + share * step[k3],
+    )
+    v4, v5, v6, v7 = (
+        r[i, k4] + share * step[k4],
+        r[i, k5] + share * step[k5],
+        r[i, k6] + share * step[k6],
+        r[i, k7] + share * step[k7],
+    )
+    r[i, k0], r[i, k1], r[i, k2], r[i, k3] = v0, v1, v2, v3
+    r[i, k4], r[i, k5], r[i, k6], r[i, k7] = v4, v5, v6, v7
+    low = (abs(v0) > threshold) | (abs(v1) > threshold) | (abs(v2) > threshold) | (abs(v3) > threshold)
+    high = (abs(v4) > threshold) | (abs(v5) > threshold) | (abs(v6) > threshold) | (abs(v7) > threshold)
+    return low | high
+
+
+@serial
+def push(rows, state, seeds, alpha, threshold, link, queued):
+    """Push until no row of r is above the threshold in any column.
+
+    A push of node j solves its own equation: Y_j takes up what is left there, and every neighbour i is told,
+    r_i += (1 - alpha) A_ij / d_i times it. `seeds` are the only nodes that may be above the threshold before.
+    Nodes with few neighbours go first: what they send to a hub adds up there, and in part cancels, before the hub,
+    whose push costs as many entries as it has neighbours, is pushed once. On RMAT graphs an edit in a hundred reads
+    eight times as many entries when all nodes wait in one queue.
+    Returns pushes, entries of the adjacency read, and the largest |Y| written.
+    """
+    columns, weighted = state.r.shape[1], len(rows.weights) > 0
+    indices, degree, r, Y = rows.indices, state.degree, state.r, state.Y
+    first, last = np.full(_LEVELS, -1), np.full(_LEVELS, -1)
+    pushes, entries, largest, lowest = 0, 0, 0.0, _LEVELS
+    for k in range(len(seeds)):
+        i = seeds[k]
+        if not queued[i] and _largest(r[i]) > threshold:
+            queued[i] = True
+            lowest = min(lowest, _enqueue(i, rows.length[i], link, first, last))
+    step = np.empty(columns)
+    while True:
+        while lowest < _LEVELS and first[lowest] < 0:
+            lowest += 1
+        if lowest == _LEVELS:
+            return pushes, entries, largest
+        j = first[lowest]
+        first[lowest] = link[j]
+        queued[j] = False
+        if not _largest(r[j]) > threshold:  # what came later cancelled what was there
+            continue
+        own = 1.0 / (1.0 - (1.0 - alpha) * state.loop[j] / degree[j])
+        for c in range(columns):
+            step[c] = own * r[j, c]
+            r[j, c] = 0.0
+            Y[j, c] += step[c]
+            largest = max(largest, abs(Y[j, c]))
+            step[c] *= 1.0 - alpha
+        begin, count = rows.start[j], rows.length[j]
+        end = begin + count
+        pushes += 1
+        entries += count
+        for e in range(begin, min(end, begin + _AHEAD)):
+            prefetch(degree, np.uintp(indices[e]))
+            prefetch(r, np.uintp(indices[e]) * np.uintp(columns))
+        for e in range(begin, end):
+            soon = np.uintp(indices[np.uintp(min(e + _AHEAD, end - 1))])
+            prefetch(degree, soon)
+            prefetch(r, soon * np.uintp(columns))
+            i = np.uintp(indices[np.uintp(e)])
+            share = (rows.weights[np.uintp(e)] if weighted else 1.0) / degree[i]
+            above = False
+            for block in range(0, columns, WIDTH):
+                above |= _receive(r, i, block, share, step, threshold)
+            if above and not queued[i]:
+                queued[i] = True
+                lowest = min(lowest, _enqueue(np.int64(i), rows.length[i], link, first, last))

@@ -1,0 +1,392 @@
+"""A graph that changes, with predictions that follow: edits in, corrected predictions out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pprop._errors import InputError
+from pprop._validate import check_float, check_int, describe, reject
+from pprop.graph import Graph
+from pprop.graph._attributes import Features
+from pprop.propagation.live_edits import (
+    check_live,
+    check_live_positions,
+    check_pairs,
+    check_predictions,
+    check_weights,
+    one_or_many,
+)
+from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
+
+if TYPE_CHECKING:  # its kernels are compiled code, which nobody else has to load
+    from pprop.propagation.live_system import LiveSystem
+
+__all__ = ["LiveGraph", "Network"]
+
+Nodes = NDArray[np.int64]
+Network = Callable[[Features], NDArray[Any]]
+"""Features of m nodes, shape (m, ...), to their predictions, shape (m, c): each node on its own."""
+
+
+@final
+class LiveGraph:
+    """An undirected graph under edits, and the fixed point of its personalized PageRank within a tolerance.
+
+        Z = (1 - alpha) T Z + alpha H
+
+    is kept up to date after every edit by pushes around it, at a cost that depends on the edit and not on the size of
+    the graph. Nodes are named by positions, which never change: a removed node leaves its position unused, and new
+    nodes come at the end. An edit is made whole or, with an error, not at all.
+
+    Made by `pprop.live`.
+
+    Parameters
+    ----------
+    graph
+        Undirected.
+    H
+        Predictions of each node on its own, shape (n, c).
+    alpha
+        Teleport probability, at least 0.001.
+    tol
+        |Z_i - Z*_i| <= tol d_i^p for every node i and class at any time, Z* being the exact fixed point on the graph
+        as it is: d_i is the node's degree, self-loop and weights counted, and p is 1/2 for "sym", 0 for "row" and 1
+        for "col".
+    normalization, self_loops
+        See `transition_matrix`.
+    network
+        Predicts nodes from their features alone.
+    classes
+        Names of the classes, shape (c,).
+    history
+        Number of edits that can be undone.
+
+    Attributes
+    ----------
+    alpha, tol
+        As given.
+    difference : LiveDifference or None
+        How far the model as it was evaluated is from this fixed point at the start.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> live = pprop.live(Graph.from_scipy(path), np.eye(5)[:, :2], alpha=0.2, tol=1e-6)
+    >>> live.remove_edge(1, 2).nodes
+    array([1, 2])
+    >>> live.logits([2]).round(3) + 0.0
+    array([[0., 0.]])
+    >>> live.undo().edit, live.graph
+    ('undo remove_edge', Graph(5 nodes, 4 edges, undirected))
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        H: ArrayLike,
+        alpha: float = 0.1,
+        *,
+        tol: float = 1e-4,
+        normalization: str = "sym",
+        self_loops: bool = True,
+        network: Network | None = None,
+        classes: NDArray[Any] | None = None,
+        history: int = 1000,
+    ) -> None:
+        from pprop.propagation.live_system import LiveSystem
+
+        check_live(graph, normalization, self_loops)
+        self.alpha = check_float(alpha, "alpha", "live", "[0.001, 1]")
+        self.tol = check_float(tol, "tol", "live", "(0, inf)")
+        predictions = check_predictions(H, "H", graph.n_nodes, None, "live")
+        self._history: deque[tuple[str, Nodes, Callable[[], Nodes]]] = deque(
+            maxlen=check_int(history, "history", "live", low=0)
+        )
+        self._network, self._classes = network, classes
+        self._record, self._graph = LiveRecord(graph), graph
+        self._stale = False
+        self._system: LiveSystem = LiveSystem(
+            graph, predictions, alpha=self.alpha, tol=self.tol, normalization=normalization, self_loops=self_loops
+        )
+        if not self._system.least_tolerance() <= self.tol:
+            least = f"a float of at least {self._system.least_tolerance():.2g} for predictions as large as these"
+            reject("tol", "live", least, describe(tol))
+        self.difference: LiveDifference | None = None
+
+    def __repr__(self) -> str:
+        return f"LiveGraph({len(self.nodes)} nodes, alpha={self.alpha:g}, tol={self.tol:g})"
+
+    @property
+    def nodes(self) -> Nodes:
+        """Positions of the nodes that are there, in the order of `graph`."""
+        return self._record.nodes
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it is now, frozen; made when asked for. Features are left out once a node has none."""
+        if self._stale:
+            self._graph, self._stale = self._record.graph(*self._system.entries()), False
+        return self._graph
+
+    @property
+    def fingerprint(self) -> str:
+        """That of `graph`."""
+        return self.graph.fingerprint
+
+    def positions(self, ids: ArrayLike) -> Nodes:
+        """Return the positions of nodes given by id, shape (m,)."""
+        return self._record.positions(ids)
+
+    def logits(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return Z of nodes (default: all that are there), shape (m, c)."""
+        return self._system.values(self._positions(nodes, "nodes", "logits"))
+
+    def predict_proba(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the softmax of the logits, shape (m, c)."""
+        logits = self._system.values(self._positions(nodes, "nodes", "predict_proba"))
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    def predict(self, nodes: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the classes of nodes, shape (m,); column numbers where classes have no names."""
+        best = self._system.values(self._positions(nodes, "nodes", "predict")).argmax(axis=1)
+        return best if self._classes is None else self._classes[best]
+
+    def error_bound(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the most by which a logit of each node may differ from the exact one, shape (m,): tol d^p."""
+        return self.tol * self._system.degrees(self._positions(nodes, "nodes", "error_bound"))
+
+    def add_edge(self, u: int, v: int, weight: float = 1.0) -> LiveUpdate:
+        """Add an edge between two nodes, or a self-loop, that is not there."""
+        return self._add_edges(self._pair(u, v, "add_edge"), [weight], "add_edge")
+
+    def add_edges(self, pairs: ArrayLike, weights: ArrayLike | None = None) -> LiveUpdate:
+        """Add edges, shape (m, 2), of weight one or of weights (m,), with one round of pushes for all."""
+        return self._add_edges(check_pairs(pairs, self._record, "add_edges"), weights, "add_edges")
+
+    def remove_edge(self, u: int, v: int) -> LiveUpdate:
+        """Remove an edge."""
+        return self._remove_edges(self._pair(u, v, "remove_edge"), "remove_edge")
+
+    def remove_edges(self, pairs: ArrayLike) -> LiveUpdate:
+        """Remove edges, shape (m, 2), with one round of pushes for all."""
+        return self._remove_edges(check_pairs(pairs, self._record, "remove_edges"), "remove_edges")
+
+    def add_node(
+        self,
+        features: object = None,
+        neighbours: Sequence[int] = (),
+        *,
+        prediction: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        id: object = None,  # noqa: A002  what a Graph calls it
+    ) -> LiveUpdate:
+        """Add a node, and edges to `neighbours` if there are any; its position is ``nodes[0]`` of what is returned.
+
+        Without an edge its prediction is that of the network alone: the paper's inductive case.
+
+        Parameters
+        ----------
+        features
+            One node's, for the network to predict from: shape (f,), or (1, f) if sparse.
+        neighbours, weights
+            Positions to connect it with, and weights of these edges, one each by default.
+        prediction
+            In place of the network's, shape (c,).
+        id
+            Of the node, if the others have ids.
+        """
+        ids = None if id is None else [id]
+        return self._add_nodes(one_or_many(features), one_or_many(prediction), ids, neighbours, weights, 1, "add_node")
+
+    def add_nodes(
+        self, features: object = None, *, predictions: ArrayLike | None = None, ids: ArrayLike | None = None
+    ) -> LiveUpdate:
+        """Add m nodes without edges, from features (m, f) or predictions (m, c)."""
+        several: Any = features if features is not None else predictions
+        count = several.shape[0] if hasattr(several, "shape") and several.ndim else len(np.atleast_1d(several))
+        return self._add_nodes(features, predictions, ids, (), None, count, "add_nodes")
+
+    def remove_node(self, u: int) -> LiveUpdate:
+        """Remove a node and its edges. Its position is not given to another."""
+        return self._remove_nodes(self._positions([u], "u", "remove_node"), "remove_node")
+
+    def remove_nodes(self, nodes: ArrayLike) -> LiveUpdate:
+        """Remove nodes, shape (m,), and their edges."""
+        at = self._positions(nodes, "nodes", "remove_nodes")
+        if len(np.unique(at)) != len(at):
+            reject("nodes", "remove_nodes", "an array of distinct positions", "a position twice")
+        return self._remove_nodes(at, "remove_nodes")
+
+    def set_features(self, nodes: ArrayLike, features: object) -> LiveUpdate:
+        """Give a node other features, or several (m,) theirs (m, f): the network predicts them anew, on their own."""
+        at, single = self._some(nodes, "set_features")
+        found = self._record.check_features(one_or_many(features) if single else features, len(at), "set_features")
+        predictions = self._predict_alone(found, "set_features")
+        before = self._record.put_features(at.tolist(), [found[k : k + 1] for k in range(len(at))])
+        return self._set_predictions(at, predictions, "set_features", before)
+
+    def set_predictions(self, nodes: ArrayLike, predictions: ArrayLike) -> LiveUpdate:
+        """Give a node another prediction of its own (c,), or several (m,) theirs (m, c)."""
+        at, single = self._some(nodes, "set_predictions")
+        given = one_or_many(predictions) if single else predictions
+        found = check_predictions(given, "predictions", len(at), self._system.columns, "set_predictions")
+        return self._set_predictions(at, found, "set_predictions", None)
+
+    def undo(self) -> LiveUpdate:
+        """Take back the last edit. Predictions are then within the tolerance of what they were, not the same bits."""
+        if not self._history:
+            raise InputError(f"There is no edit to undo: none was made, or more than {self._history.maxlen} ago.")
+        edit, nodes, reverse = self._history.pop()
+        touched = reverse()
+        self._stale = True
+        pushes, entries, summed_up = self._system.settle(touched)
+        return LiveUpdate(f"undo {edit}", nodes, pushes, entries, summed_up)
+
+    def refresh(self) -> LiveUpdate:
+        """Compute all residuals anew from the graph as it is, and push where one is too large: a look at everything.
+
+        Never necessary: rounding is accounted for. ``drift`` of what is returned tells how much of it there was.
+        """
+        pushes, entries, drift = self._system.refresh()
+        return LiveUpdate("refresh", self.nodes, pushes, entries, summed_up=True, drift=drift / self.alpha)
+
+    def _add_edges(self, pairs: Nodes, weights: ArrayLike | None, edit: str) -> LiveUpdate:
+        found = check_weights(weights, len(pairs), edit)
+        u, v = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        there = np.flatnonzero(self._system.weights_of(u, v))
+        if len(there):
+            got = f"({u[there[0]]}, {v[there[0]]}), which is there already"
+            reject("pairs", edit, "edges that are not in the graph", got)
+        self._system.add_edges(u, v, found)
+
+        def reverse() -> Nodes:
+            self._system.remove_edges(u[::-1].copy(), v[::-1].copy(), found[::-1].copy())
+            return pairs.ravel()
+
+        return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
+
+    def _remove_edges(self, pairs: Nodes, edit: str) -> LiveUpdate:
+        u, v = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        weights = self._system.weights_of(u, v)
+        missing = np.flatnonzero(weights == 0.0)
+        if len(missing):
+            got = f"({u[missing[0]]}, {v[missing[0]]}), which is not there"
+            reject("pairs", edit, "edges of the graph", got)
+        self._system.remove_edges(u, v, weights)
+
+        def reverse() -> Nodes:
+            self._system.add_edges(u, v, weights)
+            return pairs.ravel()
+
+        return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
+
+    def _add_nodes(
+        self,
+        features: object,
+        predictions: ArrayLike | None,
+        ids: object,
+        neighbours: ArrayLike,
+        weights: ArrayLike | None,
+        count: int,
+        edit: str,
+    ) -> LiveUpdate:
+        if features is None and predictions is None:
+            raise InputError(f"{edit} needs features for the network to predict from, or a prediction.")
+        found = None if features is None else self._record.check_features(features, count, edit)
+        alone = self._predict_alone(found, edit) if found is not None and predictions is None else predictions
+        H = check_predictions(alone, "predictions", count, self._system.columns, edit)
+        keys = self._record.check_ids(ids, count, edit)
+        others = self._positions(neighbours, "neighbours", edit, distinct=True)
+        strengths = check_weights(weights, len(others), edit)
+        self._record.add(count, found, keys)
+        at = self._system.append(H)
+        ends = np.full(len(others), at[0] if count else 0, np.int64)
+        if len(others):
+            self._system.add_edges(ends, others, strengths)
+
+        def reverse() -> Nodes:
+            self._system.remove_edges(ends, others, strengths)
+            self._system.pop(count)
+            self._record.pop(count)
+            return others
+
+        return self._commit(edit, at, np.concatenate([at, others]), reverse)
+
+    def _remove_nodes(self, at: Nodes, edit: str) -> LiveUpdate:
+        if len(at) >= len(self.nodes):
+            reject("nodes", edit, "fewer nodes than there are: a graph has at least one", f"all {len(at)}")
+        u, v, weights = self._system.edges_at(at)
+        touched = np.unique(np.concatenate([at, u, v]))
+        self._system.remove_edges(u, v, weights)
+        self._record.hide(at, hidden=True)
+
+        def reverse() -> Nodes:
+            self._record.hide(at, hidden=False)
+            self._system.add_edges(u, v, weights)
+            return touched
+
+        return self._commit(edit, at, touched, reverse)
+
+    def _set_predictions(
+        self, at: Nodes, H: NDArray[np.float64], edit: str, features: list[Features | None] | None
+    ) -> LiveUpdate:
+        before = self._system.predictions_of(at).copy()
+        self._system.set_predictions(at, H)
+
+        def reverse() -> Nodes:
+            if features is not None:
+                self._record.put_features(at.tolist(), features)
+            self._system.set_predictions(at, before)
+            return at
+
+        return self._commit(edit, at, at, reverse)
+
+    def _commit(self, edit: str, nodes: Nodes, touched: Nodes, reverse: Callable[[], Nodes]) -> LiveUpdate:
+        """Push after an edit, or take it back where float64 can no longer vouch for the tolerance."""
+        least = self._system.least_tolerance(touched)
+        if not least <= self.tol:
+            self._system.settle(reverse())
+            raise InputError(
+                f"{edit} would make numbers so large, or degrees so small, that float64 vouches for a tolerance of no "
+                f"less than {least:.2g}, and this graph is live with tol={self.tol:g}. The graph is as it was before."
+            )
+        pushes, entries, summed_up = self._system.settle(touched)
+        self._history.append((edit, nodes, reverse))
+        self._stale = True
+        return LiveUpdate(edit, nodes, pushes, entries, summed_up)
+
+    def _predict_alone(self, features: Features, function: str) -> NDArray[np.float64]:
+        if self._network is None:
+            raise InputError(
+                f"{function} was given features, and this graph is live with predictions from elsewhere: there is no "
+                "network. Use set_predictions, or predictions=... for new nodes."
+            )
+        return check_predictions(self._network(features), "features", features.shape[0], self._system.columns, function)
+
+    def _pair(self, u: object, v: object, function: str) -> Nodes:
+        high = self._record.n - 1
+        pair = [check_int(end, name, function, low=0, high=high) for end, name in ((u, "u"), (v, "v"))]
+        for end, name in zip(pair, ("u", "v"), strict=True):
+            if not self._record.alive[end]:
+                reject(name, function, "the position of a node of the graph", f"{end}, which was removed")
+        return np.array([pair], np.int64)
+
+    def _some(self, nodes: Any, function: str) -> tuple[Nodes, bool]:
+        """Return one position or several, and whether it was one."""
+        single = np.ndim(nodes) == 0
+        return self._positions([nodes] if single else nodes, "nodes", function, distinct=True), single
+
+    def _positions(self, nodes: ArrayLike | None, parameter: str, function: str, *, distinct: bool = False) -> Nodes:
+        if nodes is None:
+            return self.nodes
+        at = check_live_positions(nodes, parameter, self._record, function)
+        if distinct and len(np.unique(at)) != len(at):
+            reject(parameter, function, "distinct positions", "a position twice")
+        return at

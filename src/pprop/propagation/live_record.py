@@ -1,0 +1,215 @@
+"""What a live graph knows besides its edges: which nodes there are, their features and ids; and the Graph made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import InputError
+from pprop._validate import describe, reject
+from pprop.graph import Graph
+from pprop.graph._attributes import Features, check_features
+from pprop.graph._ids import check_ids, look_up
+
+__all__ = ["LiveDifference", "LiveRecord", "LiveUpdate"]
+
+Nodes = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True)
+class LiveUpdate:
+    """What an edit of a live graph cost.
+
+    Attributes
+    ----------
+    edit
+        Name of the method; an undo names what it undid.
+    nodes
+        Positions that the edit named, or the new ones.
+    pushes, entries
+        Nodes whose prediction was corrected, counted as often as that happened, and entries of the adjacency read.
+    summed_up
+        Whether all rows were summed up anew, which `refresh` does, and an edit when rounding might have added up to a
+        sixteenth of the tolerance.
+    drift
+        By how much the residual was then off, in the same unit as the tolerance; None where that was not measured.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> live = pprop.live(pprop.Graph.from_scipy(sp.csr_array((3, 3))), np.eye(3), alpha=0.5)
+    >>> update = live.add_edge(0, 1)
+    >>> update.edit, update.nodes, update.entries > 0
+    ('add_edge', array([0, 1]), True)
+    """
+
+    edit: str
+    nodes: Nodes
+    pushes: int
+    entries: int
+    summed_up: bool = False
+    drift: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class LiveDifference:
+    """How far the fixed point is from the model as it was evaluated, on the graph as it was at the start.
+
+    Attributes
+    ----------
+    solver
+        Of the model: ``PowerIteration(steps=10)``, for instance.
+    largest
+        Largest absolute difference of a logit.
+    classes
+        Number of nodes whose class is another.
+
+    Examples
+    --------
+    >>> LiveDifference("PowerIteration(steps=10)", largest=0.02, classes=0).classes
+    0
+    """
+
+    solver: str
+    largest: float
+    classes: int
+
+
+@final
+class LiveRecord:
+    """Nodes by position: a removed one keeps its place, and new ones come at the end.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> record = LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)), ids=["a", "b"]))
+    >>> record.add(1, None, record.check_ids(["c"], 1, "add_node"))
+    >>> record.positions(["c", "a"])
+    array([2, 0])
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._base = graph
+        self.alive = np.ones(graph.n_nodes, np.bool_)
+        self.n = graph.n_nodes
+        self._changed: dict[int, Features] = {}
+        self._new_ids: list[Any] = []
+        self._index: dict[object, int] | None = None
+
+    @property
+    def nodes(self) -> Nodes:
+        """Positions of the nodes that are there."""
+        return np.flatnonzero(self.alive[: self.n]).astype(np.int64)
+
+    def check_features(self, features: object, count: int, function: str) -> Features:
+        """Return the features of so many nodes, shaped as those of the others."""
+        known = self._base.features
+        if known is None:
+            reject("features", function, "None, as the graph has none", describe(features))
+        found = check_features(features, count, function)
+        if found.shape[1:] != known.shape[1:]:
+            wanted = ", ".join(str(size) for size in (count, *known.shape[1:]))
+            reject("features", function, f"an array of shape ({wanted})", describe(features))
+        return found
+
+    def check_ids(self, ids: object, count: int, function: str) -> list[Any]:
+        """Return new ids, or nothing where nodes have none; they are needed where the others have them."""
+        if self._base.ids is None:
+            if ids is not None:
+                reject("ids", function, "None, as the nodes of this graph have none", describe(ids))
+            return []
+        if ids is None:
+            reject("ids", function, f"{count} new ids, as the nodes of this graph have ids", "None")
+        found = check_ids(ids, count, function)
+        if found.dtype.kind != self._base.ids.dtype.kind and "U" in found.dtype.kind + self._base.ids.dtype.kind:
+            reject("ids", function, "of the kind of the other ids, integers or text", describe(ids))
+        for key in found.tolist():
+            if key in self._ids():
+                reject("ids", function, "new ids", f"{key!r}, which is in use")
+        return found.tolist()
+
+    def positions(self, ids: object) -> Nodes:
+        """Return the positions of ids."""
+        if self._base.ids is None:
+            raise InputError("This graph has no ids: its nodes are named by their positions.")
+        return look_up(ids, self._ids(), "positions")
+
+    def add(self, count: int, features: Features | None, ids: Sequence[Any]) -> None:
+        """Add nodes at the end."""
+        first, self.n = self.n, self.n + count
+        if self.n > len(self.alive):
+            self.alive = np.concatenate([self.alive, np.zeros(self.n + len(self.alive) // 2, np.bool_)])
+        self.alive[first : self.n] = True
+        if features is not None:
+            self.put_features(range(first, self.n), [features[k : k + 1] for k in range(count)])
+        self._new_ids += ids
+        if self._index is not None:
+            self._index |= {key: first + k for k, key in enumerate(ids)}
+
+    def pop(self, count: int) -> None:
+        """Forget the last nodes."""
+        for at in range(self.n - count, self.n):
+            self._changed.pop(at, None)
+        if self._base.ids is not None:
+            del self._new_ids[len(self._new_ids) - count :]
+        self.n, self._index = self.n - count, None
+
+    def hide(self, nodes: Nodes, *, hidden: bool) -> None:
+        """Take nodes out, or put them back where they were."""
+        self.alive[nodes] = not hidden
+        self._index = None
+
+    def put_features(self, nodes: Sequence[int] | range, rows: Sequence[Features | None]) -> list[Features | None]:
+        """Give nodes other features, one row each (None: those of the start); return what they had."""
+        before = [self._changed.get(at) for at in nodes]
+        for at, row in zip(nodes, rows, strict=True):
+            if row is None:
+                self._changed.pop(at, None)
+            else:
+                self._changed[at] = row
+        return before
+
+    def graph(self, u: Nodes, v: Nodes, weights: NDArray[np.float64]) -> Graph:
+        """Return the graph of these entries on the nodes that are there, in the order of their positions."""
+        nodes = self.nodes
+        place = np.cumsum(self.alive[: self.n]) - 1
+        adjacency = sparse.coo_array((weights, (place[u], place[v])), shape=(len(nodes), len(nodes)))
+        features, base = self._features(nodes), self._base
+        return base.replace(
+            adjacency=adjacency,
+            features=features,
+            feature_names=None if features is None else base.feature_names,
+            labels=None if base.labels is None else self._labels(base.labels)[nodes],
+            ids=None if base.ids is None else [[*base.ids.tolist(), *self._new_ids][at] for at in nodes.tolist()],
+            name=None,  # a dataset's name stands for its file
+        )
+
+    def _labels(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.concatenate([labels, np.full(self.n - len(labels), -1, np.int64)])
+
+    def _features(self, nodes: Nodes) -> Features | None:
+        """Return the features of nodes; None where one has none."""
+        known = self._base.features
+        if known is None or any(at >= self._base.n_nodes and at not in self._changed for at in nodes.tolist()):
+            return None
+        row_of = np.arange(self.n)
+        row_of[list(self._changed)] = self._base.n_nodes + np.arange(len(self._changed))
+        rows = [known, *self._changed.values()]
+        if isinstance(known, sparse.csr_array):
+            return sparse.csr_array(sparse.vstack([sparse.csr_array(row) for row in rows]))[row_of[nodes]]
+        dense = [row.toarray() if isinstance(row, sparse.csr_array) else row for row in rows]
+        return np.concatenate(dense)[row_of[nodes]]
+
+    def _ids(self) -> dict[object, int]:
+        if self._index is None:
+            assert self._base.ids is not None
+            keys = [*self._base.ids.tolist(), *self._new_ids]
+            self._index = {key: at for at, key in enumerate(keys) if self.alive[at]}
+        return self._index

@@ -1,0 +1,305 @@
+"""The fixed point of a changing graph, kept within a tolerance: rows, residual, pushes and what rounding may add.
+
+With Y = D^-p Z (p = 1/2, 0 or 1 for "sym", "row" or "col") and P = D^-1 A_tilde, whose rows sum to one, the fixed point is
+
+    Y = (1 - alpha) P Y + alpha G,    G = D^-p H.
+
+For any Y with residual r = alpha G + (1 - alpha) P Y - Y the error e solves e = (1 - alpha) P e + r. P is an average, so
+|e|_inf <= (1 - alpha) |e|_inf + |r|_inf, that is
+
+    |e|_inf <= |r|_inf / alpha,    and of Z in node i at most d_i^p times that.
+
+A push sets one row of r to zero and adds (1 - alpha) A_ij / d_i times as much to each neighbour, so that the sum of
+d_i |r_i| falls by alpha d_j |r_j|. An edge edit adds at most a few times its weight times |Y| to that sum, whatever the
+degrees: its pushes read at most (what it adds) / (alpha threshold) entries, whatever the size of the graph.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pprop.graph import Graph, transition_matrix
+from pprop.kernels import choose_backend
+from pprop.kernels.numba_cpu import live as loops
+from pprop.kernels.numba_cpu.arena import Arena
+from pprop.kernels.numba_cpu.live_rows import LiveRows, edge_weights, move_rows, pack_rows
+from pprop.propagation.fixed_point import FixedPoint
+
+__all__ = ["LiveSystem"]
+
+Nodes = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+POWERS = {"sym": 0.5, "row": 0.0, "col": 1.0}
+RESERVE = 1 / 16
+"""Share of alpha tol that is left to rounding; pushes leave no residual above the rest."""
+UNIT = float(np.finfo(np.float64).eps)
+START = 0.03
+"""Share of the tolerance that the first solve leaves, so that the first edits do not meet residuals at the brim."""
+
+
+@final
+class LiveSystem:
+    """Y, r and the adjacency of an undirected graph under edits that are known to be possible.
+
+    Nothing is validated here; every edit leaves the residual right, and `settle` makes it small again.
+
+    Parameters
+    ----------
+    graph
+        Undirected.
+    H
+        Shape (n, c), finite.
+    alpha, tol, normalization, self_loops
+        See `LiveGraph`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]))
+    >>> system = LiveSystem(pair, np.eye(2), alpha=0.5, tol=1e-6, normalization="sym", self_loops=True)
+    >>> system.values(np.array([0])).round(4)
+    array([[0.75, 0.25]])
+    """
+
+    def __init__(
+        self, graph: Graph, H: Values, *, alpha: float, tol: float, normalization: str, self_loops: bool
+    ) -> None:
+        self.n, self.columns = len(H), int(H.shape[1])
+        self.alpha, self.tol = alpha, tol
+        self._power, self._self_loops = POWERS[normalization], self_loops
+        self._threshold = (1 - RESERVE) * alpha * tol
+        self._rows, self._tail = _split_loops(graph)
+        self._state, self._link, self._queued = (
+            self._allocate(self.n),
+            np.empty(self.n, np.int64),
+            np.zeros(self.n, np.bool_),
+        )
+        state, loops_of = self._state, graph.adjacency.diagonal()
+        state.own[:] = loops_of > 0
+        implied = (self._rows.length == 0) | self_loops
+        state.loop[:] = np.where(state.own, loops_of, implied.astype(np.float64))
+        state.H[:, : self.columns] = H
+        self._grow(self.n + self.n // 8 + 16)  # some nodes may come before everything is copied
+        self._scale = self._operations = self._longest = 0.0
+        self._sum_up()
+        if self.least_tolerance() <= tol:
+            self._solve(graph, normalization)
+
+    def least_tolerance(self, nodes: Nodes | None = None) -> float:
+        """Return the smallest tolerance that float64 can vouch for, with what `nodes` hold now; NaN if that overflows."""
+        scale = self._scale
+        if nodes is not None:
+            with np.errstate(all="ignore"):
+                parts = (self._own_part(nodes), self._state.r[nodes], self._state.degree[nodes] * 0.0)
+            scale = max([scale, *(float(np.abs(part).max(initial=0.0)) for part in parts)], key=_nan_last)
+        return (2**14 + 32 * self._longest) * UNIT * scale / self.alpha
+
+    def weights_of(self, u: Nodes, v: Nodes) -> Values:
+        """Return the weight of each edge (u, v), 0 where there is none."""
+        found = np.empty(len(u))
+        edge_weights(self._rows, u, v, found)
+        loop = np.flatnonzero(u == v)
+        if len(loop):
+            at = u[loop]
+            found[loop] = np.where(self._state.own[at], self._state.loop[at], 0.0)
+        return found
+
+    def add_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
+        """Add edges that are not there."""
+        if not len(self._rows.weights) and not (weights == 1.0).all():
+            self._pack(0, weighted=True)
+        self._make_room(u, v)
+        loops.add_edges(self._rows, self._state, u, v, weights, self._self_loops, self.alpha, self._power)
+
+    def remove_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
+        """Remove edges that are there, of these weights."""
+        loops.remove_edges(self._rows, self._state, u, v, weights, self._self_loops, self.alpha, self._power)
+
+    def edges_at(self, nodes: Nodes) -> tuple[Nodes, Nodes, Values]:
+        """Return the edges of `nodes`, each once, self-loops of the graph included."""
+        rows, state = self._rows, self._state
+        ends: list[tuple[int, int, float]] = []
+        seen: set[int] = set()
+        for i in nodes.tolist():
+            here = slice(rows.start[i], rows.start[i] + rows.length[i])
+            found = rows.weights[here].tolist() if len(rows.weights) else [1.0] * int(rows.length[i])
+            at = zip(rows.indices[here].tolist(), found, strict=True)
+            ends += [(i, j, weight) for j, weight in at if j not in seen]
+            ends += [(i, i, float(state.loop[i]))] * bool(state.own[i])
+            seen.add(i)
+        u, v, weights = zip(*ends, strict=True) if ends else ((), (), ())
+        return np.array(u, np.int64), np.array(v, np.int64), np.array(weights, np.float64)
+
+    def predictions_of(self, nodes: Nodes) -> Values:
+        """Return rows of H, shape (m, c)."""
+        return self._state.H[nodes, : self.columns]
+
+    def set_predictions(self, nodes: Nodes, H: Values) -> None:
+        """Give distinct nodes other rows of H, shape (m, c)."""
+        padded = np.zeros((len(nodes), self._state.H.shape[1]))
+        padded[:, : self.columns] = H
+        loops.set_predictions(self._state, nodes, padded, self.alpha, self._power)
+
+    def append(self, H: Values) -> Nodes:
+        """Add nodes without edges, which keep their own predictions; return their positions."""
+        first, self.n = self.n, self.n + len(H)
+        if self.n > len(self._queued):
+            self._grow(self.n + self.n // 2)
+        at, state = self._everyone()[first:], self._state
+        for array in (*self._rows[:3], state.r, state.own):
+            array[at] = 0
+        for array in (state.degree, state.peak, state.loop):
+            array[at] = 1.0
+        state.H[at, : self.columns] = H
+        state.H[at, self.columns :] = 0.0
+        state.Y[at] = state.H[at]  # d = 1 in every normalisation
+        return at
+
+    def pop(self, count: int) -> None:
+        """Forget the last nodes, which have no edges."""
+        self.n -= count
+
+    def settle(self, nodes: Nodes) -> tuple[int, int, bool]:
+        """Push from the nodes that edits have touched; return pushes, entries read, and whether all rows were summed up.
+
+        Rows are summed up anew when the roundings since the last time could add up to what is reserved for them.
+        """
+        self._operations += 4.0 * len(nodes)
+        pushes, entries = self._push(nodes)
+        if self._drift() <= RESERVE * self.alpha * self.tol:
+            return pushes, entries, False
+        self._sum_up()
+        more = self._push(self._everyone())
+        return pushes + more[0], entries + more[1] + int(self._rows.length[: self.n].sum()), True
+
+    def refresh(self) -> tuple[int, int, float]:
+        """Sum up all rows and push; return pushes, entries read, and by how much the residual had drifted."""
+        before = self._state.r[: self.n].copy()
+        self._sum_up()
+        drift = float(np.abs(self._state.r[: self.n] - before).max(initial=0.0))
+        pushes, entries = self._push(self._everyone())
+        return pushes, entries + int(self._rows.length[: self.n].sum()), drift
+
+    def values(self, nodes: Nodes) -> Values:
+        """Return rows of Z = D^p Y, shape (m, c)."""
+        return self._state.Y[nodes, : self.columns] * self.degrees(nodes)[:, None]
+
+    def degrees(self, nodes: Nodes) -> Values:
+        """Return d^p, the size of the error of Z that an error of one in Y makes."""
+        return self._state.degree[nodes] ** self._power
+
+    def residual(self) -> float:
+        """Return max |r| over all nodes: a look at everything."""
+        return float(np.abs(self._state.r[: self.n]).max(initial=0.0))
+
+    def entries(self) -> tuple[Nodes, Nodes, Values]:
+        """Return all entries of the adjacency matrix, self-loops of the graph included, as rows, columns, weights."""
+        rows, lengths = self._rows, self._rows.length[: self.n]
+        row = np.repeat(self._everyone(), lengths)
+        first = np.repeat(rows.start[: self.n] - (np.cumsum(lengths) - lengths), lengths)
+        at = first + np.arange(len(row))
+        weights = rows.weights[at] if len(rows.weights) else np.ones(len(at))
+        loop = np.flatnonzero(self._state.own[: self.n])
+        u, v = np.concatenate([row, loop]), np.concatenate([rows.indices[at].astype(np.int64), loop])
+        return u, v, np.concatenate([weights, self._state.loop[loop]])
+
+    def _everyone(self) -> Nodes:
+        return np.arange(self.n, dtype=np.int64)
+
+    def _own_part(self, nodes: Nodes) -> Values:
+        """G = D^-p H."""
+        return self._state.H[nodes] / self.degrees(nodes)[:, None]
+
+    def _drift(self) -> float:
+        """Bound what rounding has added to r: of long sums, and twice the unit of the largest number per operation."""
+        return (self._longest + 16 + 2 * self._operations) * UNIT * self._scale
+
+    def _push(self, nodes: Nodes) -> tuple[int, int]:
+        pushes, entries, largest = loops.push(
+            self._rows, self._state, nodes, self.alpha, self._threshold, self._link, self._queued
+        )
+        self._operations += pushes
+        self._scale = max(self._scale, largest)
+        return pushes, entries
+
+    def _sum_up(self) -> None:
+        largest = np.empty(self.n)
+        loops.all_residuals(self._rows, self._state, self.alpha, self._power, largest)
+        everyone = slice(0, self.n)
+        own = float(np.abs(self._own_part(self._everyone())).max(initial=0.0))
+        held = float(np.abs(self._state.Y[everyone]).max(initial=0.0))
+        self._scale, self._operations = max(own, held), 0.0
+        self._longest = float(self._rows.length[everyone].max(initial=0))
+
+    def _solve(self, graph: Graph, normalization: str) -> None:
+        """Start from Chebyshev's polynomial, well below the tolerance."""
+        transition = transition_matrix(graph, normalization, self._self_loops)
+        kernels = choose_backend("numba", "cpu", "live").kernels
+        H = torch.from_numpy(self._state.H[: self.n].copy())[None]
+        everyone, goal = self._everyone(), START * self.alpha * self.tol
+        accuracy = START * self.alpha * self.tol / max(self._scale, self.tol)
+        while True:
+            Z = FixedPoint(transition, self.alpha, kernels, accuracy).apply(H)[0].numpy()
+            self._state.Y[: self.n] = Z / self.degrees(everyone)[:, None]
+            self._sum_up()
+            if self.residual() <= max(goal, self._drift()) or accuracy <= 4 * UNIT:
+                break
+            accuracy *= 0.1  # of a few nodes: the polynomial's error is known in the 2-norm alone
+        self._push(everyone)
+
+    def _allocate(self, room: int) -> loops.LiveState:
+        """Return zeroed arrays for so many nodes; the rows of eight columns begin at cache lines."""
+        arena, padded = Arena(), -(-max(self.columns, 1) // loops.WIDTH) * loops.WIDTH
+        wide = [arena.zeros((room, padded), np.float64) for _ in range(3)]
+        narrow = [arena.zeros((room,), np.float64) for _ in range(3)]
+        return loops.LiveState(wide[0], wide[1], wide[2], narrow[0], narrow[1], narrow[2], np.zeros(room, np.bool_))
+
+    def _grow(self, room: int) -> None:
+        """Make the arrays of the nodes longer."""
+        before = len(self._queued)
+        state, self._state = self._state, self._allocate(room)
+        for new, old in zip(self._state, state, strict=True):
+            new[:before] = old
+        start, length, size = (np.concatenate([array, np.zeros(room - before, np.int64)]) for array in self._rows[:3])
+        self._rows = LiveRows(start, length, size, self._rows.indices, self._rows.weights)
+        self._link, self._queued = np.empty(room, np.int64), np.zeros(room, np.bool_)
+
+    def _make_room(self, u: Nodes, v: Nodes) -> None:
+        ends = np.concatenate([u, v])
+        nodes, extra = (ends, np.ones(len(ends), np.int64)) if len(u) == 1 else np.unique(ends, return_counts=True)
+        wanted = self._rows.length[nodes] + extra
+        needed = wanted + (wanted >> 1) + 4
+        if self._tail + int(needed[wanted > self._rows.room[nodes]].sum()) > len(self._rows.indices):
+            self._pack(int(needed.sum()), weighted=len(self._rows.weights) > 0)
+        self._tail = move_rows(self._rows, nodes, extra.astype(np.int64), self._tail)
+        self._longest = max(self._longest, float(wanted.max()))
+
+    def _pack(self, needed: int, *, weighted: bool) -> None:
+        """Copy the rows, without any room, to a pool of twice their size; what is not touched of it costs nothing."""
+        size = 2 * int(self._rows.length[: self.n].sum()) + needed + 1024
+        indices, weights = np.empty(size, np.int32), np.empty(size if weighted else 0)
+        self._tail = pack_rows(self._rows, self.n, indices, weights)
+        self._rows = LiveRows(*self._rows[:3], indices, weights)
+
+
+def _nan_last(value: float) -> float:
+    return np.inf if np.isnan(value) else value
+
+
+def _split_loops(graph: Graph) -> tuple[LiveRows, int]:
+    """Return the rows of a graph without its self-loops, in a pool twice as long, and the end of what is used of it."""
+    row = np.repeat(np.arange(graph.n_nodes, dtype=np.int32), np.diff(graph.indptr))
+    keep = row != graph.indices
+    length = np.bincount(row[keep], minlength=graph.n_nodes).astype(np.int64)
+    tail = int(length.sum())
+    indices = np.empty(2 * tail + 1024, np.int32)
+    indices[:tail] = graph.indices[keep]
+    weights = np.empty(0 if graph.weights is None else len(indices))
+    if graph.weights is not None:
+        weights[:tail] = graph.weights[keep]
+    return LiveRows(np.cumsum(length) - length, length.copy(), length, indices, weights), tail
