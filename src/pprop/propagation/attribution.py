@@ -1,0 +1,252 @@
+"""Who contributes what: the value of a node after propagation as a sum over the nodes that it came from."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop._errors import InputError
+from pprop._validate import check_float, check_int, reject
+from pprop.kernels import choose_backend
+from pprop.propagation.fixed_point import SINGLE, FixedPoint, count_products
+from pprop.propagation.limit import Limit
+from pprop.propagation.operator import MOST_PRODUCTS, PPROperator
+from pprop.propagation.solvers import Exact, PowerIteration, Solver
+
+__all__ = ["Attribution", "Attributor", "check_eps"]
+
+_NUMBERS = 1 << 25
+"""Entries of rows that are held at a time: 256 MiB."""
+_SLACK = 1e-9
+"""Rounding of the sums over all nodes, relative to the largest |H_j|_1; they are made in float64, to 1e-15 or so."""
+
+
+@final
+@dataclass(frozen=True)
+class Attribution:
+    """The value of one node, Z_i = sum_j P_ij H_j, by contributors.
+
+    Attributes
+    ----------
+    node
+        The node i.
+    value
+        Z_i, shape (c,).
+    nodes, weights
+        The contributors with the largest |P_ij| |H_j|_1 in falling order, and their P_ij, both of shape (k,).
+    contributions
+        P_ij H_j, shape (k, c).
+    shares
+        |P_ij| |H_j|_1 as a part of its sum over all nodes, shape (k,); zero where that sum is.
+    others, other_count, other_share
+        What all other nodes contribute together, shape (c,); how many they are; their share.
+    error
+        Certified: the contributions of all nodes to all classes are off by at most that much in total, in absolute
+        values. Zero, but for rounding, of an exact attribution.
+    """
+
+    node: int
+    value: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    contributions: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    others: NDArray[np.float64]
+    other_count: int
+    other_share: float
+    error: float
+
+
+@final
+class Attributor:
+    """Predictions H of all nodes bound to the matrix P that propagates them, to take sums Z_i = sum_j P_ij H_j apart.
+
+    P is the polynomial of K power steps, or the personalized PageRank matrix Pi of any solver that computes its fixed
+    point. Rows of P are made when they are asked for: of K steps by K products that begin at the node, of Pi by a
+    Chebyshev polynomial that reaches the precision of float32. Sums are made in float64.
+
+    Parameters
+    ----------
+    H
+        Predictions of each node on its own, shape (n, c).
+    operator, solver
+        The operator and what applies it; None, both of them, for no propagation: P is the identity.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from pprop.graph import Graph
+    >>> pair = PPROperator(Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])), alpha=0.5)
+    >>> H = np.array([[4.0, 0.0], [0.0, 8.0]])
+    >>> [one] = Attributor(H, pair, PowerIteration(1)).exact(np.array([0]), most=1)
+    >>> one.value, one.nodes, one.contributions, one.others, one.shares
+    (array([3., 2.]), array([0]), array([[3., 0.]]), array([0., 2.]), array([0.6]))
+    """
+
+    def __init__(self, H: NDArray[Any], operator: PPROperator | None, solver: Solver | None) -> None:
+        self._H = np.ascontiguousarray(H, dtype=np.float64)
+        self._operator, self._solver = operator, solver
+        self._size: NDArray[np.float64] = np.abs(self._H).sum(axis=1)
+        self._rooms = threading.local()
+        both = np.column_stack([self._H, self._size])
+        if operator is not None:
+            both = self._propagated(operator, torch.from_numpy(both)[None])[0].numpy()
+        self.value: NDArray[np.float64] = both[:, :-1]
+        """Z, shape (n, c)."""
+        self._absolute: NDArray[np.float64] = both[:, -1]  # sum_j P_ij |H_j|_1, since P has no negative entries
+
+    @property
+    def largest(self) -> float:
+        """The largest |H_ij|."""
+        return float(np.abs(self._H).max(initial=0.0))
+
+    def exact(self, nodes: NDArray[np.int64], most: int) -> list[Attribution]:
+        """Return the attribution of every node, with up to `most` contributors; all sums are over whole rows of P."""
+        most, found = min(most, len(self._H)), list[Attribution]()
+        if self._operator is None:
+            return [self._local(int(node), np.array([node]), np.ones(1), 1, 0.0) for node in nodes]
+        from pprop.kernels.numba_cpu.operator_rows import LANES, summaries
+
+        together = max(_NUMBERS // len(self._H) // LANES, 1) * LANES
+        for begin in range(0, len(nodes), together):
+            some = nodes[begin : begin + together]
+            summary = summaries(self._rows(some), self._H, self._size, most, len(some))
+            for node, best, weights, value, absolute, reached in zip(some, *summary, strict=True):
+                kept = best >= 0
+                found.append(self._taken(int(node), value, absolute, best[kept], weights[kept], int(reached), 0.0))
+        return found
+
+    def fast(self, nodes: NDArray[np.int64], most: int, eps: float) -> list[Attribution]:
+        """Return attributions from the large entries of the rows of P alone, found by pushing; see `explain`.
+
+        They are lower bounds, and sum_j P_ij |H_j|_1 is known of every node, so that what is missing is known in total.
+        """
+        if self._operator is None:
+            return self.exact(nodes, most)
+        if isinstance(self._solver, Limit):
+            raise InputError("mode='fast' cannot explain Limit(), whose rows have no small entries. Use mode='exact'.")
+        slack = _SLACK * float(self._size.max(initial=0.0))
+        attributions: list[Attribution] = []
+        for node in nodes.tolist():
+            reached, row = self._push(node, eps)
+            known = float(row @ self._size[reached])
+            error = max(float(self._absolute[node]) - known, 0.0) + slack
+            attributions.append(self._local(node, reached, row, most, error))
+        return attributions
+
+    def _local(
+        self, node: int, reached: NDArray[np.int64], row: NDArray[np.float64], most: int, error: float
+    ) -> Attribution:
+        """Return the attribution from the entries of a row at some nodes; the rest of the value is the others'."""
+        order = np.lexsort((reached, -row * self._size[reached]))[:most]
+        value, absolute = self.value[node], float(self._absolute[node])
+        return self._taken(node, value, absolute, reached[order], row[order], len(reached), error)
+
+    def _taken(
+        self,
+        node: int,
+        value: NDArray[np.float64],
+        absolute: float,
+        nodes: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        reached: int,
+        error: float,
+    ) -> Attribution:
+        contributions = weights[:, None] * self._H[nodes]
+        sizes = np.abs(weights) * self._size[nodes]
+        shares = sizes / absolute if absolute > 0 else np.zeros(len(nodes))
+        rest = max(1.0 - float(shares.sum()), 0.0) if absolute > 0 and reached > len(nodes) else 0.0
+        others = value - contributions.sum(axis=0)
+        return Attribution(
+            node, value, nodes, weights, contributions, shares, others, reached - len(nodes), rest, error
+        )
+
+    def _propagated(self, operator: PPROperator, predictions: Tensor) -> Tensor:
+        """Return P times predictions (1, n, c), to rounding also where the solver has a tolerance of its own."""
+        kernels = choose_backend("auto", "cpu", "explain").kernels
+        if isinstance(self._solver, PowerIteration | Limit):
+            return self._solver.bind(operator, kernels).forward(predictions, None)
+        if self._recurrence is None:
+            return Exact().bind(operator, kernels).forward(predictions, None)
+        return FixedPoint(operator.transition, operator.alpha, kernels).apply(predictions)  # no dense matrix
+
+    @cached_property
+    def _structure(self) -> Any:
+        from pprop.kernels.numba_cpu.operator_rows import structure_of
+
+        assert self._operator is not None
+        return structure_of(self._operator.transition)
+
+    @cached_property
+    def _recurrence(self) -> Any:
+        """The polynomial whose rows are wanted; None where that of Pi has too many terms, or P is no polynomial."""
+        from pprop.kernels.numba_cpu.operator_rows import Recurrence
+
+        operator = self._operator
+        assert operator is not None
+        alpha, stay = operator.alpha, 1.0 - operator.alpha
+        steps = self._solver.steps if isinstance(self._solver, PowerIteration) else -1
+        if steps < 0:
+            products = np.inf if alpha == 0.0 else count_products(operator.transition.transpose, alpha, SINGLE)
+            if products > MOST_PRODUCTS:
+                return None
+            if operator.transition.symmetric:
+                return Recurrence(alpha, *_chebyshev(alpha, int(products)))
+            steps = int(products)
+        return Recurrence(1.0, np.full(steps, stay), np.zeros(steps), np.full(steps, alpha))
+
+    def _rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the rows of P that belong to nodes, shape (tasks, n, width); see `recurrence_rows`."""
+        from pprop.kernels.numba_cpu.operator_rows import recurrence_rows
+
+        operator = self._operator
+        assert operator is not None
+        if self._recurrence is not None:
+            return recurrence_rows(self._structure, self._recurrence, nodes)
+        exact = self._solver if isinstance(self._solver, Limit) else Exact()
+        return exact.rows(operator, nodes, torch.float64).numpy()[:, :, None]
+
+    def _push(self, node: int, eps: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the nodes that a row of P was pushed to, and its entries there, from below."""
+        from pprop.kernels.numba_cpu.operator_rows import level_push
+
+        assert self._operator is not None
+        T, n = self._structure, len(self._H)
+        if not hasattr(self._rooms, "numbers"):  # one for each thread
+            self._rooms.numbers, self._rooms.lists = np.zeros((3, n)), np.empty((3, n), dtype=np.int64)
+        numbers, lists = self._rooms.numbers, self._rooms.lists
+        # to the fixed point there are infinitely many levels, and soon none with anything large enough
+        steps = self._solver.steps if isinstance(self._solver, PowerIteration) else np.iinfo(np.int64).max - 1
+        count, _ = level_push(T, self._operator.alpha, steps, T.position[node], eps, *numbers, lists)
+        places = lists[0, :count]
+        row = numbers[2][places]
+        numbers[2][places] = 0.0
+        return T.order[places], row
+
+
+def _chebyshev(alpha: float, products: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the factors of (1 - alpha) T^T x_k, x_(k-1) and e in every step of `FixedPoint`'s recurrence."""
+    stay, weight, weights = 1.0 - alpha, 2.0, np.empty(products)
+    for k in range(products):
+        weight = 1.0 / (1.0 - stay * stay * weight / 4.0)
+        weights[k] = weight
+    return weights * stay, 1.0 - weights, weights * alpha
+
+
+def check_eps(eps: object, most: object, function: str) -> tuple[float, int]:
+    """Check the tolerance of a push and the number of contributors in the name of a public function.
+
+    >>> check_eps(1e-4, 10, "explain")
+    (0.0001, 10)
+    """
+    tolerance = check_float(eps, "eps", function, "(0, 1)")
+    if tolerance < np.finfo(np.float64).eps:
+        reject("eps", function, f"at least {np.finfo(np.float64).eps:.1e}, the rounding of float64", tolerance)
+    return tolerance, check_int(most, "k", function, low=1)
