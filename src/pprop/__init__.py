@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
     from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, FeatureNetwork, Model, PropagationSettings
     from pprop.propagation import (
+        Certificate,
+        CertifiedSolution,
+        Chebyshev,
+        ConjugateGradient,
+        Contraction,
         Exact,
         Limit,
         LiveDifference,
@@ -56,10 +61,12 @@ if TYPE_CHECKING:
         Propagation,
         Solution,
         Statistics,
+        ToleranceOutcome,
         propagate,
         solve,
     )
     from pprop.training import History, Stopping, Trained, run_seed, train
+    from pprop.tuning import Range, Tuned, TuningTrial, tune
 
 _HOMES = {
     "_errors": (
@@ -92,6 +99,11 @@ _HOMES = {
     "graph": ("Graph", "Recommended", "read_edges", "read_npz", "transition_matrix", "write_npz"),
     "models": ("APPNP", "GAT", "GCN", "JK", "MLP", "NGCN", "PPNP", "FeatureNetwork", "Model", "PropagationSettings"),
     "propagation": (
+        "Certificate",
+        "CertifiedSolution",
+        "Chebyshev",
+        "ConjugateGradient",
+        "Contraction",
         "Exact",
         "Limit",
         "LiveDifference",
@@ -102,10 +114,12 @@ _HOMES = {
         "Propagation",
         "Solution",
         "Statistics",
+        "ToleranceOutcome",
         "propagate",
         "solve",
     ),
     "training": ("History", "Stopping", "Trained", "run_seed", "train"),
+    "tuning": ("Range", "Tuned", "TuningTrial", "tune"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -123,6 +137,11 @@ __all__ = [
     "APPNPClassifierCV",
     "BootstrappedFPClassifier",
     "CapacityError",
+    "Certificate",
+    "CertifiedSolution",
+    "Chebyshev",
+    "ConjugateGradient",
+    "Contraction",
     "DatasetError",
     "Exact",
     "FeatureNetwork",
@@ -150,14 +169,18 @@ __all__ = [
     "PropagatedClassifier",
     "Propagation",
     "PropagationSettings",
+    "Range",
     "Recommended",
     "Solution",
     "Split",
     "Statistics",
     "Stopping",
     "ToleranceError",
+    "ToleranceOutcome",
     "Trained",
     "TrainingRecord",
+    "Tuned",
+    "TuningTrial",
     "__version__",
     "live",
     "load",
@@ -170,6 +193,7 @@ __all__ = [
     "solve",
     "train",
     "transition_matrix",
+    "tune",
     "write_npz",
 ]
 

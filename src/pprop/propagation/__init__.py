@@ -1,6 +1,7 @@
 """Personalized PageRank: an operator (transition matrix and alpha) and the solvers that apply it."""
 
 from pprop.propagation.api import propagate, solve
+from pprop.propagation.certificate import Certificate, CertifiedSolution, ToleranceOutcome
 from pprop.propagation.limit import Limit
 from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
@@ -8,8 +9,14 @@ from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solution import Outcome, Solution, Statistics
 from pprop.propagation.solvers import Exact, PowerIteration, RowSolver, Solver
+from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceSolver
 
 __all__ = [
+    "Certificate",
+    "CertifiedSolution",
+    "Chebyshev",
+    "ConjugateGradient",
+    "Contraction",
     "Exact",
     "Limit",
     "LiveDifference",
@@ -23,6 +30,8 @@ __all__ = [
     "Solution",
     "Solver",
     "Statistics",
+    "ToleranceOutcome",
+    "ToleranceSolver",
     "propagate",
     "solve",
 ]

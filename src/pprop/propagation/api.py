@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -13,10 +13,13 @@ from torch import Tensor
 from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Backend, choose_backend
+from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome
 from pprop.propagation.differentiable import apply_map
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Solution, Statistics
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
+from pprop.propagation.tolerance import ToleranceSolver
+from pprop.propagation.tolerance_map import ToleranceMap
 
 __all__ = ["propagate", "solve"]
 
@@ -33,7 +36,7 @@ def propagate(
 ) -> Any:
     """Spread predictions over a graph by personalized PageRank.
 
-    Solves Z = (1 - alpha) T Z + alpha H, by K power steps (APPNP) or exactly (PPNP).
+    Solves Z = (1 - alpha) T Z + alpha H, by K power steps (APPNP), exactly (PPNP) or to a tolerance.
 
     Parameters
     ----------
@@ -46,7 +49,8 @@ def propagate(
         ``Limit`` only 0.
         (scikit-learn's label spreading and networkx's pagerank call 1 - alpha alpha.)
     solver
-        ``PowerIteration(steps)``, ``Exact()`` or ``Limit()``.
+        ``PowerIteration(steps)``, ``Exact()`` or ``Limit()``; to a certified tolerance, ``Chebyshev(tol)`` and
+        ``ConjugateGradient(tol)`` on undirected graphs, ``Contraction(tol)`` on all.
     normalization
         ``"sym"``, ``"row"`` or ``"col"``; see `transition_matrix`. Use "row" for probabilities: they still sum to one.
     self_loops
@@ -77,6 +81,33 @@ def propagate(
     return restore(apply_map(linear_map, tensor, None))
 
 
+@overload
+def solve(  # pyright: ignore[reportOverlappingOverload]  a solver to a tolerance is a solver, with more to tell
+    graph: Graph,
+    H: ArrayLike | Tensor,
+    alpha: float = 0.1,
+    *,
+    solver: ToleranceSolver,
+    normalization: str = "sym",
+    self_loops: bool = True,
+    backend: str = "auto",
+) -> CertifiedSolution: ...
+
+
+@overload
+def solve(
+    graph: Graph,
+    H: ArrayLike | Tensor,
+    alpha: float,
+    solver: ToleranceSolver,
+    normalization: str = "sym",
+    self_loops: bool = True,
+    *,
+    backend: str = "auto",
+) -> CertifiedSolution: ...
+
+
+@overload
 def solve(
     graph: Graph,
     H: ArrayLike | Tensor,
@@ -86,10 +117,23 @@ def solve(
     self_loops: bool = True,
     *,
     backend: str = "auto",
-) -> Solution:
+) -> Solution: ...
+
+
+def solve(
+    graph: Graph,
+    H: ArrayLike | Tensor,
+    alpha: float = 0.1,
+    solver: Solver = PowerIteration(steps=10),
+    normalization: str = "sym",
+    self_loops: bool = True,
+    *,
+    backend: str = "auto",
+) -> Solution | CertifiedSolution:
     """Propagate as `propagate` does, and return the result with its residual, cost and backend.
 
-    Takes the arguments of `propagate`. Measuring the residual costs one more product.
+    Takes the arguments of `propagate`. Measuring the residual costs one more product. A solver to a tolerance gives a
+    `CertifiedSolution`, with the relative error that it vouches for.
 
     Examples
     --------
@@ -115,6 +159,8 @@ def solve(
         error_bound=residual / operator.alpha if operator.alpha > 0 else None,
         seconds=seconds,
     )
+    if isinstance(linear_map, ToleranceMap):
+        return CertifiedSolution(restore(value), ToleranceOutcome.REACHED, statistics, linear_map.certificate)
     return Solution(restore(value), solver.outcome, statistics)
 
 

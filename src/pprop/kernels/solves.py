@@ -1,0 +1,202 @@
+"""Solves of personalized PageRank to a tolerance: what a backend computes, and the way that every backend can.
+
+With T = S_r A S_c and u = S_c z, the fixed point z = (1 - alpha) T z + alpha h of any normalisation is that of
+
+    u = (1 - alpha) S A u + b,    S = S_c S_r,    b = alpha S_c h:
+
+one scale per node. Undirected, S is the inverse of the degrees, and the matrix is self-adjoint in the inner product with
+the degrees as weights, whose norm of u is the 2-norm in the variables of the symmetric A_hat.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop.graph import Transition
+from pprop.kernels.contract import Kernels
+from pprop.kernels.sized import LARGE_ENTRIES
+
+__all__ = ["Ended", "Limits", "Norm", "Solves", "System", "bind_solves"]
+
+Norm = Literal["euclidean", "max", "sum"]
+"""Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column."""
+
+_REST = 8
+"""Products between two looks at the norms before the end is near: a look waits for the device."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class System:
+    """The equation u = (1 - alpha) S A u + b but for b, and the norm in which its residual is measured.
+
+    Attributes
+    ----------
+    transition
+        S A: its column scale is one.
+    alpha
+        Teleport probability, in (0, 1).
+    measure
+        Weight of each node in the norm, shape (n,).
+    norm
+        Which norm.
+    """
+
+    transition: Transition
+    alpha: float
+    measure: NDArray[np.float64]
+    norm: Norm
+
+
+@final
+@dataclass(frozen=True)
+class Limits:
+    """When a solve ends.
+
+    Attributes
+    ----------
+    stop
+        |r| <= stop |u| is good enough; in every column.
+    near
+        Products before which that is not to be expected, and looked at now and then only.
+    most
+        Products after which it ends in any case.
+    """
+
+    stop: float
+    near: int
+    most: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """How a solve ended: u of shape (n, c), the products it took, and the norms of r and u, both (c,)."""
+
+    value: Tensor
+    products: int
+    residual: NDArray[np.float64]
+    size: NDArray[np.float64]
+
+
+class Solves(ABC):
+    """Three ways to a fixed point, bound to a system; b and u are (n, c), in float32 or float64, on one device."""
+
+    @abstractmethod
+    def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
+        """Solve by Chebyshev's recurrence, for a self-adjoint matrix: no sum over nodes but to end."""
+
+    @abstractmethod
+    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
+        """Solve by conjugate gradients, for a self-adjoint matrix. `residual` is that of the recurrence.
+
+        With a `start` u_0, `own` is its residual, and |u| counts the start in.
+        """
+
+    @abstractmethod
+    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
+        """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
+
+
+def bind_solves(kernels: Kernels, system: System) -> Solves:
+    """Return the solves of a backend: fused on the numba backend for graphs that are not large, else by its products.
+
+    Examples
+    --------
+    >>> from pprop.kernels import choose_backend
+    >>> ring = Transition(
+    ...     np.arange(6), np.array([1, 2, 3, 4, 0], np.int32), None, np.ones(5), np.ones(5), symmetric=False
+    ... )
+    >>> system = System(ring, 0.5, np.ones(5), "max")
+    >>> solves = bind_solves(choose_backend("reference", "cpu", "example").kernels, system)
+    >>> ended = solves.contraction(torch.ones(5, 1) / 2, torch.zeros(5, 1), Limits(1e-3, 0, 100))
+    >>> ended.products, float(ended.value[0])
+    (10, 0.9990234375)
+    """
+    # The contract of Kernels is part of the version of stored results, so the fused solves are no method of it.
+    fused = type(kernels).__module__.startswith("pprop.kernels.numba_cpu.")
+    if fused and len(system.transition.indices) < LARGE_ENTRIES:
+        from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
+
+        return NumbaSolves(system)
+    return _ByProducts(kernels, system)
+
+
+@final
+class _ByProducts(Solves):
+    """The recurrences in torch, around a backend's product with S A."""
+
+    def __init__(self, kernels: Kernels, system: System) -> None:
+        self._system = system
+        self._product = kernels.steps(system.transition, 0.0, 1)
+        self._measure = torch.from_numpy(system.measure)[:, None]
+
+    def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
+        stay, weight = 1.0 - self._system.alpha, 2.0
+        before, state = torch.zeros_like(own), own.clone()
+        for k in range(1, limits.most + 1):
+            weight = 1.0 / (1.0 - stay * stay * weight / 4.0)
+            arrived = self._moved(state).add_(own)
+            if k >= limits.near or k % _REST == 0 or k == limits.most:
+                residual, size = self._norms(arrived - state, state)
+                if k == limits.most or bool((residual <= limits.stop * size).all()):
+                    return _ended(state, k, residual, size)
+            before.mul_(1.0 - weight).add_(arrived, alpha=weight)
+            before, state = state, before
+        raise AssertionError("the last product always ends the solve")
+
+    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
+        state = torch.zeros_like(own) if start is None else start.clone()
+        residual, direction = own.clone(), own.clone()
+        square = self._inner(residual, residual)
+        for k in range(1, limits.most + 1):
+            image = direction - self._moved(direction)
+            curvature = self._inner(direction, image)
+            step = torch.where(curvature > 0, square / curvature, 0.0)  # a column that is solved to the last bit rests
+            state.addcmul_(direction, step.to(own.dtype))
+            residual.addcmul_(image, step.to(own.dtype), value=-1.0)
+            last, square = square, self._inner(residual, residual)
+            if k >= limits.near or k % _REST == 0 or k == limits.most:
+                norm, size = square.sqrt(), self._inner(state, state).sqrt()
+                if k == limits.most or bool((norm <= limits.stop * size).all()):
+                    return _ended(state, k, norm, size)
+            direction.mul_(torch.where(last > 0, square / last, 0.0).to(own.dtype)).add_(residual)
+        raise AssertionError("the last product always ends the solve")
+
+    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
+        state = start
+        for k in range(1, limits.most + 1):
+            arrived = self._moved(state).add_(own)
+            if k >= limits.near or k % _REST == 0 or k == limits.most:
+                residual, size = self._norms(arrived - state, arrived)
+                if k == limits.most or bool((residual <= limits.stop * size).all()):
+                    return _ended(arrived, k, residual, size)
+            state = arrived
+        raise AssertionError("the last product always ends the solve")
+
+    def _moved(self, state: Tensor) -> Tensor:
+        return self._product.forward(state[None], None)[0].mul_(1.0 - self._system.alpha)
+
+    def _inner(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return the inner products of columns, (c,), in float64."""
+        return (left.double() * right.double()).mul_(self._measure.to(left.device)).sum(dim=0)
+
+    def _norms(self, residual: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return self._norm(residual), self._norm(state)
+
+    def _norm(self, values: Tensor) -> Tensor:
+        if self._system.norm == "euclidean":
+            return self._inner(values, values).sqrt()
+        sizes = values.double().abs().mul_(self._measure.to(values.device))
+        return sizes.amax(dim=0) if self._system.norm == "max" else sizes.sum(dim=0)
+
+
+def _ended(value: Tensor, products: int, residual: Tensor, size: Tensor) -> Ended:
+    return Ended(value, products, residual.cpu().numpy(), size.cpu().numpy())
