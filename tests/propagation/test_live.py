@@ -1,0 +1,230 @@
+"""Live graphs: after every edit within the tolerance of a dense solve on an independent copy of the graph."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import pprop
+from pprop import Graph, live
+from pprop.propagation.live_system import LiveSystem
+
+POWER = {"sym": 0.5, "row": 0.0, "col": 1.0}
+
+
+class Twin:
+    """The same graph as a dictionary of weights, solved densely: shares no code with what it checks."""
+
+    def __init__(self, A, H, alpha, normalization, self_loops):
+        self.weights = {(i, j): A[i, j] for i in range(len(A)) for j in range(i, len(A)) if A[i, j] > 0}
+        self.H = [row.copy() for row in H]
+        self.gone: set[int] = set()
+        self.alpha, self.power, self.self_loops = alpha, POWER[normalization], self_loops
+
+    def adjacency(self):
+        A = np.zeros((len(self.H), len(self.H)))
+        for (i, j), weight in self.weights.items():
+            A[i, j] = A[j, i] = weight
+        return A
+
+    def solved(self):
+        """Return Y = D^-p Z and d^p."""
+        A = self.adjacency()
+        for i in range(len(A)):
+            if A[i, i] == 0 and (self.self_loops or not A[i].any()):
+                A[i, i] = 1.0
+        d = A.sum(axis=1)
+        T = A * d[:, None] ** (self.power - 1) / d[None, :] ** self.power
+        Z = self.alpha * np.linalg.solve(np.eye(len(A)) - (1 - self.alpha) * T, np.array(self.H))
+        return Z / d[:, None] ** self.power, d**self.power
+
+    def here(self):
+        return [i for i in range(len(self.H)) if i not in self.gone]
+
+
+def random_graph(n, rng, *, weighted, columns):
+    A = np.zeros((n, n))
+    hub = rng.integers(n)
+    for _ in range(3 * n):
+        i, j = rng.integers(n, size=2) if rng.random() < 0.7 else (hub, rng.integers(n))
+        A[i, j] = A[j, i] = rng.uniform(0.1, 5.0) if weighted else 1.0
+    A[n - 1] = A[:, n - 1] = 0  # one node is alone
+    return A, rng.standard_normal((n, columns))
+
+
+def some_edit(changing, twin, rng, *, weighted):
+    """Make one random edit on both sides; return what it was, None if it could not be."""
+    here = twin.here()
+    kind = rng.choice(["add", "remove", "many", "prediction", "node", "drop"], p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1])
+    drawn = [tuple(sorted(pair)) for pair in rng.choice(here, size=(8, 2)).tolist()]
+    absent = sorted({pair for pair in drawn if pair not in twin.weights})
+
+    def draw():
+        return rng.uniform(0.1, 5.0) if weighted else 1.0
+
+    if kind == "add" and absent:
+        (i, j), weight = absent[0], draw()
+        changing.add_edge(j, i, weight)
+        twin.weights[i, j] = weight
+    elif kind == "remove" and twin.weights:
+        i, j = list(twin.weights)[rng.integers(len(twin.weights))]
+        changing.remove_edge(i, j)
+        del twin.weights[i, j]
+    elif kind == "many" and absent:
+        weights = [draw() for _ in absent]
+        changing.add_edges(absent, weights)
+        twin.weights |= dict(zip(absent, weights, strict=True))
+    elif kind == "prediction":
+        nodes = rng.choice(here, size=2, replace=False)
+        H = rng.standard_normal((2, len(twin.H[0])))
+        changing.set_predictions(nodes, H)
+        for node, row in zip(nodes, H, strict=True):
+            twin.H[node] = row
+    elif kind == "node":
+        own, others = rng.standard_normal(len(twin.H[0])), rng.choice(here, size=2, replace=False).tolist()
+        weights = [draw() for _ in others]
+        (at,) = changing.add_node(prediction=own, neighbours=others, weights=weights).nodes
+        assert at == len(twin.H)
+        twin.weights |= {(other, int(at)): weight for other, weight in zip(others, weights, strict=True)}
+        twin.H.append(own)
+    elif kind == "drop" and len(here) > 4:
+        node = int(rng.choice(here))
+        changing.remove_node(node)
+        twin.gone.add(node)
+        twin.weights = {pair: weight for pair, weight in twin.weights.items() if node not in pair}
+    else:
+        return None
+    return kind
+
+
+def error(changing, twin):
+    """Return the largest error in the norm of the tolerance."""
+    Y, size = twin.solved()
+    here = twin.here()
+    return np.abs(changing.logits(here) / size[here, None] - Y[here]).max()
+
+
+@pytest.mark.parametrize("normalization", ["sym", "row", "col"])
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops, weighted):
+    rng = np.random.default_rng([weighted, self_loops, len(normalization)])
+    alpha, tol = 0.15, 1e-3
+    A, H = random_graph(14, rng, weighted=weighted, columns=9)
+    twin = Twin(A, H, alpha, normalization, self_loops)
+    changing = live(
+        Graph.from_scipy(sparse.csr_array(A)), H, alpha, tol=tol, normalization=normalization, self_loops=self_loops
+    )
+    assert error(changing, twin) <= tol
+    kinds, moved = [], 0
+    while len(kinds) < 150:
+        before, (Y, _) = copy.deepcopy(twin), twin.solved()
+        kind = some_edit(changing, twin, rng, weighted=weighted)
+        if kind is None:
+            continue
+        kinds.append(kind)
+        moved += np.abs(twin.solved()[0][: len(Y)] - Y[: len(twin.H)]).max() > tol  # an edit that matters
+        assert error(changing, twin) <= tol
+        if len(kinds) % 5 == 0:
+            changing.undo()
+            twin = before
+            assert error(changing, twin) <= tol
+    assert set(kinds) == {"add", "remove", "many", "prediction", "node", "drop"}
+    assert moved > 100
+    here = twin.here()
+    np.testing.assert_allclose(changing.graph.adjacency.toarray(), twin.adjacency()[np.ix_(here, here)], rtol=1e-12)
+
+
+def test_undoing_everything_gives_the_graph_of_the_start():
+    rng = np.random.default_rng(5)
+    A, H = random_graph(12, rng, weighted=False, columns=3)
+    graph = Graph.from_scipy(sparse.csr_array(A))
+    twin, changing = Twin(A, H, 0.2, "sym", True), live(graph, H, 0.2, tol=1e-5)
+    start = copy.deepcopy(twin)
+    edits = sum(some_edit(changing, twin, rng, weighted=False) is not None for _ in range(60))
+    assert changing.fingerprint != graph.fingerprint
+    for _ in range(edits):
+        changing.undo()
+    assert changing.fingerprint == graph.fingerprint
+    assert error(changing, start) <= 1e-5
+    with pytest.raises(pprop.InputError, match="no edit to undo"):
+        changing.undo()
+
+
+def test_only_the_last_edits_can_be_undone():
+    changing = live(Graph.from_scipy(sparse.csr_array((4, 4))), np.eye(4), history=1)
+    changing.add_edges([[0, 1], [2, 3]])
+    changing.add_edge(1, 2)
+    changing.undo()
+    assert changing.graph.n_edges == 2
+    with pytest.raises(pprop.InputError, match="more than 1 ago"):
+        changing.undo()
+
+
+def test_the_cost_of_an_edit_does_not_grow_with_the_graph():
+    """A ring of 100 nodes and one of 100,000: the same edit reads the same entries, and a refresh reads them all."""
+    entries = []
+    for n in (100, 100_000):
+        at = np.arange(n)
+        ring = sparse.coo_array((np.ones(n), (at, (at + 1) % n)), shape=(n, n))
+        H = np.zeros((n, 8))
+        H[40:60] = np.random.default_rng(0).standard_normal((20, 8))
+        changing = live(Graph.from_scipy(ring + ring.T), H, 0.3, tol=1e-3)
+        entries.append(changing.add_edge(45, 52).entries)
+        assert changing.refresh().entries == 2 * n + 2
+    assert entries[0] == entries[1] > 0
+
+
+def test_a_heavy_edge_leaves_no_rounding_behind():
+    """A weight of 1e14 swallows all others; when it is gone, they are there again with all their digits."""
+    A, H = random_graph(10, np.random.default_rng(2), weighted=True, columns=2)
+    A[0, 1] = A[1, 0] = 0
+    twin = Twin(A, H, 0.2, "sym", True)
+    changing = live(Graph.from_scipy(sparse.csr_array(A)), H, 0.2, tol=1e-9)
+    changing.add_edge(0, 1, 1e14)
+    changing.remove_edge(0, 1)
+    assert error(changing, twin) <= 1e-9
+    drift = changing.refresh().drift
+    assert drift is not None
+    assert drift < 1e-12
+
+
+def test_rounding_is_summed_up_before_it_could_matter():
+    """Near the smallest tolerance that float64 allows, edits compute all residuals anew now and then, by themselves."""
+    A, H = random_graph(10, np.random.default_rng(3), weighted=True, columns=2)
+    twin, graph = Twin(A, H, 0.2, "sym", True), Graph.from_scipy(sparse.csr_array(A))
+    with pytest.raises(pprop.InputError, match="a float of at least") as caught:
+        live(graph, H, 0.2, tol=1e-15)
+    least = float(str(caught.value).split("at least ")[1].split()[0])
+    changing = live(graph, H, 0.2, tol=1.5 * least)
+    summed_up = 0
+    for _ in range(20):
+        summed_up += changing.add_edge(9, 0, 0.5).summed_up + changing.remove_edge(9, 0).summed_up
+        assert error(changing, twin) <= 1.5 * least
+    assert 0 < summed_up < 40
+
+
+def test_an_alpha_of_one_is_the_predictions_alone():
+    changing = live(Graph.from_scipy(sparse.csr_array((3, 3))), np.eye(3), 1.0)
+    changing.add_edge(0, 1)
+    np.testing.assert_allclose(changing.logits(), np.eye(3), atol=2e-4)
+
+
+def test_a_full_pool_is_packed_and_nothing_is_lost():
+    rng = np.random.default_rng(4)
+    graph = Graph.from_scipy(sparse.csr_array((60, 60)))
+    system = LiveSystem(graph, np.eye(60), alpha=0.5, tol=1e-3, normalization="sym", self_loops=True)
+    A = np.triu(rng.random((60, 60)) < 0.6)
+    u, v = np.nonzero(A)
+    sizes = set()
+    for i, j in zip(u, v, strict=True):
+        system.add_edges(np.array([i]), np.array([j]), np.ones(1))
+        sizes.add(len(system._rows.indices))
+    assert len(sizes) > 1
+    row, column, weights = system.entries()
+    np.testing.assert_array_equal(
+        sparse.coo_array((weights, (row, column)), shape=(60, 60)).toarray(), (A | A.T).astype(float)
+    )
