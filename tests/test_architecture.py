@@ -26,6 +26,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("scale", "spark"),
     ("estimators",),
     ("study",),
+    ("tuning",),
     ("cli", "serve"),
     ("__init__", "__main__"),  # the doors: they may open on anything, and nothing inside goes out through them
 )
@@ -35,6 +36,7 @@ RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}
 ONLY_IN = {
     "matplotlib": {"study"},
     "numba": {"kernels"},
+    "optuna": {"tuning"},
     "pyspark": {"spark"},
     "triton": {"kernels"},
 }

@@ -11,6 +11,7 @@ VERBS = [
     (),
     ("demo",),
     ("train",),
+    ("tune",),
     ("predict",),
     ("propagate",),
     ("doctor",),

@@ -1,0 +1,332 @@
+"""`tune`: a search for good settings, on labelled nodes alone."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pprop._errors import InputError
+from pprop._validate import check_choice, check_float, check_int, describe, reject
+from pprop.datasets import Split
+from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
+from pprop.estimators._samples import class_labels, node_positions
+from pprop.estimators.base import StoppingNodes
+from pprop.graph import Graph
+from pprop.graph._files import path_of
+from pprop.models import APPNP, MLP, PPNP, Model
+from pprop.study.deadline import TimeUp, end_at
+from pprop.training import Stopping, run_seed, train
+from pprop.tuning.folder import BEST, open_study, write_json
+from pprop.tuning.holdouts import repeated_holdout
+from pprop.tuning.progress import show_trials
+from pprop.tuning.search import add_trial, finished, propose
+from pprop.tuning.space import SETTINGS, Space
+
+__all__ = ["IN_SHELL", "Tuned", "TuningTrial", "tune"]
+
+FUNCTION = "tune"
+_MODELS: Mapping[str, tuple[Callable[..., Model], Callable[..., NodeClassifier]]] = {
+    "appnp": (APPNP, APPNPClassifier),
+    "ppnp": (PPNP, PPNPClassifier),
+    "mlp": (MLP, MLPNodeClassifier),
+}
+IN_SHELL = ("alpha", "steps", "hidden", "dropout", "penalty", "learning_rate", "patience", "max_epochs")
+"""Settings that ``pprop train`` has options for."""
+_OF_TRAINING = ("learning_rate", "patience", "max_epochs")
+
+
+@final
+@dataclass(frozen=True)
+class TuningTrial:
+    """One point of the space, and how it did.
+
+    Attributes
+    ----------
+    settings
+        The settings that vary.
+    scores
+        Accuracy on the judging nodes of each holdout, shape (holdouts,).
+    seconds
+        Time of its training.
+
+    Examples
+    --------
+    >>> TuningTrial({"alpha": 0.1}, scores=(0.75, 0.25), seconds=1.5).score
+    0.5
+    """
+
+    settings: Mapping[str, Any]
+    scores: tuple[float, ...]
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """The mean of the scores."""
+        return math.fsum(self.scores) / len(self.scores)
+
+
+@final
+@dataclass(frozen=True)
+class Tuned:
+    """What a search has found.
+
+    Attributes
+    ----------
+    model
+        ``"appnp"``, ``"ppnp"`` or ``"mlp"``.
+    settings
+        The best settings, those that were fixed included: arguments of the classifier.
+    score
+        Their mean accuracy on the judging nodes. As the best of many it is a little too good to expect elsewhere.
+    default_score
+        The same for the first trial, the defaults as far as the space holds them.
+    trials
+        All trials that came to an end, in their order.
+    varied
+        What was searched.
+    seconds
+        Time of this call.
+
+    Examples
+    --------
+    >>> trial = TuningTrial({"alpha": 0.3, "hidden": (64, 16)}, scores=(0.8,), seconds=1.0)
+    >>> tuned = Tuned("appnp", trial.settings, 0.8, 0.8, (trial,), {}, 1.0)
+    >>> tuned.command("citeseer")
+    'pprop train citeseer --alpha 0.3 --hidden 64,16'
+    """
+
+    model: str
+    settings: Mapping[str, Any]
+    score: float
+    default_score: float
+    trials: tuple[TuningTrial, ...]
+    varied: Mapping[str, Any]
+    seconds: float
+
+    def classifier(self, graph: Graph, **others: Any) -> NodeClassifier:
+        """Return an unfitted classifier with the best settings; `others` are further arguments of its constructor."""
+        return _MODELS[self.model][1](graph, **{**self.settings, **others})
+
+    def command(self, graph: str) -> str:
+        """Return the command that trains a model with the best settings on a graph that is named as the shell does."""
+        missing = sorted(set(self.settings) - set(IN_SHELL))
+        if missing:
+            raise InputError(f"'pprop train' has no option for {missing[0]!r}. Use classifier(graph) in Python.")
+        options = [f"--{name.replace('_', '-')} {_shell(value)}" for name, value in self.settings.items()]
+        model = [] if self.model == "appnp" else [f"--model {self.model}"]
+        return " ".join(["pprop train", graph, *model, *options])
+
+
+def tune(
+    graph: Graph,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    stopping: StoppingNodes = 0.4,
+    model: str = "appnp",
+    space: Mapping[str, Any] | None = None,
+    trials: int = 50,
+    time_limit: float | None = None,
+    holdouts: int = 4,
+    seed: int = 0,
+    folder: str | PathLike[str] | None = None,
+    backend: str = "auto",
+    device: str = "cpu",
+    progress: bool | None = None,
+) -> Tuned:
+    """Search for good settings of a model, judged by repeated holdout on labelled nodes.
+
+    The first trial has the defaults, as far as the space holds them, so that the result is never worse than these on
+    the nodes that judge; the others are proposed by Optuna's TPE sampler. The runs of a trial, one per holdout, are
+    trained together. Nodes that are not given here play no part: give no test nodes. The labels of the graph are not
+    read.
+
+    Parameters
+    ----------
+    graph
+        With features.
+    X, y
+        Node positions and their classes, as for `APPNPClassifier.fit`.
+    stopping
+        Further nodes with their classes, ``(nodes, y)``; or a fraction in (0, 1) of the nodes in `X`, drawn anew for
+        every holdout, that does not train. One half of them is for early stopping, the other judges.
+    model
+        ``"appnp"``, ``"ppnp"`` or ``"mlp"``.
+    space
+        From the name of a setting of the classifier to a `Range`, a list of values to choose from, or a value to keep.
+        What is not named keeps the classifier's default. None: alpha, steps, hidden, dropout, penalty and
+        learning_rate, as far as the model has them, each over a wide range.
+    trials
+        So many trials in all, with those that are already in the folder.
+    time_limit
+        Seconds after which the search ends, if there is at least one trial; the trial in progress is given up.
+    holdouts
+        Holdouts, and runs, per trial.
+    seed
+        Of the holdouts, the runs and the proposals: the same seed gives the same search, interrupted or not, on a
+        backend that gives the same bits.
+    folder
+        Where to keep the trials (SQLite) and the best settings (``best.json``). A search that was interrupted, killed
+        or ended by its limits goes on there when it is called with the same arguments. None: in memory.
+    backend, device
+        As for `train`.
+    progress
+        Whether to draw a progress bar on standard error; None: if that is a terminal.
+
+    Returns
+    -------
+    Tuned
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(8, 8))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(8))
+    >>> space = {"alpha": pprop.Range(0.1, 0.9), "hidden": 4, "max_epochs": 3}
+    >>> tuned = tune(graph, range(8), list("aaaabbbb"), stopping=0.5, space=space, trials=2, holdouts=1)
+    >>> len(tuned.trials), sorted(tuned.settings), tuned.score >= tuned.default_score
+    (2, ['alpha', 'hidden', 'max_epochs'], True)
+    """
+    begin = time.monotonic()
+    if not isinstance(graph, Graph):
+        reject("graph", FUNCTION, "a Graph", describe(graph))
+    name = check_choice(model, "model", FUNCTION, tuple(SETTINGS))
+    wanted = check_int(trials, "trials", FUNCTION, low=1)
+    limit = None if time_limit is None else check_float(time_limit, "time_limit", FUNCTION, "(0, inf)")
+    seed = check_int(seed, "seed", FUNCTION, low=0, high=2**64 - 1)
+    nodes = node_positions(X, "X", FUNCTION, graph.n_nodes)
+    if len(nodes) == 0:
+        reject("X", FUNCTION, "an array of at least one node", "none")
+    given = class_labels(y, "y", FUNCTION, len(nodes))
+    times = check_int(holdouts, "holdouts", FUNCTION, low=1)
+    splits, known, _ = repeated_holdout(nodes, given, stopping, times=times, seed=seed, n_nodes=graph.n_nodes)
+    bare = graph.replace(labels=None, class_names=None)
+    defaults = _defaults(name, graph)
+    search = Space.of(space, name)
+    for setting, value in search.corners():
+        _check(name, {**defaults, **search.fixed, setting: value}, setting)
+
+    def judge(point: Mapping[str, Any]) -> TuningTrial:
+        settings = {**defaults, **search.fixed, **point}
+        return _judge(name, settings, point, bare, splits, known, seed, backend, device)
+
+    place = None if folder is None else path_of(folder, "folder", FUNCTION)
+    described = {
+        "format": "pprop-tuning",
+        "version": 1,
+        "model": name,
+        "space": search.to_json(),
+        "holdouts": times,
+        "seed": seed,
+        "graph": graph.fingerprint,
+        "nodes": _digest(splits, known),
+    }
+    with open_study(place, described) as study, show_trials(progress, wanted) as bar:
+        done = [TuningTrial(*parts) for parts in finished(study, search)]
+        bar.report(len(done), max((trial.score for trial in done), default=None))
+        end = None if limit is None else begin + limit
+        try:
+            while len(done) < wanted and not (done and end is not None and time.monotonic() >= end):
+                token, point = propose(study, search, seed, len(done)) if done else (None, search.start(defaults))
+                with end_at(end if done else None):
+                    trial = judge(point)
+                add_trial(study, search, token, point, trial.scores, trial.seconds)
+                done.append(trial)
+                tuned = _tuned(name, search, done, begin)
+                if place is not None:
+                    write_json(place / BEST, _best_json(tuned))
+                bar.report(len(done), tuned.score)
+        except TimeUp:
+            pass
+    return _tuned(name, search, done, begin)
+
+
+def _tuned(model: str, search: Space, done: list[TuningTrial], begin: float) -> Tuned:
+    best = max(done, key=lambda trial: trial.score)  # the first among equals
+    settings = {**search.fixed, **best.settings}
+    return Tuned(model, settings, best.score, done[0].score, tuple(done), dict(search.varied), time.monotonic() - begin)
+
+
+def _best_json(tuned: Tuned) -> dict[str, Any]:
+    return {
+        "model": tuned.model,
+        "settings": dict(tuned.settings),
+        "score": tuned.score,
+        "default_score": tuned.default_score,
+        "trials": len(tuned.trials),
+    }
+
+
+def _judge(
+    name: str,
+    settings: Mapping[str, Any],
+    point: Mapping[str, Any],
+    graph: Graph,
+    splits: tuple[Split, ...],
+    known: NDArray[np.int64],
+    seed: int,
+    backend: str,
+    device: str,
+) -> TuningTrial:
+    """Train one run per holdout with some settings, and say how many of its judging nodes each gets right."""
+    model, rule = _check(name, settings)
+    trained = train(
+        model,
+        graph,
+        splits,
+        seeds=[run_seed(seed, time) for time in range(len(splits))],
+        labels=known,
+        stopping=rule,
+        learning_rate=settings["learning_rate"],
+        backend=backend,
+        device=device,
+        progress=False,
+    )
+    predicted = trained.predict()
+    shares = [
+        np.count_nonzero(row[split.evaluation] == known[split.evaluation]) / len(split.evaluation)
+        for row, split in zip(predicted, splits, strict=True)
+    ]
+    return TuningTrial(dict(point), tuple(shares), trained.seconds)
+
+
+def _defaults(model: str, graph: Graph) -> dict[str, Any]:
+    """Return the settings of the classifier as it would use them on a graph."""
+    classifier = _MODELS[model][1](graph)
+    settings = cast("dict[str, Any]", classifier.get_params(deep=False))
+    chosen = {name: settings[name] for name in SETTINGS[model]}
+    if "alpha" in chosen:
+        chosen["alpha"] = 0.1 if graph.recommended is None else graph.recommended.alpha
+    return chosen
+
+
+def _check(name: str, settings: Mapping[str, Any], about: str | None = None) -> tuple[Model, Stopping]:
+    """Return the model and the stopping rule of some settings, or say that one of them is impossible."""
+    try:
+        of_model = {key: value for key, value in settings.items() if key not in _OF_TRAINING}
+        rule = Stopping(settings["patience"], settings["max_epochs"])
+        check_float(settings["learning_rate"], "learning_rate", FUNCTION, "(0, inf)")
+        return _MODELS[name][0](**of_model), rule
+    except (InputError, TypeError) as error:
+        raise InputError(f"The 'space' parameter of {FUNCTION} holds an impossible {about!r}. {error}") from error
+
+
+def _digest(splits: tuple[Split, ...], known: NDArray[np.int64]) -> str:
+    """Return a hash of the nodes and labels of all holdouts."""
+    digest = hashlib.sha256(known.tobytes())
+    for split in splits:
+        for part in (split.train, split.stopping, split.evaluation):
+            digest.update(len(part).to_bytes(8, "little") + part.tobytes())
+    return digest.hexdigest()
+
+
+def _shell(value: object) -> str:
+    return ",".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)
