@@ -5,6 +5,8 @@ from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.artefact import load
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.explain_model import explain
+from pprop.estimators.explanation import Explanation
 from pprop.estimators.gat import GATClassifier
 from pprop.estimators.gcn import GCNClassifier
 from pprop.estimators.jk import JKClassifier
@@ -20,6 +22,7 @@ __all__ = [
     "APPNPClassifier",
     "APPNPClassifierCV",
     "BootstrappedFPClassifier",
+    "Explanation",
     "GATClassifier",
     "GCNClassifier",
     "GraphSource",
@@ -30,6 +33,7 @@ __all__ = [
     "PPNPClassifier",
     "PropagatedClassifier",
     "TrainingRecord",
+    "explain",
     "live",
     "load",
 ]

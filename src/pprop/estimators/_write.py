@@ -22,11 +22,13 @@ from pprop.graph._files import path_of
 if TYPE_CHECKING:
     from pprop.estimators.base import NodeClassifier
 
-__all__ = ["CARD", "HISTORY_PREFIX", "WEIGHT_PREFIX", "write_artefact"]
+__all__ = ["CARD", "HISTORY_PREFIX", "KNOWN_LABELS", "KNOWN_NODES", "WEIGHT_PREFIX", "write_artefact"]
 
 CARD = "MODEL_CARD.md"
 WEIGHT_PREFIX = "weights."
 HISTORY_PREFIX = "history."
+KNOWN_NODES, KNOWN_LABELS = "known.nodes", "known.labels"
+"""The nodes that fit was given labels of, and the positions of those labels among the classes."""
 FUNCTION = "save"
 
 
@@ -43,6 +45,8 @@ def write_artefact(
     tensors = {
         **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
         **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(estimator.history_).items()},
+        KNOWN_NODES: estimator.known_nodes_,
+        KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
     }
     weights = save(tensors)
     manifest = build_manifest(

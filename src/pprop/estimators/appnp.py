@@ -73,6 +73,8 @@ class APPNPClassifier(TrainedClassifier):
         The kept weights by name, and the logits of all nodes, shape (n, c).
     train_nodes_, stopping_nodes_
         Positions of the nodes that trained and of those that early stopping watched.
+    known_nodes_, known_labels_
+        Both of them, each once, and their labels.
     n_features_in_
         1: a sample is one number, its position.
 

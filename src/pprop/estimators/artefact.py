@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
@@ -19,7 +20,7 @@ from pprop._validate import describe, reject
 from pprop.estimators._manifest import WEIGHTS, Manifest, damaged, feature_shape
 from pprop.estimators._model_weights import Weights, expected_weights, logits_from
 from pprop.estimators._settings import ModuleOrFactory
-from pprop.estimators._write import HISTORY_PREFIX, WEIGHT_PREFIX
+from pprop.estimators._write import HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
 from pprop.estimators.appnp import APPNPClassifier
 from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.base import NodeClassifier
@@ -38,6 +39,8 @@ from pprop.training import History
 __all__ = ["load"]
 
 FUNCTION = "load"
+Known = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Nodes, and the positions of their labels among the classes."""
 
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
     {
@@ -80,7 +83,8 @@ def load(
     Returns
     -------
     NodeClassifier
-        Of the class that was saved, fitted. ``train_nodes_`` and ``stopping_nodes_`` are not saved, only their numbers in ``record_``.
+        Of the class that was saved, fitted. Which nodes trained and which stopped is not saved, only their numbers in
+        ``record_``; ``known_nodes_`` are both, none on another graph.
 
     Raises
     ------
@@ -108,7 +112,7 @@ def load(
     manifest = Manifest.read(folder)
     if graph is not None and not isinstance(graph, Graph):
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
-    found, history = _read_weights(folder, manifest)
+    found, history, known = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
     used = _find_graph(folder, manifest) if graph is None else _check_features(graph, manifest)
     estimator = _unfitted(folder, manifest, used, predictor)
@@ -122,6 +126,9 @@ def load(
     changed = used.fingerprint != manifest.fingerprint
     estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
     estimator.classes_, estimator.weights_ = manifest.classes, weights
+    known = (known[0][:0], known[1][:0]) if changed else known
+    estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
+    estimator.known_labels_ = manifest.classes[codes]
     estimator.settings_ = estimator._settings()  # pyright: ignore[reportPrivateUsage]
     estimator.logits_ = logits_from(model, used, weights, backend)
     estimator._keep_record(  # pyright: ignore[reportPrivateUsage]
@@ -134,7 +141,7 @@ def load(
     return estimator
 
 
-def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History]:
+def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known]:
     try:
         content = (folder / WEIGHTS).read_bytes()
     except OSError as error:
@@ -151,10 +158,20 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History]:
         if curve is None or curve.dtype != float or curve.shape != (manifest.record.epochs,):
             raise damaged(folder, f"{WEIGHTS} lacks the curve {field.name!r} of {manifest.record.epochs} epochs")
         curves[field.name] = curve
+    none = np.empty(0, dtype=np.int64)  # in a model of an earlier version
+    known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none)
     stray = [name for name in tensors if not name.startswith(WEIGHT_PREFIX)]
     if stray:
         raise damaged(folder, f"{WEIGHTS} holds the unknown tensor {stray[0]!r}")
-    return {name.removeprefix(WEIGHT_PREFIX): tensor for name, tensor in tensors.items()}, History(**curves)
+    return {name.removeprefix(WEIGHT_PREFIX): tensor for name, tensor in tensors.items()}, History(**curves), known
+
+
+def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Known:
+    nodes, codes = known
+    sound = nodes.shape == codes.shape == (nodes.size,) and nodes.dtype == codes.dtype == np.int64
+    if not sound or ((codes < 0) | (codes >= n_classes) | (nodes < 0) | (nodes >= n_nodes)).any():
+        raise damaged(folder, f"{WEIGHTS} has labelled nodes that the graph or the classes have not")
+    return known
 
 
 def _check_predictor(predictor: object, manifest: Manifest) -> None:

@@ -19,6 +19,7 @@ from pprop.estimators._model_weights import AnyModel, Weights
 from pprop.estimators._samples import class_labels, no_target, node_positions, seed_of
 from pprop.estimators._settings import verbosity
 from pprop.estimators._write import write_artefact
+from pprop.estimators.explanation import Explanation
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
@@ -85,6 +86,22 @@ class NodeScores(ClassifierMixin, BaseEstimator):
         best = self._logits(X, "predict").argmax(axis=1)
         return self.classes_[best]
 
+    def explain(
+        self, node: ArrayLike, k: int = 10, mode: str = "exact", eps: float | None = None
+    ) -> Explanation | list[Explanation]:
+        """Take the logits of a node apart into the contributions of other nodes; see `pprop.explain`.
+
+        Parameters
+        ----------
+        node
+            A position; or several, for a list of explanations.
+        k, mode, eps
+            As in `pprop.explain`.
+        """
+        from pprop.estimators.explain_model import explain  # which knows the classifiers by their classes
+
+        return explain(self, node, k, mode, eps)
+
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):
             reject("graph", type(self).__name__, "a Graph", describe(self.graph))
@@ -124,6 +141,8 @@ class NodeClassifier(NodeScores, ABC):
     logits_: NDArray[np.float32]
     train_nodes_: NDArray[np.int64]
     stopping_nodes_: NDArray[np.int64]
+    known_nodes_: NDArray[np.int64]
+    known_labels_: NDArray[Any]
 
     @abstractmethod
     def _model(self, alpha: float | None) -> AnyModel:
@@ -182,6 +201,8 @@ class NodeClassifier(NodeScores, ABC):
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
         learned = self._learn(model, bare, split, known, seed, told)
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
+        self.known_nodes_ = np.flatnonzero(known >= 0)
+        self.known_labels_ = classes[known[self.known_nodes_]]
         self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, alpha, classes
         self.settings_ = self._settings()
         self.weights_, self.logits_ = learned.weights, learned.logits
