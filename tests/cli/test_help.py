@@ -13,6 +13,7 @@ VERBS = [
     ("train",),
     ("tune",),
     ("predict",),
+    ("explain",),
     ("propagate",),
     ("doctor",),
     ("data",),

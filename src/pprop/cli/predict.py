@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from pprop._errors import InputError
 from pprop.cli.graphs import (
     DirectedOption,
     FeaturesOption,
@@ -19,14 +18,11 @@ from pprop.cli.graphs import (
     TargetOption,
     WeightOption,
 )
+from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import DebugOption, JsonOption, Session
 from pprop.cli.tables import check_suffix, print_table, write_table
 from pprop.cli.targets import ForceOption, check_file
 from pprop.cli.text import counted
-
-if TYPE_CHECKING:
-    from pprop.estimators import NodeClassifier
-    from pprop.graph import Graph
 
 __all__ = ["EXAMPLES", "predict"]
 
@@ -37,7 +33,7 @@ EXAMPLES = (
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'pprop train' or by save.")],
+    model: ModelArgument,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -84,7 +80,7 @@ def predict(
         if graph is None and (nodes, weight, label_column, features, directed) != (None,) * 4 + (False,):
             raise typer.BadParameter("--nodes, --weight, --label-column, --features and --directed describe a --graph.")
         given = None if graph is None else GraphInput.of(graph, **options).read()
-        fitted = _load(model, given)
+        fitted = load_model(model, given)
         if fitted.graph_changed_:
             session.say(
                 f"Note: {graph!r} is not the graph of the training: its fingerprint is {fitted.graph_.fingerprint}. "
@@ -110,12 +106,3 @@ def predict(
         else:
             write_table(out, table, session, force=force)
         session.result(record, f"{counted(fitted.graph_.n_nodes, 'node')}: {out}")
-
-
-def _load(folder: Path, graph: Graph | None) -> NodeClassifier:
-    from pprop.estimators import load
-
-    try:
-        return load(folder, graph=graph)
-    except InputError as error:
-        raise type(error)(str(error).replace("Pass graph=...", "Add --graph GRAPH")) from error

@@ -1,0 +1,150 @@
+"""``pprop explain``: the nodes that a saved model's prediction came from."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pprop._errors import FormatError, InputError
+from pprop.cli.graphs import GraphInput
+from pprop.cli.models import ModelArgument, load_model
+from pprop.cli.output import DebugOption, JsonOption, Session
+from pprop.cli.targets import ForceOption, check_file, new_file
+from pprop.cli.text import columns, counted
+
+if TYPE_CHECKING:
+    from pprop.estimators import Explanation
+    from pprop.graph import Graph
+
+__all__ = ["EXAMPLES", "explain"]
+
+EXAMPLES = (
+    "pprop explain model 17",
+    "pprop explain model alice bob --top 5 --json",
+    "pprop explain model alice --plot alice.png",
+)
+SUFFIXES = (".png", ".svg")
+MOST_CLASSES = 6
+
+
+class Mode(StrEnum):
+    """How rows of the propagation matrix are found."""
+
+    EXACT = "exact"
+    FAST = "fast"
+
+
+def explain(
+    model: ModelArgument,
+    nodes: Annotated[
+        list[str], typer.Argument(metavar="NODE...", help="Ids; positions from 0 on if the graph has no ids.")
+    ],
+    graph: Annotated[
+        str | None,
+        typer.Option("--graph", metavar="GRAPH", help="A dataset's name or file in place of the one that DIR names."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", metavar="K", help="Contributing nodes to name.")] = 10,
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="From whole rows of the matrix, or quickly from their large entries.")
+    ] = Mode.EXACT,
+    eps: Annotated[
+        float | None, typer.Option("--eps", metavar="EPS", help="Of --mode fast: smaller is slower and closer.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the contributions: .png or .svg, one node.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Tell which nodes the prediction of a node came from.
+
+    The logits of a node are a sum over nodes, itself among them. The table has the largest terms of that sum with the
+    label that the node had in the training, its share of all terms in absolute values, and its contribution to the
+    logit of each class; then one line for all other nodes, and the sum. Models that propagate between their layers
+    (GCN, GAT, ...) cannot be explained like that and are refused.
+    """
+    with Session("explain", json=json, debug=debug) as session:
+        if plot is not None:
+            _check_plot(plot, len(nodes), force=force)
+        fitted = load_model(model, None if graph is None else GraphInput.of(graph).read())
+        if fitted.graph_changed_:
+            session.say(f"Note: {graph!r} is not the graph of the training.")
+        from pprop.estimators import explain as explain_nodes
+
+        explained = explain_nodes(fitted, _positions(fitted.graph_, nodes), top, mode.value, eps)
+        assert isinstance(explained, list)
+        if plot is not None:
+            _draw(plot, explained[0], session, force=force)
+        record: dict[str, Any] = {
+            "model": str(model),
+            "plot": plot,
+            "graph_changed": fitted.graph_changed_,
+            "explanations": [one.to_json() for one in explained],
+        }
+        session.result(record, "\n\n".join(_text(one) for one in explained))
+
+
+def _positions(graph: Graph, names: list[str]) -> Any:
+    """Return the positions of nodes named on the command line, where everything is text."""
+    whole = graph.ids is None or graph.ids.dtype.kind in "iu"
+    given: list[Any] = list(names)
+    if whole:
+        try:
+            given = [int(name) for name in names]
+        except ValueError:
+            what = "positions" if graph.ids is None else "whole numbers as ids"
+            raise InputError(f"The nodes of this graph have {what}. Got {', '.join(names)!r} instead.") from None
+    return given if graph.ids is None else graph.positions(given)
+
+
+def _text(explanation: Explanation) -> str:
+    """Return an explanation as a table under a sentence."""
+    order = explanation.value.argsort()[::-1][:MOST_CLASSES].tolist()
+    headings = ["node", "label", "share", *(str(explanation.classes[column]) for column in order)]
+
+    def numbers(values: Any) -> list[str]:
+        return [f"{values[column]:+.4f}" for column in order]
+
+    rows: list[list[object]] = [
+        [name, "" if label is None else label, f"{share:.1%}", *numbers(values)]
+        for name, label, share, values in zip(
+            explanation.names, explanation.labels, explanation.shares, explanation.contributions, strict=True
+        )
+    ]
+    if explanation.other_count:
+        others = counted(explanation.other_count, "other node")
+        rows.append([others, "", f"{explanation.other_share:.1%}", *numbers(explanation.others)])
+    rows.append([explanation.quantity, "", "", *numbers(explanation.value)])
+    lines = [f"Node {explanation.name} is {explanation.prediction}.", "", columns(headings, rows, left=(0, 1))]
+    if len(order) < len(explanation.classes):
+        lines.append(f"Shown are the {len(order)} largest of {len(explanation.classes)} classes; --json has all.")
+    if explanation.mode == "fast":
+        lines.append(f"All contributions together are at most {explanation.error:.3g} too small in absolute values.")
+    return "\n".join(lines)
+
+
+def _check_plot(plot: Path, count: int, *, force: bool) -> None:
+    if plot.suffix.lower() not in SUFFIXES:
+        raise FormatError(f"--plot must end in {' or '.join(SUFFIXES)}. Got {str(plot)!r} instead.")
+    if count != 1:
+        raise typer.BadParameter(f"--plot draws one node, and {count} are given.")
+    try:
+        check_file(plot, force=force)
+    except OSError as error:
+        raise type(error)(str(error).replace("--out", "--plot")) from error
+    from pprop._optional import require
+
+    require("matplotlib", extra="figures", purpose="Drawing figures")
+
+
+def _draw(plot: Path, explanation: Explanation, session: Session, *, force: bool) -> None:
+    from pprop.study.figures import save_figure
+    from pprop.study.figures.contributions import contributions_data, draw_contributions
+
+    figure = draw_contributions(contributions_data(explanation))
+    with new_file(plot, session, force=force) as stream:
+        stream.write(save_figure(figure, plot.suffix.lower()[1:]))
