@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse, spatial
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -31,9 +32,13 @@ from pprop import (
     InputError,
     MLPNodeClassifier,
     PPNPClassifier,
+    PropagatedClassifier,
 )
 
-CLASSES = (APPNPClassifier, PPNPClassifier, MLPNodeClassifier, GCNClassifier, BootstrappedFPClassifier)
+CLASSES = (
+    *(APPNPClassifier, PPNPClassifier, MLPNodeClassifier),
+    *(GCNClassifier, BootstrappedFPClassifier, PropagatedClassifier),
+)
 """GCN stands for the other baselines that are trained, whose classifiers differ in the names of settings alone."""
 
 RUN = (
@@ -168,23 +173,29 @@ def named(check: Any) -> tuple[str, str]:
 def all_checks(kind: type) -> dict[str, tuple[str, Check]]:
     """Return name and function of every check that scikit-learn has for an estimator, by id."""
     checks: dict[str, tuple[str, Check]] = {}
-    pairs: Any = estimator_checks_generator(kind(Rows().to_graph()))
+    pairs: Any = estimator_checks_generator(make(kind, Rows().to_graph(), 3, "reference"))
     for _, check in pairs:
         name, key = named(check)
         checks[key] = (name, check)
     return checks
 
 
-CHECKS = {kind: all_checks(kind) for kind in CLASSES}
+def make(kind: type, graph: Graph, epochs: int, backend: str) -> Any:
+    if kind is PropagatedClassifier:
+        return PropagatedClassifier(LogisticRegression(C=100.0), graph, backend=backend)
+    if kind is BootstrappedFPClassifier:
+        return BootstrappedFPClassifier(graph, rounds=1, random_state=0)
+    return kind(graph, random_state=0, **settings(kind, epochs, backend))
 
 
 def settings(kind: type, epochs: int, backend: str) -> dict[str, Any]:
-    if kind is BootstrappedFPClassifier:
-        return {"rounds": 1}
     quick = {"hidden": 16, "dropout": 0.0, "penalty": 0.0, "learning_rate": 0.05, "max_epochs": epochs}
     if kind is GCNClassifier:  # through single operations, which plain torch makes as fast on a few nodes
         return {**quick, "matrix_dropout": 0.0, "backend": "reference"}
     return {**quick, "backend": backend}
+
+
+CHECKS = {kind: all_checks(kind) for kind in CLASSES}
 
 
 def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException | None:
@@ -206,7 +217,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     epochs, backend = (60, "numba") if name in NEEDS_LEARNING else (3, "reference")
     for _ in range(4):
         known = len(rows.position)
-        estimator = kind(rows.to_graph(), random_state=0, **settings(kind, epochs, backend))
+        estimator = make(kind, rows.to_graph(), epochs, backend)
         error = None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Every class has one node only")  # some checks take y = X

@@ -48,7 +48,7 @@ class PropagatedClassifier(base.NodeScores):
         In place of K power steps: ``Exact()``, or any other solver.
     response
         What is spread. ``"probabilities"``: those of `predict_proba`. ``"logits"``: the scores of `decision_function`.
-        ``"auto"``: probabilities where the estimator has them, else logits.
+        ``"auto"``: logits where the estimator has them, else probabilities.
     normalization
         Of T, see `pprop.transition_matrix`. None takes "row" for probabilities, whose T averages them, so that they
         remain probabilities, and the paper's "sym" for logits. Probabilities that another one was asked for are
