@@ -246,7 +246,7 @@ class LiveGraph:
         edit, nodes, reverse = self._history.pop()
         touched = reverse()
         self._stale = True
-        pushes, entries, summed_up = self._system.settle(touched)
+        pushes, entries, summed_up = self._system.settle(touched, self._system.reach(touched))
         return LiveUpdate(f"undo {edit}", nodes, pushes, entries, summed_up)
 
     def refresh(self) -> LiveUpdate:
@@ -350,14 +350,16 @@ class LiveGraph:
 
     def _commit(self, edit: str, nodes: Nodes, touched: Nodes, reverse: Callable[[], Nodes]) -> LiveUpdate:
         """Push after an edit, or take it back where float64 can no longer vouch for the tolerance."""
-        least = self._system.least_tolerance(touched)
+        reach = self._system.reach(touched)
+        least = self._system.least_tolerance(reach)
         if not least <= self.tol:
-            self._system.settle(reverse())
+            reverse()
+            self._system.refresh()  # such numbers have taken digits along
             raise InputError(
                 f"{edit} would make numbers so large, or degrees so small, that float64 vouches for a tolerance of no "
                 f"less than {least:.2g}, and this graph is live with tol={self.tol:g}. The graph is as it was before."
             )
-        pushes, entries, summed_up = self._system.settle(touched)
+        pushes, entries, summed_up = self._system.settle(touched, reach)
         self._history.append((edit, nodes, reverse))
         self._stale = True
         return LiveUpdate(edit, nodes, pushes, entries, summed_up)

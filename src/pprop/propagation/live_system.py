@@ -90,14 +90,15 @@ class LiveSystem:
         if self.least_tolerance() <= tol:
             self._solve(graph, normalization)
 
-    def least_tolerance(self, nodes: Nodes | None = None) -> float:
-        """Return the smallest tolerance that float64 can vouch for, with what `nodes` hold now; NaN if that overflows."""
-        scale = self._scale
-        if nodes is not None:
-            with np.errstate(all="ignore"):
-                parts = (self._own_part(nodes), self._state.r[nodes], self._state.degree[nodes] * 0.0)
-            scale = max([scale, *(float(np.abs(part).max(initial=0.0)) for part in parts)], key=_nan_last)
-        return (2**14 + 32 * self._longest) * UNIT * scale / self.alpha
+    def reach(self, nodes: Nodes) -> float:
+        """Return the largest number that `nodes` hold, on which their rounding depends; NaN if it overflows."""
+        with np.errstate(all="ignore"):
+            parts = (self._own_part(nodes), self._state.r[nodes], self._state.degree[nodes] * 0.0)
+            return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))  # NaN wins, as max() would not tell
+
+    def least_tolerance(self, reach: float = 0.0) -> float:
+        """Return the smallest tolerance that float64 can vouch for, with numbers up to `reach`."""
+        return (2**14 + 32 * self._longest) * UNIT * float(np.maximum(self._scale, reach)) / self.alpha
 
     def weights_of(self, u: Nodes, v: Nodes) -> Values:
         """Return the weight of each edge (u, v), 0 where there is none."""
@@ -164,12 +165,13 @@ class LiveSystem:
         """Forget the last nodes, which have no edges."""
         self.n -= count
 
-    def settle(self, nodes: Nodes) -> tuple[int, int, bool]:
+    def settle(self, nodes: Nodes, reach: float) -> tuple[int, int, bool]:
         """Push from the nodes that edits have touched; return pushes, entries read, and whether all rows were summed up.
 
         Rows are summed up anew when the roundings since the last time could add up to what is reserved for them.
         """
         self._operations += 4.0 * len(nodes)
+        self._scale = max(self._scale, reach)
         pushes, entries = self._push(nodes)
         if self._drift() <= RESERVE * self.alpha * self.tol:
             return pushes, entries, False
@@ -285,10 +287,6 @@ class LiveSystem:
         indices, weights = np.empty(size, np.int32), np.empty(size if weighted else 0)
         self._tail = pack_rows(self._rows, self.n, indices, weights)
         self._rows = LiveRows(*self._rows[:3], indices, weights)
-
-
-def _nan_last(value: float) -> float:
-    return np.inf if np.isnan(value) else value
 
 
 def _split_loops(graph: Graph) -> tuple[LiveRows, int]:
