@@ -74,5 +74,9 @@ def draw_contributions(data: Contributions) -> Figure:
         light_grid(axes, "x")
         axes.set_xlabel(data.axis)
         axes.set_title(data.title, loc="left")
+        engine: Any = figure.get_layout_engine()
+        engine.set(
+            w_pad=0.12
+        )  # inches: names are a little longer in print than on the screen for which they are placed
         fix_layout(figure)
     return figure
