@@ -7,6 +7,8 @@ from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
+from pprop.propagation.push import LocalPush, PushedRow, ppr
+from pprop.propagation.push_rows import SparseRows
 from pprop.propagation.solution import Outcome, Solution, Statistics
 from pprop.propagation.solvers import Exact, PowerIteration, RowSolver, Solver
 from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceSolver
@@ -22,16 +24,20 @@ __all__ = [
     "LiveDifference",
     "LiveGraph",
     "LiveUpdate",
+    "LocalPush",
     "Outcome",
     "PPROperator",
     "PowerIteration",
     "Propagation",
+    "PushedRow",
     "RowSolver",
     "Solution",
     "Solver",
+    "SparseRows",
     "Statistics",
     "ToleranceOutcome",
     "ToleranceSolver",
+    "ppr",
     "propagate",
     "solve",
 ]

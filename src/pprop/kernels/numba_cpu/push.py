@@ -1,0 +1,197 @@
+"""Local push: one row of the personalized PageRank matrix from the part of the graph that it reaches.
+
+For a non-negative matrix B = diag(f) A and the row q_i of alpha (I - (1 - alpha) B)^-1, every push of a node u keeps
+
+    q_i = p + sum_u r_u q_u,      beginning with p = 0, r = e_i:
+
+r_u = x is taken away, alpha x is added to p_u, and (1 - alpha) x B[u, v] to every r_v. A self-loop that the adjacency
+does not store is summed as the geometric series that it is. Nodes are pushed in the order in which they came above
+their threshold, eps times the degree: in that order more residual gathers before it is passed on than in any that
+turns to the newest node first.
+
+Nodes that a row reaches get numbers of its own, 0, 1, ..., found by hashing; the lists of neighbours are written down
+in these numbers when a node is pushed for the first time. All that is read again and again thus lies close together,
+and nothing here is as long as the graph. Every row is worked on by one thread, in an order that no other row and no
+number of threads changes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pprop.kernels.numba_cpu._jit import part, serial
+
+__all__ = ["COUNT", "OPENED", "PUSHES", "TOUCHED", "begin", "finer", "new_desk", "settle"]
+
+COUNT, OPENED, FILLED, TOUCHED, PUSHES = 0, 1, 2, 3, 4
+"""What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes."""
+LEAST = 1e-290
+"""The lowest threshold, however light the edges are: one of zero would be above no residual."""
+
+
+@serial
+def new_desk(slots):
+    """Return the arrays that one thread works on, with room for a power of two of nodes.
+
+    A hash table of (node << 32 | slot); by slot the node, its place in the table, its residual and threshold (infinite
+    while it waits in a queue), and its number among the nodes that were pushed, or -1; by that number the slot, p, and
+    where its neighbours begin; two queues of slots; neighbours as slots.
+    """
+    table = np.empty(2 * slots, np.int64)
+    for at in range(len(table)):
+        table[at] = -1
+    node, place, state = np.empty(slots, np.int32), np.empty(slots, np.int32), np.empty((slots, 2), np.float64)
+    number, opened = np.empty(slots, np.int32), np.empty(slots, np.int32)
+    mass, first = np.empty(slots, np.float64), np.empty(slots, np.int64)
+    current, following, arena = np.empty(slots, np.int32), np.empty(slots, np.int32), np.empty(4 * slots, np.int32)
+    return table, node, place, state, number, opened, mass, first, current, following, arena
+
+
+@part
+def _home(node, bits):
+    """The place in a table of 2^bits at which the search for a node begins."""
+    return np.int64((np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
+
+
+@part
+def _bits(table):
+    bits = 0
+    while (1 << bits) < len(table):
+        bits += 1
+    return bits
+
+
+@serial
+def _roomier(desk, tally, slots, neighbours):
+    """Return the desk with room for that many nodes and neighbours; what is on it moves along."""
+    table, node, place, state, number, opened, mass, first, current, following, arena = desk
+    if neighbours > len(arena):
+        longer = np.empty(max(neighbours, 2 * len(arena)), np.int32)
+        for k in range(tally[FILLED]):
+            longer[k] = arena[k]
+        arena = longer
+    size = len(node)
+    while size < slots:
+        size *= 2
+    if size == len(node):
+        return table, node, place, state, number, opened, mass, first, current, following, arena
+    table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, current_2, following_2, _ = new_desk(size)
+    bits = _bits(table_2)
+    for slot in range(tally[COUNT]):
+        at = _home(node[slot], bits)
+        while table_2[at] >= 0:
+            at = (at + 1) & (len(table_2) - 1)
+        table_2[at] = (np.int64(node[slot]) << 32) | slot
+        node_2[slot], place_2[slot], number_2[slot] = node[slot], at, number[slot]
+        state_2[slot, 0], state_2[slot, 1] = state[slot, 0], state[slot, 1]
+    for k in range(len(current)):
+        opened_2[k], mass_2[k], first_2[k] = opened[k], mass[k], first[k]
+        current_2[k], following_2[k] = current[k], following[k]
+    return table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, current_2, following_2, arena
+
+
+@part
+def _slot_of(v, table, bits, node, place, state, number, degree, eps, count):
+    """Return the slot of a node: `count`, the next free one, if it has just been reached."""
+    at = _home(v, bits)
+    found = table[at]
+    while found >= 0:
+        if (found >> 32) == v:
+            return found & 0xFFFFFFFF
+        at = (at + 1) & (len(table) - 1)
+        found = table[at]
+    table[at] = (np.int64(v) << 32) | count
+    node[count], place[count], number[count] = v, at, -1
+    state[count, 0], state[count, 1] = 0.0, max(eps * degree[v], LEAST)
+    return count
+
+
+@serial
+def begin(graph, source, eps, desk, tally):
+    """Clear the desk of the row before, and put the residual 1 of this one on it; the source is pushed in any case."""
+    table, node, place, state, number, current = desk[0], desk[1], desk[2], desk[3], desk[4], desk[8]
+    for slot in range(tally[COUNT]):
+        table[place[slot]] = -1
+    _slot_of(source, table, _bits(table), node, place, state, number, graph[3], eps, 0)
+    state[0, 0], state[0, 1] = 1.0, np.inf
+    current[0] = 0
+    tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED], tally[PUSHES] = 1, 0, 0, 0, 0
+
+
+@serial
+def _round(graph, eps, desk, tally, at, width, waiting):
+    """Push the nodes ``current[at:width]``; return how far it went and how many wait in the queue that follows.
+
+    It ends early at a node for whose neighbours there is no room. No array is replaced here: numba would count
+    references at every push.
+    """
+    indptr, indices, weights, degree, kept, sent = graph
+    table, node, place, state, number, opened, mass, first, current, following, arena = desk
+    count, pushed, filled, touched = tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED]
+    begun, bits, weighted = at, _bits(table), len(weights) > 0
+    while at < width:
+        slot = current[at]
+        u = node[slot]
+        begin, length = indptr[u], indptr[u + 1] - indptr[u]
+        own = np.int64(number[slot])
+        if own < 0:
+            if count + length > len(node) or filled + length > len(arena):
+                break
+            own, number[slot] = pushed, pushed
+            opened[own], mass[own], first[own] = slot, 0.0, filled
+            pushed += 1
+            for e in range(begin, begin + length):
+                found = _slot_of(indices[e], table, bits, node, place, state, number, degree, eps, count)
+                count += found == count
+                arena[filled] = found
+                filled += 1
+        x = state[slot, 0]
+        state[slot, 0], state[slot, 1] = 0.0, max(eps * degree[u], LEAST)
+        mass[own] += kept[u] * x
+        amount, start = sent[u] * x, first[own]
+        for k in range(length):
+            target = arena[start + k]
+            r = state[target, 0] + (amount * weights[begin + k] if weighted else amount)
+            state[target, 0] = r
+            if r >= state[target, 1]:
+                state[target, 1] = np.inf
+                following[waiting] = target
+                waiting += 1
+        touched += length
+        at += 1
+    tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED] = count, pushed, filled, touched
+    tally[PUSHES] += at - begun
+    return at, waiting
+
+
+@serial
+def settle(graph, eps, desk, tally, width):
+    """Push the `width` nodes in the queue, and all that come above their threshold, until none is left.
+
+    `graph` is (indptr, indices, weights or none, degree, kept, sent): a push of x at u adds ``kept[u] x`` to p and sends
+    ``sent[u] x`` times the weight along every edge. Returns the desk, which may have become another, larger one.
+    """
+    while width > 0:
+        at, waiting = _round(graph, eps, desk, tally, np.int64(0), width, np.int64(0))
+        while at < width:
+            u = desk[1][desk[8][at]]
+            length = graph[0][u + 1] - graph[0][u]
+            desk = _roomier(desk, tally, tally[COUNT] + length, tally[FILLED] + length)
+            at, waiting = _round(graph, eps, desk, tally, at, width, waiting)
+        table, node, place, state, number, opened, mass, first, current, following, arena = desk
+        desk = (table, node, place, state, number, opened, mass, first, following, current, arena)
+        width = waiting
+    return desk
+
+
+@serial
+def finer(graph, eps, desk, tally):
+    """Lower the thresholds of all nodes reached; return how many are above theirs and wait in the queue now."""
+    node, state, current, degree, width = desk[1], desk[3], desk[8], graph[3], 0
+    for slot in range(tally[COUNT]):
+        state[slot, 1] = max(eps * degree[node[slot]], LEAST)
+        if state[slot, 0] >= state[slot, 1]:
+            state[slot, 1] = np.inf
+            current[width] = slot
+            width += 1
+    return width

@@ -1,0 +1,234 @@
+"""Many rows by local push: shared out to threads, with the error that each is known to have at most.
+
+What is left over of a residual is mostly worth something: a node with residual r keeps at least ``kept r`` of it, which
+is added to the nodes that have been pushed (they have an entry anyway). Every value stays at or below the exact one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop.kernels.numba_cpu._jit import part, serial
+from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, finer, new_desk, settle
+from pprop.kernels.numba_cpu.team import Team, fetch_add
+
+__all__ = ["DIRECTED_COL", "DIRECTED_ROW", "DIRECTED_SYM", "UNDIRECTED", "push_one", "share_out"]
+
+UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
+"""Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual."""
+FINER = 4.0
+"""By which eps is divided when the largest entries are not certain yet."""
+_NO_COLUMNS, _NO_VALUES = np.empty(0, np.int32), np.empty(0, np.float64)
+DOUBT = 1.0 + 1e-10
+"""By which an entry must exceed the bound of another, so that no rounding turns their order round."""
+
+
+@serial
+def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where, reports):
+    """Push the rows of ``nodes[:past]`` that no other worker with the same `ticket` has taken.
+
+    `graph` is that of `push.settle`. `rule` is (scale or none, kind, power, least degree, largest degree): entry j of
+    row i is p_j scale_j / scale_i, where scale_j = degree_j^-power on an undirected graph, and kind one of the four
+    above. `most` is 0, or how many of the largest entries of a row are wanted, for which eps may go down to `finest`.
+
+    Writes into row t of `where` the worker, the first and the number of entries, pushes, touched entries and certain
+    entries, and of `reports` the bound of the error, the bound without what was left out, the last eps, and whether the
+    largest entries are certain.
+    Returns the columns and the values of this worker's rows.
+    """
+    desk, tally = new_desk(1024), np.zeros(5, np.int64)
+    columns, values, used = np.empty(1024, np.int32), np.empty(1024, np.float64), 0
+    while True:
+        t = fetch_add(ticket, 0, 1)
+        if t >= past:
+            return columns[:used], values[:used]
+        source, level, certain = nodes[t], eps, 0
+        begin(graph, source, level, desk, tally)
+        desk = settle(graph, level, desk, tally, np.int64(1))
+        while True:
+            if used + tally[COUNT] > len(columns):
+                columns = _longer(columns, used, used + tally[COUNT])
+                values = _longer(values, used, used + tally[COUNT])
+            row_columns, row_values = columns[used:], values[used:]
+            length, bound = _read(graph, rule, source, desk, tally, row_columns, row_values)
+            reports[t, 1] = bound
+            if most == 0:
+                break
+            length, certain, bound = _largest(
+                graph, rule, source, most, level, bound, desk, tally, row_columns, row_values
+            )
+            closed = tally[OPENED] == tally[COUNT]  # every node reached was pushed, so that there is no other
+            sure = certain == length and (length == most or closed)
+            reports[t, 3] = 1.0 if sure else 0.0
+            if sure or level <= finest:
+                break
+            level = max(level / FINER, finest)
+            desk = settle(graph, level, desk, tally, finer(graph, level, desk, tally))
+        where[t, 0], where[t, 1], where[t, 2] = worker, used, length
+        where[t, 3], where[t, 4], where[t, 5] = tally[PUSHES], tally[TOUCHED], certain
+        reports[t, 0], reports[t, 2] = bound, level
+        used += length
+
+
+def share_out(
+    graph: tuple[Any, ...],
+    rule: tuple[Any, ...],
+    nodes: NDArray[np.int64],
+    eps: float,
+    most: int,
+    finest: float,
+    where: NDArray[np.int64],
+    reports: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Run `push_some` in numba's number of threads; return the columns and values of all rows, in their order."""
+    threads = min(numba.get_num_threads(), len(nodes))
+    ticket, parts, team = np.zeros(1, np.int64), [(_NO_COLUMNS, _NO_VALUES)] * threads, Team(threads)
+
+    def work(worker: int) -> None:
+        parts[worker] = push_some(graph, rule, nodes, eps, most, finest, ticket, len(nodes), worker, where, reports)
+
+    try:
+        team.run(work)
+    finally:
+        team.close()
+    indptr = np.zeros(len(nodes) + 1, np.int64)
+    np.cumsum(where[:, 2], out=indptr[1:])
+    columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float64)
+    for worker, (some_columns, some_values) in enumerate(parts):
+        put_rows(worker, where, indptr, some_columns, some_values, columns, values)
+    return columns, values
+
+
+@serial
+def put_rows(worker, where, indptr, some_columns, some_values, columns, values):
+    """Copy the rows of one worker to their places among all rows."""
+    for t in range(len(where)):
+        if where[t, 0] == worker:
+            begin = where[t, 1]
+            for k in range(where[t, 2]):
+                columns[indptr[t] + k], values[indptr[t] + k] = some_columns[begin + k], some_values[begin + k]
+
+
+@serial
+def push_one(graph, source, eps):
+    """Return the nodes that one row reaches, with p and r of the equation at the top of `push`, and the tally."""
+    desk, tally = new_desk(1024), np.zeros(5, np.int64)
+    begin(graph, source, eps, desk, tally)
+    desk = settle(graph, eps, desk, tally, np.int64(1))
+    count = tally[COUNT]
+    node, values, residuals = np.empty(count, np.int32), np.zeros(count, np.float64), np.empty(count, np.float64)
+    for slot in range(count):
+        node[slot], residuals[slot] = desk[1][slot], desk[3][slot, 0]
+        if desk[4][slot] >= 0:
+            values[slot] = desk[6][desk[4][slot]]
+    return node, values, residuals, tally[TOUCHED]
+
+
+@part
+def _longer(array, used, needed):
+    longer = np.empty(max(needed, 2 * len(array)), array.dtype)
+    for k in range(used):
+        longer[k] = array[k]
+    return longer
+
+
+@serial
+def _kth_largest(values, length, k):
+    """Return the k-th largest of the first `length` values by repeated partition."""
+    work = np.empty(length, np.float64)
+    for q in range(length):
+        work[q] = values[q]
+    low, high = 0, length - 1
+    while low < high:
+        pivot, left, right = work[(low + high) // 2], low, high
+        while left <= right:
+            while work[left] > pivot:
+                left += 1
+            while work[right] < pivot:
+                right -= 1
+            if left <= right:
+                work[left], work[right] = work[right], work[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            break
+    return work[k - 1]
+
+
+@part
+def _factor(scale, column, row):
+    return scale[column] / scale[row] if len(scale) > 0 else 1.0
+
+
+@serial
+def _read(graph, rule, source, desk, tally, columns, values):
+    """Write the entries of a row, one for every node pushed; return their number and the bound of the error."""
+    kept, scale, kind = graph[4], rule[0], rule[1]
+    node, state, opened, mass = desk[1], desk[3], desk[5], desk[6]
+    total = 0.0
+    for k in range(tally[OPENED]):
+        slot = opened[k]
+        value = mass[k] + kept[node[slot]] * state[slot, 0]
+        columns[k], values[k] = node[slot], value * _factor(scale, node[slot], source)
+        total += value
+    bound = 0.0
+    if kind <= DIRECTED_ROW:
+        bound = max(1.0 - total, 0.0)  # the exact row adds up to 1
+    else:
+        for slot in range(tally[COUNT]):
+            r = state[slot, 0] * _factor(scale, node[slot], source)
+            bound = max(bound, r) if kind == DIRECTED_COL else bound + r * r
+    return tally[OPENED], np.sqrt(bound) if kind == DIRECTED_SYM else bound
+
+
+@serial
+def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values):
+    """Keep the `most` largest entries of a row that `_read` has written.
+
+    An entry is certain if it is not below what any entry left out can be: at most `most` - 1 others are then larger.
+    Returns how many entries are kept, how many of them are certain, and the error bound with all that was left out.
+    """
+    degree = graph[3]
+    scale, kind, power, least, top = rule
+    node, number, opened, length, count = desk[1], desk[4], desk[5], tally[OPENED], tally[COUNT]
+    cut, equal = -1.0, 0
+    if length > most:
+        cut, equal = _kth_largest(values, length, most), most
+        for k in range(length):
+            equal -= values[k] > cut
+    rival = 0.0
+    if length < count and kind == UNDIRECTED:  # the worst degree that a node not reached can have
+        d = min(max(bound / eps, least), top)
+        rival = min(eps * d, bound) * (degree[source] / d) ** power
+    elif length < count:
+        rival = bound
+    for slot in range(count):  # nodes reached and not pushed: their p is 0
+        if number[slot] < 0 and kind == UNDIRECTED:
+            error = min(eps * degree[node[slot]], bound) * _factor(scale, node[slot], source)
+            rival = max(rival, error)
+    stored, left_out = 0, 0.0
+    for k in range(length):
+        value, u = values[k], node[opened[k]]
+        if value > cut or (value == cut and equal > 0):
+            equal -= value == cut
+            columns[stored], values[stored] = u, value
+            stored += 1
+            continue
+        factor = _factor(scale, u, source)
+        rival = max(rival, value + (min(eps * degree[u], bound) * factor if kind == UNDIRECTED else bound))
+        if kind == DIRECTED_SYM:
+            left_out += value * value
+        else:
+            left_out = max(left_out, value) if kind == DIRECTED_COL else left_out + value / factor
+    certain = 0
+    for k in range(stored):
+        certain += values[k] > rival * DOUBT
+    return stored, certain, bound + (np.sqrt(left_out) if kind == DIRECTED_SYM else left_out)

@@ -1,0 +1,275 @@
+"""Sparse rows of the personalized PageRank matrix by local push: what a node draws on, from its surroundings alone.
+
+On an undirected graph every normalisation is a rescaling of the row-stochastic one, Pi_sym[i, j] = sqrt(d_i / d_j)
+Pi_row[i, j] and Pi_col[i, j] = (d_i / d_j) Pi_row[i, j]. In general T = diag(row_scale) A_tilde diag(column_scale) is
+similar to B = diag(row_scale * column_scale) A_tilde, so that
+
+    Pi_T[i, j] = Pi_B[i, j] column_scale_j / column_scale_i,
+
+and the pushes are made in B, which needs no number per edge that the graph does not have. The graph's own arrays are
+read where they are; what is added has the length of the nodes, not of the edges.
+
+References
+----------
+Andersen, Chung and Lang, "Local graph partitioning using PageRank vectors", FOCS 2006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pprop._validate import check_choice, check_float, check_int, check_positions, describe, reject
+from pprop.graph import NORMALIZATIONS, Graph
+from pprop.propagation.operator import check_operator
+from pprop.propagation.push_rows import SparseRows, gather_rows
+
+__all__ = ["LocalPush", "PushedRow", "ppr"]
+
+FIRST_EPS = 1e-3
+"""Where the search for the largest entries begins."""
+FINEST_EPS = 1e-7
+"""Where it ends unless told otherwise."""
+ROUNDING = 64 * 2.0**-53
+"""Times 1 / alpha: what sums in float64 may be off by, and the least eps that says anything."""
+
+
+@final
+@dataclass(frozen=True)
+class PushedRow:
+    """One row of Pi in two parts: Pi[i] = p + sum_j r_j Pi[j], every number of p and r at least 0.
+
+    Attributes
+    ----------
+    nodes
+        The nodes that the row reaches, shape (m,), the row's own node first.
+    values, residuals
+        p and r at these nodes, shape (m,), float64, in the normalisation asked for.
+    entries_touched
+        Entries of the adjacency that were passed over.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> row = LocalPush(path, alpha=0.5, normalization="row").row(0, eps=0.01)
+    >>> row.nodes, bool(abs(row.values.sum() + row.residuals.sum() - 1) < 1e-14)
+    (array([0, 1, 2, 3]), True)
+    """
+
+    nodes: NDArray[np.int64]
+    values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    entries_touched: int
+
+
+@final
+class LocalPush:
+    """A graph made ready for local push: what `ppr` prepares once for all its nodes.
+
+    Parameters
+    ----------
+    graph
+        The graph, directed or not, weighted or not.
+    alpha
+        Teleport probability in (0, 1].
+    normalization, self_loops
+        As in `transition_matrix`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> push = LocalPush(path, alpha=0.2)
+    >>> push.rows([0], eps=1e-6).matrix.toarray().round(3)
+    array([[0.469, 0.249, 0.109, 0.053, 0.029]])
+    """
+
+    def __init__(self, graph: Graph, alpha: float = 0.1, normalization: str = "sym", self_loops: bool = True) -> None:
+        function = "LocalPush"
+        check_operator(graph, normalization, self_loops, function)
+        self.graph = graph
+        self.alpha = check_float(alpha, "alpha", function, "(0, 1]")
+        self.normalization = check_choice(normalization, "normalization", function, NORMALIZATIONS)
+        self.self_loops = bool(self_loops)
+        loops = self._added_loops()
+        unit = _unit(graph.weights)
+        out_sums = _row_sums(graph, unit) + unit * loops
+        power = {"row": 0.0, "sym": 0.5, "col": 1.0}[normalization]
+        if graph.directed:
+            # a node that sends to nobody has an empty column, whose scale meets no entry
+            in_sums = _column_sums(graph, unit) + unit * loops
+            in_sums[in_sums == 0] = 1.0
+        else:
+            in_sums = out_sums
+        factor = out_sums ** (power - 1) * in_sums**-power if graph.directed else 1 / out_sums
+        self._scale = np.empty(0) if power == 0 else in_sums**-power
+        self.degrees: NDArray[np.float64] = out_sums / unit
+        """Degrees d with self-loops, shape (n,), in the unit of the weights."""
+        # a self-loop that was added: x + (1 - alpha) B[u, u] x + ... = x / (1 - (1 - alpha) B[u, u])
+        own = factor * unit * loops  # B[u, u], 1 where a node is alone, whose row is then exactly itself
+        series = 1 / ((1 - own) + self.alpha * own)
+        kept, sent = self.alpha * series, (1 - self.alpha) * factor * unit * series
+        weights = np.empty(0) if graph.weights is None else graph.weights
+        # half as many bytes to fetch for every node reached; rounded down, a threshold is never too high
+        thresholds = np.minimum(self.degrees, np.finfo(np.float32).max).astype(np.float32)
+        if graph.weights is not None or self.degrees.max() >= 2**24:
+            thresholds = np.nextafter(thresholds, np.float32(0))
+        self._structure = (graph.indptr, graph.indices, weights, thresholds, kept, sent)
+        self._power = power
+
+    def row(self, node: int, eps: float) -> PushedRow:
+        """Return one row as p and r, without the improvement that `rows` makes at the end.
+
+        Parameters
+        ----------
+        node
+            Position of the node.
+        eps
+            All r_j stay below eps d_j, before the scaling of "sym" and "col".
+        """
+        node = check_int(node, "node", "LocalPush.row", low=0, high=self.graph.n_nodes - 1)
+        from pprop.kernels.numba_cpu.push_rows import push_one
+
+        nodes, values, residuals, touched = push_one(self._structure, node, self._check_eps(eps, "LocalPush.row"))
+        factors = self.factors(nodes, node)
+        return PushedRow(nodes.astype(np.int64), values * factors, residuals * factors, int(touched))
+
+    def factors(self, columns: NDArray[Any], rows: NDArray[np.int64] | int) -> NDArray[np.float64] | float:
+        """Return Pi[i, j] / Pi_B[i, j], by which entries are scaled at last; sqrt(d_i / d_j) for the paper's matrix."""
+        return self._scale[columns] / self._scale[rows] if len(self._scale) else 1.0
+
+    def rows(
+        self,
+        nodes: ArrayLike,
+        eps: float | None = None,
+        topk: int | None = None,
+        *,
+        function: str = "LocalPush.rows",
+    ) -> SparseRows:
+        """Return rows as `ppr` does; `function` is the name under which wrong arguments are refused."""
+        at = check_positions(nodes, "nodes", function, n_nodes=self.graph.n_nodes)
+        if eps is None and topk is None:
+            reject("eps", function, "a float, unless topk is given", "None", remedy="Try eps=1e-4 or topk=32.")
+        most = 0 if topk is None else check_int(topk, "topk", function, low=1)
+        finest = max(FINEST_EPS, ROUNDING / self.alpha) if eps is None else self._check_eps(eps, function)
+        first = finest if topk is None else max(FIRST_EPS, finest)
+        return gather_rows(self, self._structure, self._rule, at, first, most, finest, ROUNDING / self.alpha)
+
+    @cached_property
+    def _rule(self) -> tuple[Any, ...]:
+        """How entries are scaled and errors bounded, as the kernel wants it."""
+        from pprop.kernels.numba_cpu import push_rows as kernel
+
+        kinds = {"row": kernel.DIRECTED_ROW, "sym": kernel.DIRECTED_SYM, "col": kernel.DIRECTED_COL}
+        kind = kinds[self.normalization] if self.graph.directed else kernel.UNDIRECTED
+        return self._scale, kind, self._power, float(self.degrees.min()), float(self.degrees.max())
+
+    def _check_eps(self, eps: object, function: str) -> float:
+        number = check_float(eps, "eps", function, "(0, 1)")
+        least = ROUNDING / self.alpha
+        if number < least:
+            reject("eps", function, f"at least {least:.2g}, what float64 can tell apart at this alpha", describe(eps))
+        return number
+
+    def _added_loops(self) -> NDArray[np.float64]:
+        """1 at every node to which `transition_matrix` would add a self-loop, else 0."""
+        graph = self.graph
+        if not self.self_loops:
+            return (np.diff(graph.indptr) == 0).astype(np.float64)
+        loops = np.ones(graph.n_nodes)
+        block = 1 << 22  # entries: no temporary array of the size of the graph
+        for begin in range(0, graph.n_entries, block):
+            columns = graph.indices[begin : begin + block]
+            first = int(np.searchsorted(graph.indptr, begin, side="right")) - 1
+            past = int(np.searchsorted(graph.indptr, begin + len(columns), side="left"))
+            ends = np.clip(graph.indptr[first : past + 1] - begin, 0, len(columns))
+            owner = np.repeat(np.arange(first, past, dtype=np.int32), np.diff(ends))
+            loops[columns[owner == columns]] = 0.0
+        return loops
+
+
+def ppr(
+    graph: Graph,
+    nodes: ArrayLike,
+    alpha: float = 0.1,
+    eps: float | None = None,
+    topk: int | None = None,
+    normalization: str = "sym",
+    self_loops: bool = True,
+) -> SparseRows:
+    """Return sparse rows of the personalized PageRank matrix, with the error that is certain.
+
+    Row i of Pi = alpha (I - (1 - alpha) T)^-1 tells how much node i draws on every node: Z_i = sum_j Pi[i, j] H_j.
+    Local push computes it from the surroundings of i; the cost depends on `eps` and not on the size of the graph.
+
+    Parameters
+    ----------
+    graph
+        The graph, n nodes.
+    nodes
+        Positions of the nodes whose rows are wanted, shape (m,).
+    alpha
+        Teleport probability in (0, 1].
+    eps
+        Push until every residual r_j is below eps d_j, where d_j is the degree of node j, self-loop included, in the
+        unit of the weights. The residuals of a row add up to its error in the 1-norm, and on an undirected graph an
+        entry is at most eps d_j below the exact one ("row"; eps sqrt(d_i d_j) for "sym", eps d_i for "col").
+        At most 1 / (alpha eps) entries of an unweighted graph are passed over, and once those of the node itself.
+    topk
+        Keep only that many largest entries of each row, and push until they are certain to be the largest, but not
+        beyond `eps`, 1e-7 without it. `SparseRows.certified` says where that was not enough: ties never are.
+    normalization, self_loops
+        As in `transition_matrix`.
+
+    Returns
+    -------
+    SparseRows
+        ``matrix`` in scipy's CSR form, shape (m, n), and what is known about its error. No entry is above the exact
+        one.
+
+    See Also
+    --------
+    LocalPush : the same for many calls on one graph; also p and r of a row.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> rows = ppr(path, [0, 4], alpha=0.2, eps=1e-4)
+    >>> rows.matrix.toarray().round(3)
+    array([[0.469, 0.248, 0.109, 0.052, 0.029],
+           [0.029, 0.052, 0.109, 0.248, 0.469]])
+    >>> bool(rows.error.max() < 1e-3)
+    True
+    >>> ppr(path, [0], alpha=0.2, topk=2).matrix.indices
+    array([0, 1], dtype=int32)
+    """
+    check_operator(graph, normalization, self_loops, "ppr")
+    alpha = check_float(alpha, "alpha", "ppr", "(0, 1]")
+    return LocalPush(graph, alpha, normalization, self_loops).rows(nodes, eps, topk, function="ppr")
+
+
+def _unit(weights: NDArray[np.float64] | None) -> float:
+    """A power of four that brings the weights near 1, so that no sum of them overflows."""
+    return 1.0 if weights is None else float(0.25 ** np.floor(0.5 * np.log2(weights.max(initial=1.0))))
+
+
+def _row_sums(graph: Graph, unit: float) -> NDArray[np.float64]:
+    counts = np.diff(graph.indptr)
+    if graph.weights is None:
+        return counts.astype(np.float64)
+    sums = np.zeros(graph.n_nodes)
+    full = counts > 0
+    if full.any():
+        sums[full] = np.add.reduceat(graph.weights * unit, graph.indptr[:-1][full])
+    return sums
+
+
+def _column_sums(graph: Graph, unit: float) -> NDArray[np.float64]:
+    weights = None if graph.weights is None else graph.weights * unit
+    return np.bincount(graph.indices, weights, graph.n_nodes).astype(np.float64)

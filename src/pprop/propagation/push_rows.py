@@ -1,0 +1,129 @@
+"""What local push returns: rows in CSR form, and their errors; and how several threads make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from pprop.propagation.push import LocalPush
+
+__all__ = ["SparseRows", "gather_rows"]
+
+CHUNK = 512
+"""Rows that a thread makes before Ctrl-C is looked for."""
+NORMS = {"row": "l1", "sym": "l2", "col": "max"}
+
+
+@final
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows of the personalized PageRank matrix, none of whose entries is above the exact one, with bounds of the error.
+
+    Attributes
+    ----------
+    nodes
+        Positions of the nodes to which the rows belong, shape (m,).
+    matrix
+        The rows, shape (m, n), float64; columns in the order in which they were reached (``sort_indices`` sorts them).
+    error
+        Bound of the error of each row, shape (m,), in the norm that `norm` names; what `topk` has left out counts.
+    norm
+        ``"l1"``: the sum of all errors of a row; on an undirected graph before scaling, that is, of row i of "sym"
+        after entry j is multiplied by sqrt(d_j / d_i), of "col" by d_j / d_i. On a directed graph, where "sym" and
+        "col" are no rescalings of "row", ``"l2"`` for "sym" and ``"max"`` for "col".
+    eps
+        The eps to which each row was pushed, shape (m,).
+    certified
+        With `topk`, whether the entries kept are certain to be the largest of the exact row, shape (m,); else None.
+    certain_entries
+        With `topk`, how many of the entries kept are certain to be among the k largest, shape (m,); else None.
+    pushes, entries_touched
+        What each row cost, shape (m,): pushes of nodes, entries of the adjacency passed over.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> rows = pprop.ppr(path, [2], alpha=0.5, eps=0.01)
+    >>> rows.matrix.shape, rows.norm, bool(rows.error[0] < 0.1)
+    ((1, 5), 'l1', True)
+    """
+
+    nodes: NDArray[np.int64]
+    matrix: sparse.csr_array
+    error: NDArray[np.float64]
+    norm: str
+    eps: NDArray[np.float64]
+    certified: NDArray[np.bool_] | None
+    certain_entries: NDArray[np.int64] | None
+    pushes: NDArray[np.int64]
+    entries_touched: NDArray[np.int64]
+    _push: LocalPush = field(repr=False)
+    _bounds: NDArray[np.float64] = field(repr=False)  # by row: `error` without what was left out
+
+    def entry_errors(self) -> sparse.csr_array:
+        """Return for every stored entry how far it may be below the exact one, in the form of `matrix`.
+
+        On an undirected graph that is eps d_j before scaling, or the error of the row where that is less; on a directed
+        graph always the latter.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+        >>> rows = pprop.ppr(path, [2], alpha=0.5, eps=0.01, normalization="row")
+        >>> bool((rows.entry_errors().toarray() <= 0.01 * 3).all())
+        True
+        """
+        matrix, push = self.matrix, self._push
+        row = np.repeat(np.arange(len(self.nodes)), np.diff(matrix.indptr))
+        if push.graph.directed:
+            data = self._bounds[row]
+        else:
+            data = np.minimum(self.eps[row] * push.degrees[matrix.indices], self._bounds[row])
+            data *= push.factors(matrix.indices, self.nodes[row])
+        return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def gather_rows(
+    push: LocalPush,
+    structure: tuple[Any, ...],
+    rule: tuple[Any, ...],
+    nodes: NDArray[np.int64],
+    eps: float,
+    most: int,
+    finest: float,
+    rounding: float,
+) -> SparseRows:
+    """Push the rows of `nodes`, shared out to numba's threads, and put them together; see the kernel for the numbers."""
+    from pprop.kernels.numba_cpu.push_rows import share_out
+
+    parts: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = []
+    where, reports = np.empty((len(nodes), 6), np.int64), np.empty((len(nodes), 4))
+    for first in range(0, len(nodes), CHUNK):
+        part = slice(first, first + CHUNK)
+        parts.append(share_out(structure, rule, nodes[part], eps, most, finest, where[part], reports[part]))
+    indptr = np.concatenate([[0], np.cumsum(where[:, 2])])
+    indices = np.concatenate([columns for columns, _ in parts]) if parts else np.empty(0, np.int32)
+    data = np.concatenate([values for _, values in parts]) if parts else np.empty(0)
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    certain = where[:, 5].copy() if most else None
+    return SparseRows(
+        nodes=nodes,
+        matrix=sparse.csr_array((data, indices, indptr), shape=(len(nodes), push.graph.n_nodes)),
+        error=reports[:, 0] + rounding,
+        norm=NORMS[push.normalization] if push.graph.directed else "l1",
+        eps=reports[:, 2].copy(),
+        certified=reports[:, 3] > 0 if most else None,
+        certain_entries=certain,
+        pushes=where[:, 3].copy(),
+        entries_touched=where[:, 4].copy(),
+        _push=push,
+        _bounds=reports[:, 1] + rounding,
+    )
