@@ -7,6 +7,7 @@ from pprop.estimators.base import NodeClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
 from pprop.estimators.explain_model import explain
 from pprop.estimators.explanation import Explanation
+from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.gat import GATClassifier
 from pprop.estimators.gcn import GCNClassifier
 from pprop.estimators.jk import JKClassifier
@@ -21,6 +22,7 @@ from pprop.estimators.source import GraphSource
 __all__ = [
     "APPNPClassifier",
     "APPNPClassifierCV",
+    "APPNPEnsembleClassifier",
     "BootstrappedFPClassifier",
     "Explanation",
     "GATClassifier",

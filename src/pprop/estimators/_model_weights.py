@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 from pprop.graph import Graph
 from pprop.kernels import Backend
 from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models.ensemble import Ensemble, mean_log_probabilities, scaled_graph
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
 
-__all__ = ["AnyModel", "Weights", "expected_weights", "logits_from", "named_weights"]
+__all__ = ["AnyModel", "Weights", "expected_weights", "logits_from", "member_weights", "named_weights"]
 
-AnyModel = Model | Architecture | BootstrappedFP
+AnyModel = Model | Architecture | BootstrappedFP | Ensemble
 """What a classifier may learn."""
 
 Weights = dict[str, NDArray[Any]]
-"""Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description."""
+"""Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description.
+
+Those of an ensemble begin with "member0.", "member1.", ..."""
 
 
 def named_weights(model: Model | Architecture, arrays: Iterable[NDArray[Any]]) -> Weights:
@@ -35,8 +38,21 @@ def named_weights(model: Model | Architecture, arrays: Iterable[NDArray[Any]]) -
     return dict(zip(_state(model), arrays, strict=True))
 
 
+def member_weights(model: Ensemble, stacked: Sequence[NDArray[Any]]) -> Weights:
+    """Name the weights of all members, which come stacked: one array (members, ...) per layer."""
+    named: Weights = {}
+    for k in range(model.members):
+        own = named_weights(model.member, (np.asarray(array[k]) for array in stacked))
+        named |= {f"member{k}.{name}": array for name, array in own.items()}
+    return named
+
+
 def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Weights:
     """Return an array of the right shape and type for every weight of a model; the values mean nothing."""
+    if isinstance(model, Ensemble):
+        one = expected_weights(model.member, n_features, n_classes)
+        stacked = [np.broadcast_to(array, (model.members, *array.shape)) for array in one.values()]
+        return member_weights(model, stacked)
     if isinstance(model, BootstrappedFP):
         shapes = {"coefficients": (n_classes, n_features), "intercepts": (n_classes,)}
         return {name: np.broadcast_to(np.float64(0), shape) for name, shape in shapes.items()}
@@ -52,6 +68,11 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Weight
 
 def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backend) -> NDArray[np.float32]:
     """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training."""
+    if isinstance(model, Ensemble):
+        arrays, each = list(weights.values()), len(weights) // model.members
+        layers = [torch.from_numpy(np.stack(arrays[layer::each])) for layer in range(each)]
+        seen = scaled_graph(graph, model.features)
+        return mean_log_probabilities(Inference(model.member, seen, backend.kernels).logits(layers).numpy())
     if isinstance(model, BootstrappedFP):
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]

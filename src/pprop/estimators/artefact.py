@@ -25,6 +25,7 @@ from pprop.estimators.appnp import APPNPClassifier
 from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.gat import GATClassifier
 from pprop.estimators.gcn import GCNClassifier
 from pprop.estimators.jk import JKClassifier
@@ -48,6 +49,7 @@ _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
         for kind in (
             APPNPClassifier,
             APPNPClassifierCV,
+            APPNPEnsembleClassifier,
             PPNPClassifier,
             MLPNodeClassifier,
             GCNClassifier,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,9 +26,6 @@ class TrainedClassifier(NodeClassifier):
     max_epochs: int
     backend: str
     device: str
-
-    @abstractmethod
-    def _model(self, alpha: float | None) -> Model | Architecture: ...
 
     def _rule(self) -> Stopping:
         """Return when the training ends, checked."""

@@ -1,0 +1,218 @@
+"""What more accuracy the same labels give: ensembles, self-training, other features, other alphas, label reuse.
+
+    PPROP_DATA=folder python experiments/more_accuracy.py --dataset citeseer cora_ml --splits 10
+    PPROP_DATA=folder python experiments/more_accuracy.py --dataset pubmed --splits 20 --members 10 --device cuda
+    python experiments/more_accuracy.py --table
+
+Options are measured on validation splits, which hold no test nodes and no test labels, each paired with APPNP (the published
+settings, five runs per split, the seeds of the study) on the same splits. Every training is kept in the results file the
+moment it ends, and is not made again. With ``--test`` one option, chosen before, is run on the test splits, once.
+
+An option trains an ensemble and then teaches it with its own predictions; each of its rounds is a result: round 0 is the
+ensemble alone, "chosen" the round with the best stopping accuracy, which is what `APPNPEnsembleClassifier` keeps, and
+"reuse" the chosen round corrected by the residuals of the training nodes ("correct" of Correct & Smooth, Huang et al.
+2021). No option reads a stopping label for anything but stopping and choosing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop import APPNP, TEST_SEEDS, VALIDATION_SEEDS, Split, run_seed, train, transition_matrix
+from pprop.datasets import DATASETS
+from pprop.models.ensemble import Ensemble
+from pprop.study.bootstrap import bootstrap_interval
+from pprop.study.cell import Seeds
+from pprop.study.prepared import Datasets, Prepared
+from pprop.study.statistics import paired_test
+from pprop.training.self_training import Round, SelfTraining, self_train
+
+PUBLISHED = {"citeseer": 75.73, "cora_ml": 85.09, "pubmed": 79.73, "ms_academic": 93.27}
+INITS = 5
+PER_CLASS = 20
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "plain": {},
+    "idf": {"features": "idf"},
+    "few": {"share": 0.2},
+    "many": {"share": 0.8},
+    "emphasis": {"emphasis": 5},
+    "low": {"alpha": 0.05},
+    "high": {"alpha": 0.2},
+    "idf many": {"features": "idf", "share": 0.8},
+    "idf high": {"features": "idf", "alpha": 0.2},
+}
+"""What differs from: features as they are, the published alpha, half of the nodes teach, each counts once."""
+
+
+class Results:
+    """The results file: a list of rows, written after each of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+    def has(self, **key: object) -> bool:
+        return any(all(row[name] == value for name, value in key.items()) for row in self.rows)
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        order = sorted(self.rows, key=lambda one: (one["dataset"], one["kind"], one["option"], one["split"]))
+        self.path.write_text("[\n" + ",\n".join(json.dumps(one) for one in order) + "\n]\n", encoding="utf-8")
+
+
+def accuracy(prepared: Prepared, split: Split, logits: NDArray[Any]) -> float:
+    return prepared.scores(logits.argmax(axis=1).astype(np.uint8), split)["accuracy"]
+
+
+def reference(results: Results, name: str, kind: str, prepared: Prepared, seeds: Sequence[int], device: str) -> None:
+    """Run APPNP as published, all splits and initialisations in one training."""
+    missing = [seed for seed in seeds if not results.has(dataset=name, kind=kind, option="appnp", split=seed)]
+    if not missing:
+        return
+    runs = [(seed, init) for seed in missing for init in range(INITS)]
+    trained = train(
+        APPNP(alpha=DATASETS[name].recommended.alpha),
+        prepared.graph,
+        [prepared.split(seed, PER_CLASS) for seed, _ in runs],
+        seeds=[run_seed(*run) for run in runs],
+        device=device,
+        progress=None,
+    )
+    for k, seed in enumerate(missing):
+        split, own = prepared.split(seed, PER_CLASS), trained.logits[k * INITS : (k + 1) * INITS]
+        found = [accuracy(prepared, split, logits) for logits in own]
+        results.add({"dataset": name, "kind": kind, "option": "appnp", "split": seed, "runs": found})
+
+
+def reuse_labels(
+    prepared: Prepared, split: Split, logits: NDArray[Any], alpha: float, strength: float = 1.0
+) -> NDArray[Any]:
+    """Return the probabilities plus the errors at the training nodes, spread by personalized PageRank from them."""
+    labels = prepared.graph.labels
+    assert labels is not None
+    shares = np.exp(logits.astype(np.float64))
+    shares /= shares.sum(axis=1, keepdims=True)
+    errors = np.zeros_like(shares)
+    errors[split.train] = np.eye(shares.shape[1])[labels[split.train]] - shares[split.train]
+    matrix, spread = transition_matrix(prepared.graph).to_scipy(), errors
+    for _ in range(10):
+        spread = (1 - alpha) * (matrix @ spread) + alpha * errors
+    return shares + strength / alpha * spread
+
+
+def option(
+    results: Results, name: str, kind: str, prepared: Prepared, seed: int, label: str, how: argparse.Namespace
+) -> None:
+    """Run one option on one split."""
+    if results.has(dataset=name, kind=kind, option=label, split=seed, members=how.members):
+        return
+    settings = OPTIONS[label]
+    alpha = settings.get("alpha", DATASETS[name].recommended.alpha)
+    split, labels = prepared.split(seed, PER_CLASS), prepared.graph.labels
+    assert labels is not None
+    model = Ensemble(APPNP(alpha=alpha), how.members, settings.get("features", "none"))
+    teaching = SelfTraining(how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1))
+    begin = time.perf_counter()
+    rounds: list[Round] = list(
+        self_train(
+            model, teaching, prepared.graph, split, labels=labels, seed=run_seed(seed, 0) % 2**64, device=how.device
+        )
+    )
+    best = max(range(len(rounds)), key=lambda k: (rounds[k].stopping_accuracy, -rounds[k].stopping_loss))
+    results.add(
+        {
+            "dataset": name,
+            "kind": kind,
+            "option": label,
+            "split": seed,
+            "members": how.members,
+            "runs": [accuracy(prepared, split, logits) for logits in rounds[0].trained.logits],
+            "rounds": [accuracy(prepared, split, one.logits) for one in rounds],
+            "stopping": [one.stopping_accuracy for one in rounds],
+            "chosen": accuracy(prepared, split, rounds[best].logits),
+            "reuse": accuracy(prepared, split, reuse_labels(prepared, split, rounds[best].logits, alpha)),
+            "all rounds": accuracy(prepared, split, np.mean([np.exp(one.logits) for one in rounds], axis=0)),
+            "seconds": round(time.perf_counter() - begin, 1),
+            "device": how.device,
+        }
+    )
+
+
+def results_of(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the accuracies that a row of an option has, by the name of the result."""
+    found = {"one run": float(np.mean(row["runs"]))}
+    if "rounds" in row:
+        found |= {("ensemble" if k == 0 else f"round {k}"): value for k, value in enumerate(row["rounds"])}
+        found |= {name: row[name] for name in ("chosen", "reuse", "all rounds")}
+    return found
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the comparison with APPNP on the same splits as a table in Markdown, in percent."""
+    lines = [
+        "| graph | splits | option | members | result | accuracy | APPNP | difference (95 % interval) | p |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    cells: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["option"] != "appnp":
+            cells.setdefault((row["dataset"], row["kind"], row["option"], row["members"]), []).append(row)
+    for (name, kind, label, members), own in sorted(cells.items()):
+        appnp = {
+            Seeds(row["split"], 0): float(np.mean(row["runs"]))
+            for row in rows
+            if (row["dataset"], row["kind"], row["option"]) == (name, kind, "appnp")
+        }
+        for result in results_of(own[0]):
+            ours = {Seeds(row["split"], 0): results_of(row)[result] for row in own}
+            both = sorted(ours.keys() & appnp.keys())
+            if len(both) < 2:
+                continue
+            low, high = (100 * end for end in bootstrap_interval([ours[seeds] - appnp[seeds] for seeds in both]))
+            test = paired_test(ours, appnp, over="splits")
+            mean, base = (100 * float(np.mean([values[seeds] for seeds in both])) for values in (ours, appnp))
+            lines.append(
+                f"| {name} | {len(both)} {kind} | {label} | {members} | {result} | {mean:.2f} | {base:.2f} | "
+                f"{mean - base:+.2f} ({low:.2f} to {high:.2f}) | {test.p:.2g} |"
+            )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", nargs="+", default=list(DATASETS), choices=list(DATASETS))
+    parser.add_argument("--option", nargs="+", default=["plain", "idf"], choices=list(OPTIONS))
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--members", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--test", action="store_true", help="run the one option that was chosen on the test splits")
+    parser.add_argument("--out", type=Path, default=Path("results/more_accuracy.json"))
+    parser.add_argument("--table", action="store_true", help="print what is in the file, and run nothing")
+    how = parser.parse_args()
+    results = Results(how.out)
+    if how.test and len(how.option) != 1:
+        parser.error("--test runs one option: name it with --option.")
+    kind, seeds = ("test", TEST_SEEDS) if how.test else ("validation", VALIDATION_SEEDS)
+    datasets = Datasets()
+    for name in [] if how.table else how.dataset:
+        prepared = datasets.prepare(name, kind)
+        reference(results, name, kind, prepared, seeds[: how.splits], how.device)
+        for label in how.option:
+            for seed in seeds[: how.splits]:
+                option(results, name, kind, prepared, seed, label, how)
+            sys.stderr.write(f"{name} {label} done\n")
+    print(table(results.rows))
+
+
+if __name__ == "__main__":
+    main()

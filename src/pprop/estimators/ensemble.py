@@ -1,0 +1,209 @@
+"""An ensemble of APPNP runs that teaches itself, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._validate import check_choice, check_float, check_int
+from pprop.datasets import Split
+from pprop.estimators._model_weights import AnyModel, member_weights
+from pprop.estimators._settings import layer_widths, matrix_dropout, switch, teleport_probability
+from pprop.estimators.base import Learned
+from pprop.estimators.record import TrainingRecord
+from pprop.estimators.trained import TrainedClassifier
+from pprop.graph import NORMALIZATIONS, Graph
+from pprop.models import APPNP
+from pprop.models.ensemble import SCALINGS, Ensemble
+from pprop.training import History
+from pprop.training.self_training import Round, SelfTraining, self_train
+
+__all__ = ["APPNPEnsembleClassifier"]
+
+
+@final
+class APPNPEnsembleClassifier(TrainedClassifier):
+    """Several runs of APPNP that vote, and then learn from the votes they are most certain of.
+
+    The probabilities of a node are the mean over the members. After the first round, the most certain nodes of each
+    predicted class join the training nodes, and all members are trained anew; stopping nodes never join. Of all rounds
+    the one with the best stopping accuracy is kept, among equals the one with the lowest stopping loss, then the
+    earliest. Labels are used as in the paper: those of training nodes train, those of stopping nodes stop.
+
+    With ``members=1``, ``rounds=0`` and ``features="none"`` it is `APPNPClassifier`, on the CPU bit for bit.
+    ``docs/accuracy.md`` says what each option gains on the paper's graphs.
+
+    Parameters
+    ----------
+    graph
+        With features. It is shared, not copied, when the estimator is cloned.
+    members
+        Runs in a round, trained together.
+    rounds
+        How often the members are trained again from their own predictions. 0: never.
+    share
+        Of the nodes predicted in each class, neither training nor stopping nodes, the share that joins, in (0, 1].
+    emphasis
+        How often a labelled node counts in the loss of later rounds, where one that joined counts once.
+    features
+        ``"none"``, or ``"idf"``: column j of the features is multiplied by log(n / df_j), df_j being the number of nodes that
+        have it. In both cases each row is then scaled to sum to one.
+    alpha, steps, hidden, dropout, propagation_dropout, penalty, learning_rate, patience, max_epochs
+        See `APPNPClassifier`.
+    normalization, self_loops, stopping, random_state, backend, device, verbose
+        See `APPNPClassifier`. The seed is that of the first member of the first round.
+
+    Attributes
+    ----------
+    n_iter_, history_
+        Rounds trained, the first one included, and the curves over them: loss of the labelled training nodes, loss and accuracy of
+        the stopping nodes, each of the whole ensemble.
+    record_
+        How it went; its epochs are rounds, from 0.
+    weights_, logits_
+        Weights of the members of the kept round by name, and the logarithm of the mean probabilities, shape (n, c).
+    others
+        Those of `APPNPClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> model = APPNPEnsembleClassifier(graph, members=3, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
+    >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
+    array(['left', 'right'], dtype='<U5')
+    >>> model.n_iter_, sorted(model.weights_)[:2]
+    (2, ['member0.layer0', 'member0.layer1'])
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        members: int = 8,
+        rounds: int = 1,
+        share: float = 0.5,
+        emphasis: int = 1,
+        features: str = "none",
+        alpha: float | None = None,
+        steps: int = 10,
+        hidden: int | Sequence[int] = 64,
+        dropout: float = 0.5,
+        propagation_dropout: float | None = None,
+        penalty: float = 0.005,
+        learning_rate: float = 0.01,
+        patience: int = 100,
+        max_epochs: int = 10000,
+        normalization: str = "sym",
+        self_loops: bool = True,
+        stopping: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+        backend: str = "auto",
+        device: str = "cpu",
+        verbose: int = 0,
+    ) -> None:
+        self.graph = graph
+        self.members = members
+        self.rounds = rounds
+        self.share = share
+        self.emphasis = emphasis
+        self.features = features
+        self.alpha = alpha
+        self.steps = steps
+        self.hidden = hidden
+        self.dropout = dropout
+        self.propagation_dropout = propagation_dropout
+        self.penalty = penalty
+        self.learning_rate = learning_rate
+        self.patience = patience
+        self.max_epochs = max_epochs
+        self.normalization = normalization
+        self.self_loops = self_loops
+        self.stopping = stopping
+        self.random_state = random_state
+        self.backend = backend
+        self.device = device
+        self.verbose = verbose
+
+    def _teleport(self) -> float:
+        return teleport_probability(self.alpha, self.graph, "[0, 1]", "APPNPEnsembleClassifier")
+
+    def _check_learning(self) -> None:
+        super()._check_learning()
+        self._teaching()
+
+    def _teaching(self) -> SelfTraining:
+        name = "APPNPEnsembleClassifier"
+        return SelfTraining(
+            rounds=check_int(self.rounds, "rounds", name, low=0),
+            share=check_float(self.share, "share", name, "(0, 1]"),
+            emphasis=check_int(self.emphasis, "emphasis", name, low=1),
+        )
+
+    def _model(self, alpha: float | None) -> Ensemble:
+        name = "APPNPEnsembleClassifier"
+        member = APPNP(
+            alpha=check_float(alpha, "alpha", name, "[0, 1]"),
+            steps=check_int(self.steps, "steps", name, low=0),
+            hidden=layer_widths(self.hidden, name),
+            dropout=check_float(self.dropout, "dropout", name, "[0, 1)"),
+            propagation_dropout=matrix_dropout(self.propagation_dropout, name),
+            penalty=check_float(self.penalty, "penalty", name, "[0, inf)"),
+            normalization=check_choice(self.normalization, "normalization", name, NORMALIZATIONS),
+            self_loops=switch(self.self_loops, "self_loops", name),
+        )
+        return Ensemble(
+            member,
+            check_int(self.members, "members", name, low=1),
+            check_choice(self.features, "features", name, SCALINGS),
+        )
+
+    def _learn(
+        self, model: AnyModel, graph: Graph, split: Split, labels: NDArray[np.int64], seed: int, told: int
+    ) -> Learned:
+        assert isinstance(model, Ensemble)
+        begin = time.perf_counter()
+        curves: list[tuple[float, float, float]] = []
+        kept: Round | None = None
+        best = 0
+        for number, one in enumerate(
+            self_train(
+                model,
+                self._teaching(),
+                graph,
+                split,
+                labels=labels,
+                seed=seed,
+                stopping=self._rule(),
+                learning_rate=float(self.learning_rate),
+                backend=self.backend,
+                device=self.device,
+                progress=told >= 1,
+                verbose=told >= 2,
+            )
+        ):
+            curves.append((one.train_loss, one.stopping_loss, one.stopping_accuracy))
+            if kept is None or (one.stopping_accuracy, -one.stopping_loss) > (
+                kept.stopping_accuracy,
+                -kept.stopping_loss,
+            ):
+                kept, best = one, number
+        assert kept is not None
+        record = TrainingRecord(
+            epochs=len(curves),
+            best_epoch=best,
+            stopping_loss=kept.stopping_loss,
+            stopping_accuracy=kept.stopping_accuracy,
+            seconds=time.perf_counter() - begin,
+            backend=kept.trained.backend,
+            device=kept.trained.device,
+            seed=seed,
+            train_nodes=len(split.train),
+            stopping_nodes=len(split.stopping),
+        )
+        history = History(*(curve.copy() for curve in np.array(curves).T))
+        return Learned(member_weights(model, kept.trained.weights), kept.logits, record, history)

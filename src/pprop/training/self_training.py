@@ -1,0 +1,194 @@
+"""Ensembles that teach themselves: many runs vote, and the nodes they are most certain of train the next runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from pprop._validate import check_float, check_int
+from pprop.datasets import Split
+from pprop.graph import Graph
+from pprop.models.ensemble import Ensemble, mean_log_probabilities, scaled_graph
+from pprop.training.result import Trained
+from pprop.training.stopping import Stopping
+from pprop.training.train import run_seed, train
+
+__all__ = ["Round", "SelfTraining", "most_certain", "self_train"]
+
+Nodes = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True)
+class SelfTraining:
+    """How often, and from how many nodes, an ensemble teaches itself.
+
+    Attributes
+    ----------
+    rounds
+        How often the members are trained again; 0: an ensemble that does not.
+    share
+        Of the nodes predicted in each class, the share that teaches: those that the last ensemble is most certain of.
+    emphasis
+        How often a labelled node counts in the loss, where a node with a predicted class counts once.
+
+    Examples
+    --------
+    >>> SelfTraining(rounds=1, share=1.5)
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'share' parameter of SelfTraining must be a float in (0, 1]. Got 1.5 instead.
+    """
+
+    rounds: int = 0
+    share: float = 0.5
+    emphasis: int = 1
+
+    def __post_init__(self) -> None:
+        check_int(self.rounds, "rounds", "SelfTraining", low=0)
+        check_float(self.share, "share", "SelfTraining", "(0, 1]")
+        check_int(self.emphasis, "emphasis", "SelfTraining", low=1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One ensemble.
+
+    Attributes
+    ----------
+    trained
+        Its members.
+    taught
+        The nodes whose class was predicted and then learnt from; none in the first round.
+    logits
+        Logarithms of the mean probabilities of all nodes, shape (n, c).
+    train_loss, stopping_loss, stopping_accuracy
+        Of the ensemble: mean cross entropy of the labelled training nodes and of the stopping nodes, and the share of
+        stopping nodes that it gets right.
+    """
+
+    trained: Trained
+    taught: Nodes
+    logits: NDArray[np.float32]
+    train_loss: float
+    stopping_loss: float
+    stopping_accuracy: float
+
+
+def most_certain(logits: NDArray[Any], free: NDArray[np.bool_], share: float) -> Nodes:
+    """Return the `free` nodes that are most certain of their class, sorted: of each predicted class the same share.
+
+    A class with k free nodes gives ``round(share * k)``, those with the highest probability, the first where they tie.
+
+    Examples
+    --------
+    >>> logits = np.log([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
+    >>> most_certain(logits, np.array([True, True, True, True, False]), share=0.67)
+    array([0, 2, 3])
+    """
+    logs = special.log_softmax(np.asarray(logits, dtype=np.float64), axis=1)
+    predicted, certainty = logs.argmax(axis=1), logs.max(axis=1)
+    chosen: list[Nodes] = []
+    for code in range(logs.shape[1]):
+        nodes = np.flatnonzero((predicted == code) & free)
+        order = np.argsort(-certainty[nodes], kind="stable")
+        chosen.append(nodes[order][: round(share * len(nodes))])
+    return np.sort(np.concatenate(chosen))
+
+
+def self_train(
+    model: Ensemble,
+    teaching: SelfTraining,
+    graph: Graph,
+    split: Split,
+    *,
+    labels: NDArray[np.int64],
+    seed: int = 0,
+    stopping: Stopping = Stopping(),
+    learning_rate: float = 0.01,
+    backend: str = "auto",
+    device: str = "cpu",
+    progress: bool | None = None,
+    verbose: bool = False,
+) -> Iterator[Round]:
+    """Train an ensemble, then train it again from its own most certain predictions, and so on.
+
+    All members of a round are trained in one call. Each round starts from the given labels and new weights: a node
+    that taught in one round may have another class in the next, or teach no more. Stopping nodes never teach, and their labels
+    are read for stopping alone, as in the paper.
+
+    Parameters
+    ----------
+    model
+        What is trained, and how many of it.
+    teaching
+        How often, and from how many nodes.
+    graph
+        With features, n nodes.
+    split
+        Training and stopping nodes.
+    labels
+        Class indices, shape (n,), of these nodes; those of others are not read.
+    seed
+        Of the first member of the first round; member k of round r has ``run_seed(seed, r * members + k)``.
+    stopping, learning_rate, backend, device, progress, verbose
+        As for `train`.
+
+    Yields
+    ------
+    Round
+        The ensemble of each round as it is trained, ``rounds + 1`` in all.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(6, 6))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(6))
+    >>> split = Split(np.array([0, 5]), np.array([1, 4]), np.array([2, 3]))
+    >>> few = Stopping(max_epochs=30)
+    >>> labels = np.array([0, 0, -1, -1, 1, 1])
+    >>> model = Ensemble(pprop.APPNP(hidden=8, dropout=0.0), members=3)
+    >>> rounds = list(self_train(model, SelfTraining(1, share=1.0), graph, split, labels=labels, stopping=few))
+    >>> [one.taught.tolist() for one in rounds], rounds[1].logits.argmax(axis=1)
+    ([[], [2, 3]], array([0, 0, 0, 1, 1, 1]))
+    """
+    scaled = scaled_graph(graph, model.features)
+    free = np.ones(graph.n_nodes, dtype=np.bool_)
+    free[split.train], free[split.stopping] = False, False
+    learnt, known, taught = split, labels, np.empty(0, dtype=np.int64)
+    for number in range(teaching.rounds + 1):
+        first = number * model.members
+        trained = train(
+            model.member,
+            scaled,
+            learnt,
+            seeds=[run_seed(seed, first + k) if first + k else seed for k in range(model.members)],
+            labels=known,
+            stopping=stopping,
+            learning_rate=learning_rate,
+            backend=backend,
+            device=device,
+            progress=progress,
+            verbose=verbose,
+        )
+        logits = mean_log_probabilities(trained.logits)
+        yield Round(trained, taught, logits, *_scores(logits, split, labels))
+        taught = most_certain(logits, free, teaching.share)
+        known = labels.copy()
+        known[taught] = logits[taught].argmax(axis=1)
+        own = np.tile(split.train, teaching.emphasis)
+        learnt = Split(np.concatenate([own, taught]), split.stopping, split.evaluation)
+
+
+def _scores(logits: NDArray[np.float32], split: Split, labels: NDArray[np.int64]) -> tuple[float, float, float]:
+    logs = special.log_softmax(logits.astype(np.float64), axis=1)
+    train, watched = split.train, split.stopping
+    right = logs[watched].argmax(axis=1) == labels[watched]
+    losses = (-float(logs[nodes, labels[nodes]].mean()) for nodes in (train, watched))
+    return *losses, np.count_nonzero(right) / len(watched)

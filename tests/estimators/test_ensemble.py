@@ -1,0 +1,97 @@
+"""The ensemble of APPNP runs: what its members are, how it votes, what it is otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import pprop
+from pprop import APPNPClassifier, APPNPEnsembleClassifier, Graph, InputError
+
+SHORT: dict[str, Any] = {"hidden": 8, "steps": 4, "patience": 5, "max_epochs": 15, "random_state": 3}
+
+
+def test_one_member_without_rounds_is_appnp_bit_for_bit(graph: Graph, nodes, animals):
+    ensemble = APPNPEnsembleClassifier(graph, members=1, rounds=0, **SHORT).fit(nodes, animals)
+    alone = APPNPClassifier(graph, **SHORT).fit(nodes, animals)
+    assert (ensemble.logits_ == alone.logits_).all()
+    assert (ensemble.stopping_nodes_ == alone.stopping_nodes_).all()
+    assert (ensemble.weights_["member0.layer0"] == alone.weights_["layer0"]).all()
+
+
+def test_the_probabilities_are_the_mean_over_runs_with_the_promised_seeds(graph: Graph, nodes, animals):
+    train, stopping = (nodes[:24], animals[:24]), (nodes[24:], animals[24:])
+    ensemble = APPNPEnsembleClassifier(graph, members=3, rounds=0, **SHORT).fit(*train, stopping=stopping)
+    seeds = [3, *(pprop.run_seed(3, k) % 2**64 for k in (1, 2))]
+    alone = [APPNPClassifier(graph, **SHORT | {"random_state": seed}) for seed in seeds]
+    mean = np.mean([softmax(one.fit(*train, stopping=stopping).logits_, axis=1) for one in alone], axis=0)
+    np.testing.assert_allclose(ensemble.predict_proba(range(90)), mean, rtol=1e-5)
+    right = (ensemble.classes_[mean[nodes[24:]].argmax(axis=1)] == animals[24:]).mean()
+    assert ensemble.record_.stopping_accuracy == pytest.approx(right)
+
+
+def test_the_round_with_the_best_stopping_accuracy_is_kept(graph: Graph, nodes, animals):
+    model = APPNPEnsembleClassifier(graph, members=2, rounds=3, share=0.9, **SHORT).fit(nodes, animals)
+    curves = model.history_
+    keys = list(zip(curves.stopping_accuracy, -curves.stopping_loss, strict=True))
+    assert model.n_iter_ == len(keys) == 4
+    assert model.record_.best_epoch == keys.index(max(keys))
+    watched = model.stopping_nodes_
+    truth = animals[[int(np.flatnonzero(nodes == node)[0]) for node in watched]]
+    assert (model.predict(watched) == truth).mean() == pytest.approx(max(curves.stopping_accuracy))
+
+
+def test_rounds_before_the_first_that_differs_do_not_depend_on_later_ones(graph: Graph, nodes, animals):
+    one, two = (
+        APPNPEnsembleClassifier(graph, members=2, rounds=rounds, **SHORT).fit(nodes, animals).history_
+        for rounds in (1, 2)
+    )
+    assert (one.stopping_loss == two.stopping_loss[:2]).all()
+
+
+@pytest.mark.parametrize("features", ["none", "idf"])
+def test_a_saved_ensemble_predicts_the_same_bits(graph: Graph, nodes, animals, tmp_path: Path, features: str):
+    model = APPNPEnsembleClassifier(graph, members=3, features=features, **SHORT).fit(nodes, animals)
+    model.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert isinstance(loaded, APPNPEnsembleClassifier)
+    assert (loaded.decision_function(range(90)) == model.decision_function(range(90))).all()
+    assert loaded.get_params()["features"] == features
+
+
+def test_it_is_cloned_and_cross_validated_like_any_classifier(graph: Graph, nodes, animals):
+    model = APPNPEnsembleClassifier(graph, members=2, **SHORT)
+    copy: Any = clone(model)
+    assert copy.graph is graph
+    assert cross_val_score(model, nodes, animals, cv=3).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"members": 0}, "members"),
+        ({"rounds": -1}, "rounds"),
+        ({"share": 0.0}, "share"),
+        ({"share": 1.5}, "share"),
+        ({"emphasis": 0}, "emphasis"),
+        ({"features": "tfidf"}, "features"),
+        ({"alpha": 2.0}, "alpha"),
+        ({"steps": 1.5}, "steps"),
+        ({"patience": 0}, "patience"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(graph: Graph, nodes, animals, settings: dict[str, Any], name: str):
+    with pytest.raises(InputError, match=f"'{name}' parameter of APPNPEnsembleClassifier"):
+        APPNPEnsembleClassifier(graph, **SHORT | settings).fit(nodes, animals)
+
+
+def test_weighting_features_that_are_not_there_is_refused(graph: Graph, nodes, animals):
+    bare = graph.replace(features=None)
+    with pytest.raises(InputError, match="needs a graph with features"):
+        APPNPEnsembleClassifier(bare, features="idf", **SHORT).fit(nodes, animals)
