@@ -212,7 +212,7 @@ def tune(
     defaults = _defaults(name, graph)
     search = Space.of(space, name)
     for setting, value in search.corners():
-        _check(name, {**defaults, **search.fixed, setting: value}, setting)
+        _check(name, {**defaults, setting: value}, setting)
 
     def judge(point: Mapping[str, Any]) -> TuningTrial:
         settings = {**defaults, **search.fixed, **point}
