@@ -80,3 +80,10 @@ def test_the_penalised_matrices_are_those_that_are_named() -> None:
         "convolutions": [0.001] * 3 + [0.0] * 5,
         "first": [0.001] + [0.0] * 7,
     }
+
+
+def test_the_page_has_the_measured_tables() -> None:
+    rows = SCRIPT.Rows(ROOT / "results" / "jk_readings.json")
+    page = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    for other in (SCRIPT.PLAIN, SCRIPT.REFERENCE):
+        assert "\n".join(SCRIPT.table(rows, other)) in page
