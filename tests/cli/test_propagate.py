@@ -38,6 +38,15 @@ def twin(edges: Path, scores: dict[str, tuple[float, float]], **options) -> dict
             "--alpha 0.2 --steps 3 --normalization row",
         ),
         ({"alpha": 0.1, "solver": pprop.Exact()}, "--exact"),
+        ({"alpha": 0.1, "solver": pprop.Chebyshev(1e-9)}, "--solver chebyshev --tol 1e-9"),
+        (
+            {"alpha": 0.3, "solver": pprop.ConjugateGradient(), "backend": "reference"},
+            "--alpha 0.3 --solver cg --backend reference",
+        ),
+        (
+            {"solver": pprop.Contraction(1e-4), "normalization": "col", "backend": "reference"},
+            "--solver contraction --tol 1e-4 --normalization col --backend reference",
+        ),
         ({}, ""),
     ],
 )
@@ -105,3 +114,33 @@ def test_too_few_rows_without_ids_are_refused(pprop_here, tables, tmp_path: Path
     answer = pprop_here("propagate", "edges.csv", "scores.csv")
     assert answer.code == 3
     assert "2 rows for 40 nodes" in answer.err
+
+
+def test_a_solver_to_a_tolerance_tells_what_it_certifies(pprop_here, tables, scores):
+    options = "--solver chebyshev --tol 1e-6 --normalization row --out z.csv"
+    command = ["propagate", "edges.csv", "scores.csv", *options.split()]
+    record = pprop_here(*command, "--json").record
+    assert record["outcome"] == "tolerance reached"
+    assert record["steps"] is None
+    assert record["certificate"]["relative_error"] <= record["certificate"]["tol"] == 1e-6
+    assert record["certificate"]["norm"] == "2-norm weighted by the degrees"
+    assert 1 <= record["matrix_products"] <= 40
+    assert "to a relative error of at most" in pprop_here(*command, "--force").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        ("--steps 3 --exact", "Give one of --steps, --exact and --solver"),
+        ("--solver cg --exact", "Give one of --steps, --exact and --solver"),
+        ("--tol 1e-3", "--tol needs --solver"),
+        ("--solver gauss", "must be one of 'chebyshev', 'cg' or 'contraction'. Got 'gauss' instead."),
+        ("--solver cg --tol 2", "The 'tol' parameter of ConjugateGradient must be a float in (0, 1). Got 2.0 instead."),
+        ("--solver cg --tol 1e-17", "at alpha 0.1. Got 1e-17 instead."),
+        ("--solver cg --directed", "must be undirected. Got a directed one instead. Use Contraction"),
+    ],
+)
+def test_solvers_that_contradict_or_do_not_fit_are_refused(pprop_here, tables, scores, arguments, fragment):
+    answer = pprop_here("propagate", "edges.csv", "scores.csv", *arguments.split(), "--out", "z.csv")
+    assert answer.code != 0
+    assert fragment in " ".join(answer.err.replace("│", " ").split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,11 +23,15 @@ from pprop.cli.tables import check_suffix, print_table, write_table
 from pprop.cli.targets import ForceOption, check_file, new_file
 from pprop.cli.text import counted
 
+if TYPE_CHECKING:
+    from pprop.propagation import Solver
+
 __all__ = ["EXAMPLES", "propagate"]
 
 EXAMPLES = (
     "pprop propagate citeseer scores.npy --alpha 0.1 --out spread.npy",
     "pprop propagate edges.csv scores.csv --normalization row --exact --out spread.csv",
+    "pprop propagate edges.csv scores.csv --solver chebyshev --tol 1e-6 --out spread.csv",
 )
 
 
@@ -39,6 +43,15 @@ def propagate(
     alpha: Annotated[float, typer.Option("--alpha", help="Teleport probability in (0, 1].")] = 0.1,
     steps: Annotated[int | None, typer.Option("--steps", help="Power steps.  [default: 10]")] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Solve exactly instead of by power steps.")] = False,
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            "--solver", help="To a tolerance instead: chebyshev, cg (both undirected) or contraction (any graph)."
+        ),
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option("--tol", help="Relative error that --solver certifies.  [default: 1e-06]")
+    ] = None,
     normalization: Annotated[
         str, typer.Option("--normalization", help="sym, row (probabilities stay probabilities) or col.")
     ] = "sym",
@@ -67,8 +80,10 @@ def propagate(
     rows of PREDICTIONS, in their order.
     """
     with Session("propagate", json=json, debug=debug) as session:
-        if exact and steps is not None:
-            raise typer.BadParameter("--exact has no steps: give one of --steps and --exact.")
+        if sum((exact, steps is not None, solver is not None)) > 1:
+            raise typer.BadParameter("Give one of --steps, --exact and --solver: they are different ways to compute.")
+        if tol is not None and solver is None:
+            raise typer.BadParameter("--tol needs --solver chebyshev, cg or contraction.")
         if out is not None:
             check_suffix(out, SUFFIXES)
             check_file(out, force=force)
@@ -80,11 +95,10 @@ def propagate(
         known = origin.read()
         rows = read_rows(predictions, known, id_column, columns, session)
 
-        from pprop.propagation import Exact, PowerIteration, solve
+        from pprop.propagation import CertifiedSolution, solve
 
-        steps = 10 if steps is None else steps
-        solver = Exact() if exact else PowerIteration(steps)
-        solution = solve(known, rows.by_node(), alpha, solver, normalization, backend=backend)
+        chosen = _solver(steps, exact, solver, tol)
+        solution = solve(known, rows.by_node(), alpha, chosen, normalization, backend=backend)
         rows = rows.with_values(solution.value)
         if out is None:
             print_table(rows.table())
@@ -102,10 +116,11 @@ def propagate(
             "nodes": known.n_nodes,
             "columns": list(rows.names),
             "alpha": alpha,
-            "solver": "exact" if exact else "power iteration",
-            "steps": None if exact else steps,
+            "solver": solver or ("exact" if exact else "power iteration"),
+            "steps": None if exact or solver is not None else (10 if steps is None else steps),
             "normalization": normalization,
             "outcome": solution.outcome.value,
+            "matrix_products": statistics.matrix_products,
             "residual": statistics.residual,
             "error_bound": statistics.error_bound,
             "norm": statistics.norm,
@@ -113,9 +128,31 @@ def propagate(
             "seconds": statistics.seconds,
             "fingerprint": known.fingerprint,
         }
-        method = "solved exactly" if exact else counted(steps, "power step")
+        method = "solved exactly" if exact else counted(10 if steps is None else steps, "power step")
+        if isinstance(solution, CertifiedSolution):
+            certificate = solution.certificate
+            record["certificate"] = {
+                "tol": certificate.tol,
+                "relative_error": certificate.relative_error,
+                "norm": certificate.norm,
+            }
+            method = (
+                f"{counted(statistics.matrix_products, 'product')} to a relative error of at most "
+                f"{certificate.relative_error:.2g} ({certificate.norm} of a column)"
+            )
         text = (
             f"{counted(len(rows.names), 'column')} of {counted(known.n_nodes, 'node')} spread at alpha {alpha:g}, "
             f"{method}, {statistics.seconds:.2f} s ({statistics.backend}): {out}"
         )
         session.result(record, text)
+
+
+def _solver(steps: int | None, exact: bool, name: str | None, tol: float | None) -> Solver:
+    """Return the solver that the options name."""
+    from pprop._validate import check_choice
+    from pprop.propagation import Chebyshev, ConjugateGradient, Contraction, Exact, PowerIteration
+
+    if name is None:
+        return Exact() if exact else PowerIteration(10 if steps is None else steps)
+    kinds = {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
+    return kinds[check_choice(name, "solver", "propagate", list(kinds))](1e-6 if tol is None else tol)

@@ -7,6 +7,7 @@ from pprop.models.jk import JK
 from pprop.models.model import APPNP, MLP, PPNP, Model, Predictor, PropagationSettings
 from pprop.models.network import FeatureNetwork
 from pprop.models.ngcn import NGCN
+from pprop.models.solved_ppnp import SolvedPPNP
 
 __all__ = [
     "APPNP",
@@ -21,4 +22,5 @@ __all__ = [
     "Model",
     "Predictor",
     "PropagationSettings",
+    "SolvedPPNP",
 ]

@@ -15,7 +15,15 @@ import torch
 from pprop._validate import reject
 from pprop.propagation.solution import Statistics
 
-__all__ = ["Certificate", "CertifiedSolution", "ToleranceOutcome", "check_reachable", "relative_error", "stop_ratio"]
+__all__ = [
+    "Certificate",
+    "CertifiedSolution",
+    "ToleranceOutcome",
+    "check_reachable",
+    "least_error",
+    "relative_error",
+    "stop_ratio",
+]
 
 ROUNDING_UNITS = 8
 """Units of rounding, over alpha, that the residual of a solution has when it is as good as its numbers allow."""
@@ -43,7 +51,8 @@ class Certificate:
     tol
         The relative error that was asked for.
     relative_error
-        What the residual proves: no column is further from the fixed point, in relation to the fixed point.
+        What the residual proves: no column is further from the fixed point, in relation to the fixed point. Never less
+        than 8 units of rounding over alpha.
     norm
         The norm of a column in which that holds, in words.
 
@@ -112,12 +121,21 @@ def relative_error(alpha: float, residual: float, size: float) -> float:
     return residual / gap if gap > 0 else float("inf")
 
 
+def least_error(alpha: float, dtype: torch.dtype) -> float:
+    """Return the relative error below which the rounding of a float type lets no residual prove anything.
+
+    >>> least_error(0.5, torch.float64) < 1e-14
+    True
+    """
+    return ROUNDING_UNITS * torch.finfo(dtype).eps / alpha
+
+
 def check_reachable(tol: float, alpha: float, dtype: torch.dtype, solver: str) -> None:
     """Refuse a tolerance below what the rounding of a float type lets a residual prove.
 
     >>> check_reachable(1e-6, 0.1, torch.float64, "Chebyshev")
     """
-    least = ROUNDING_UNITS * torch.finfo(dtype).eps / alpha
+    least = least_error(alpha, dtype)
     if tol < least:
         name = str(dtype).removeprefix("torch.")
         wider = "" if dtype == torch.float64 else " or predictions in float64"

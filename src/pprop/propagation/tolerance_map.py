@@ -13,7 +13,7 @@ from pprop._validate import reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.solves import Ended, Norm, Solves, System, bind_solves
-from pprop.propagation.certificate import Certificate, check_reachable, relative_error
+from pprop.propagation.certificate import Certificate, check_reachable, least_error, relative_error
 from pprop.propagation.edge_dropout import dropped_transition
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap
@@ -79,7 +79,7 @@ class ToleranceMap(LinearMap):
         columns = zip(ended.residual.tolist(), ended.size.tolist(), strict=True)
         reached = max(relative_error(alpha, residual, size) for residual, size in columns)
         if reached <= solver.tol * (1.0 + 1e-9):  # the same condition, rounded another way
-            return reached
+            return max(reached, least_error(alpha, dtype))
         capped = ended.products >= solver.max_products
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
         remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."

@@ -1,0 +1,111 @@
+"""PPNP with a solve in the training loop: no row of the PPR matrix is ever made, before training or in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from torch import Tensor
+
+from pprop._errors import InputError
+from pprop._validate import check_choice, check_float, check_int, describe, reject
+from pprop.graph import NORMALIZATIONS, Graph
+from pprop.kernels import Kernels
+from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
+from pprop.models.network import normalized_features
+from pprop.models.operations import feature_product, linear, relu_drop
+from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
+from pprop.propagation.differentiable import apply_map
+
+__all__ = ["SolvedPPNP"]
+
+
+@final
+@dataclass(frozen=True)
+class SolvedPPNP(Architecture):
+    """The paper's network and exact personalized PageRank, solved for all nodes to a tolerance in every epoch.
+
+        H = relu(X W_0) W_1,    Z = (1 - alpha) A_hat Z + alpha H
+
+    Each epoch has one solve forward, one with the transpose backward and one for the stopping nodes, of memory n x c.
+    `PPNP` solves for the rows that its training reads once, before training, and drops entries of them: prefer it for few
+    labelled nodes. This model is for many, whose rows would not fit.
+
+    It is not quite the paper's model: an entry of Pi cannot be dropped where there is no Pi, and a mask of A_hat that is
+    divided by the probability of keeping has no fixed point. Instead undirected edges may be dropped, and what is left of
+    the graph normalised by its own degrees (`edge_dropout`).
+
+    Parameters
+    ----------
+    alpha
+        Teleport probability.
+    solver
+        ``Chebyshev(tol)``, ``ConjugateGradient(tol)`` or, for directed graphs, ``Contraction(tol)``. Training is in
+        float32.
+    hidden, dropout, penalty
+        As in `APPNP`; one hidden layer.
+    edge_dropout
+        Probability of dropping an edge of the graph, afresh in every epoch.
+    normalization, self_loops
+        See `transition_matrix`.
+
+    Examples
+    --------
+    >>> import pprop
+    >>> graph = pprop.load_dataset("citeseer")
+    >>> split = pprop.paper_split(graph, seed=2144199730)
+    >>> pprop.train(SolvedPPNP(alpha=0.1), graph, split, stopping=pprop.Stopping(max_epochs=2)).logits.shape
+    (1, 2110, 6)
+    """
+
+    alpha: float = 0.1
+    solver: ToleranceSolver = Chebyshev(tol=1e-4)
+    hidden: int = 64
+    dropout: float = 0.5
+    edge_dropout: float = 0.0
+    penalty: float = 0.005
+    normalization: str = "sym"
+    self_loops: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.solver, ToleranceSolver):
+            expected = "Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
+            reject("solver", "SolvedPPNP", expected, describe(self.solver), remedy="Use PPNP() or APPNP() for others.")
+        self.solver.check_alpha(self.alpha, "SolvedPPNP")
+        check_int(self.hidden, "hidden", "SolvedPPNP", low=1)
+        check_float(self.dropout, "dropout", "SolvedPPNP", "[0, 1)")
+        check_float(self.edge_dropout, "edge_dropout", "SolvedPPNP", "[0, 1)")
+        check_float(self.penalty, "penalty", "SolvedPPNP", "[0, inf)")
+        check_choice(self.normalization, "normalization", "SolvedPPNP", NORMALIZATIONS)
+        if not isinstance(self.self_loops, bool):
+            reject("self_loops", "SolvedPPNP", "True or False", describe(self.self_loops))
+
+    def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
+        first, second = (n_features, self.hidden), (self.hidden, n_classes)
+        return Weight("first", first, self.penalty, fans=first), Weight("second", second, fans=second)
+
+    def bind(self, graph: Graph, kernels: Kernels) -> BoundModel:
+        if kernels.capturable:  # an epoch that is replayed cannot look at a residual
+            raise InputError("SolvedPPNP is trained on the CPU, or on a GPU with backend='reference'.")
+        return _BoundSolvedPPNP(self, graph, kernels)
+
+    def floats_per_node(self, n_classes: int) -> int:
+        return 3 * self.hidden + 12 * n_classes
+
+
+@final
+class _BoundSolvedPPNP(BoundModel):
+    def __init__(self, model: SolvedPPNP, graph: Graph, kernels: Kernels) -> None:
+        super().__init__(kernels)
+        self._model = model
+        self._X = kernels.features(normalized_features(graph))
+        operator = PPROperator(graph, float(model.alpha), model.normalization, model.self_loops)
+        self._solve = model.solver.bind(operator, kernels)
+
+    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+        model = self._model
+        W_0, W_1 = weights
+        hidden = feature_product(self._X, W_0, masks.draw(model.dropout))
+        hidden = relu_drop(self.kernels, hidden, 1, masks.draw(model.dropout))
+        return apply_map(self._solve, linear(self.kernels, hidden, W_1), masks.draw(model.edge_dropout))
