@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 import pprop
-from pprop import Exact, Graph, InputError, MLPNodeClassifier, PowerIteration, PropagatedClassifier
+from pprop import Chebyshev, Exact, Graph, InputError, MLPNodeClassifier, PowerIteration, PropagatedClassifier
 from pprop.graph import transition_matrix
 
 ALL = np.arange(90)
@@ -34,15 +34,16 @@ def spread(graph: Graph, H: Any, alpha: float, normalization: str, steps: int | 
     T = transition_matrix(graph, normalization).to_scipy().toarray()
     if steps is None:
         return np.linalg.solve(np.eye(len(T)) - (1 - alpha) * T, alpha * H)
-    Z = H
+    value = H
     for _ in range(steps):
-        Z = (1 - alpha) * T @ Z + alpha * H
-    return Z
+        value = (1 - alpha) * T @ value + alpha * H
+    return value
 
 
 def propagated(estimator: Any, graph: Graph, **settings: Any) -> PropagatedClassifier:
     """The reference backend: it has nothing to compile, and the numbers of classes vary."""
-    return PropagatedClassifier(estimator, graph, **{"backend": "reference", **settings})
+    options: dict[str, Any] = {"backend": "reference", **settings}
+    return PropagatedClassifier(estimator, graph, **options)
 
 
 def twin(estimator: Any) -> Any:
@@ -69,7 +70,9 @@ def dense(graph: Graph) -> Any:
     return rows(graph).toarray().astype(np.float64)
 
 
-@pytest.mark.parametrize(("solver", "steps"), [(None, 3), (PowerIteration(3), 3), (Exact(), None)])
+@pytest.mark.parametrize(
+    ("solver", "steps"), [(None, 3), (PowerIteration(3), 3), (Exact(), None), (Chebyshev(tol=1e-10), None)]
+)
 def test_logits_are_spread_by_the_symmetric_matrix(
     graph: Graph, nodes: Any, animals: Any, solver: Any, steps: int | None
 ) -> None:
@@ -169,7 +172,8 @@ def test_settings_of_the_inner_estimator_are_searched(graph: Graph, nodes: Any, 
     model = propagated(LogisticRegression(), graph)
     grid = {"estimator__C": [1e-4, 1.0], "alpha": [0.1, 1.0], "solver": [None, Exact()]}
     folds = StratifiedKFold(2)
-    search = GridSearchCV(model, grid, cv=folds, error_score="raise").fit(nodes, animals)
+    options: dict[str, Any] = {"cv": folds, "error_score": "raise"}
+    search = GridSearchCV(model, grid, **options).fit(nodes, animals)
     scores = cross_val_score(twin(model).set_params(**search.best_params_), nodes, animals, cv=folds)
     assert search.best_score_ == scores.mean() == max(search.cv_results_["mean_test_score"])
     by_hand = [

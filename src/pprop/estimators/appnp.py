@@ -46,8 +46,8 @@ class APPNPClassifier(TrainedClassifier):
     normalization, self_loops
         See `pprop.transition_matrix`.
     predictor
-        In place of the built-in network: any ``nn.Module`` from features (n, f) to logits (n, c), or a function that
-        makes one. `hidden` and `dropout` then have no meaning for it.
+        In place of the built-in network: any ``nn.Module`` from features (n, ...), a tensor whose first axis is the
+        node, to logits (n, c); or a function that makes one. `hidden` and `dropout` then have no meaning for it.
     stopping
         Fraction of the nodes given to `fit` that is set aside for early stopping, unless `fit` is given other nodes.
     random_state
