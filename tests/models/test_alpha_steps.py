@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -49,3 +50,19 @@ def test_runs_that_leave_take_their_alpha_with_them(dense: Any):
     map_.keep(torch.tensor([0, 2]))
     expected = torch.cat([kernels.steps(transition, a, 2).forward(H[r : r + 1], None) for a, r in ((0.1, 0), (0.9, 2))])
     torch.testing.assert_close(map_.forward(H[[0, 2]], None), expected)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="the GPU backend needs triton")
+def test_a_gpu_draws_the_same_masks_with_the_epoch_on_the_device(dense: Any):
+    triton = next(backend for backend in BACKENDS if backend.name == "triton")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # without a GPU its kernels are interpreted
+    H, gradient = (
+        torch.randn(2, len(dense.A_hat), 3, generator=torch.Generator().manual_seed(k)).to(device) for k in (1, 2)
+    )
+    draw = Draw(torch.tensor(SEEDS, device=device), torch.tensor([5], device=device), 0.5)
+    map_ = AlphaSteps(transition_matrix(dense.graph), ALPHAS, 2, triton.kernels, device)
+    Z, back = map_.forward(H, draw).cpu(), map_.adjoint(gradient, draw).cpu()
+    for run, alpha in enumerate(ALPHAS):
+        matrix = polynomial(dense, alpha, 2, SEEDS[run], 5)
+        torch.testing.assert_close(Z[run].double(), matrix @ H[run].cpu().double(), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(back[run].double(), matrix.T @ gradient[run].cpu().double(), rtol=1e-5, atol=1e-5)
