@@ -71,6 +71,16 @@ def test_parquet_and_csv_give_the_same_numbers(pprop_here, tables, scores, tmp_p
     assert spread == {"id": list(scores), "good": [expected[name][0] for name in scores]}
 
 
+def test_probabilities_of_a_parquet_file_stay_probabilities_by_rows(pprop_here, tables, scores, tmp_path: Path):
+    share = 1 / (1 + np.exp([a for a, _ in scores.values()]))
+    pq.write_table(pa.table({"id": list(scores), "yes": share, "no": 1 - share}), tmp_path / "shares.parquet")
+    arguments = "propagate edges.csv shares.parquet --normalization row --out spread.parquet"
+    assert pprop_here(*arguments.split()).code == 0
+    spread = pq.read_table(tmp_path / "spread.parquet")
+    np.testing.assert_allclose(np.add(spread["yes"], spread["no"]), 1.0, rtol=1e-12)
+    assert abs(np.subtract(spread["yes"], share)).max() > 0.01
+
+
 def test_an_array_belongs_to_the_nodes_in_their_order_and_keeps_its_type(pprop_here, tmp_path: Path):
     graph = pprop.load_dataset("citeseer")
     H = np.random.default_rng(0).random((graph.n_nodes, 3), dtype=np.float32)
