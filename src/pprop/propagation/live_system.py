@@ -93,8 +93,9 @@ class LiveSystem:
     def reach(self, nodes: Nodes) -> float:
         """Return the largest number that `nodes` hold, on which their rounding depends; NaN if it overflows."""
         with np.errstate(all="ignore"):
-            parts = (self._own_part(nodes), self._state.r[nodes], self._state.degree[nodes] * 0.0)
-            return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))  # NaN wins, as max() would not tell
+            held = np.concatenate([self._own_part(nodes), self._state.r[nodes]])
+            unsound = 0.0 * self._state.degree[nodes].sum()  # NaN where a degree is infinite
+            return float(np.abs(held).max(initial=0.0) + unsound)
 
     def least_tolerance(self, reach: float = 0.0) -> float:
         """Return the smallest tolerance that float64 can vouch for, with numbers up to `reach`."""
@@ -273,13 +274,15 @@ class LiveSystem:
 
     def _make_room(self, u: Nodes, v: Nodes) -> None:
         ends = np.concatenate([u, v])
+        if len(u) == 1 and (self._rows.length[ends] < self._rows.room[ends]).all():
+            return  # most of the time
         nodes, extra = (ends, np.ones(len(ends), np.int64)) if len(u) == 1 else np.unique(ends, return_counts=True)
         wanted = self._rows.length[nodes] + extra
         needed = wanted + (wanted >> 1) + 4
         if self._tail + int(needed[wanted > self._rows.room[nodes]].sum()) > len(self._rows.indices):
             self._pack(int(needed.sum()), weighted=len(self._rows.weights) > 0)
         self._tail = move_rows(self._rows, nodes, extra.astype(np.int64), self._tail)
-        self._longest = max(self._longest, float(wanted.max()))
+        self._longest = max(self._longest, float(needed.max()))  # the room that a row may fill unseen
 
     def _pack(self, needed: int, *, weighted: bool) -> None:
         """Copy the rows, without any room, to a pool of twice their size; what is not touched of it costs nothing."""
