@@ -135,7 +135,8 @@ def test_a_node_without_an_edge_explains_itself(mode: str, solver: Solver) -> No
     assert one.nodes.tolist() == [2]
     np.testing.assert_allclose(one.contributions[0], predictions(3)[2], rtol=1e-6)
     np.testing.assert_allclose(one.shares, [1.0], rtol=1e-6)
-    assert (one.other_count, one.other_share) == (0, 0.0)
+    assert one.other_count == 0
+    assert one.other_share <= (0.0 if mode == "exact" else 1e-6)
 
 
 def test_without_propagation_a_node_explains_itself_also_where_it_predicts_nothing() -> None:

@@ -115,7 +115,7 @@ def _text(explanation: Explanation) -> str:
             explanation.names, explanation.labels, explanation.shares, explanation.contributions, strict=True
         )
     ]
-    if explanation.other_count:
+    if explanation.other_count or explanation.other_share:
         others = counted(explanation.other_count, "other node")
         rows.append([others, "", f"{explanation.other_share:.1%}", *numbers(explanation.others)])
     rows.append([explanation.quantity, "", "", *numbers(explanation.value)])

@@ -84,8 +84,8 @@ def explain(
     Raises
     ------
     InputError
-        For models that propagate between their layers (GCN, N-GCN, GAT, JK): their logits are no sum over nodes; and for
-        a model whose graph was exchanged after `fit`.
+        For models whose logits are no sum over nodes, since they propagate between their layers (GCN, N-GCN, GAT, JK) or
+        average probabilities; and for a model whose graph was exchanged after `fit`.
 
     Examples
     --------
@@ -135,8 +135,8 @@ def _bind(model: NodeScores) -> _Bound:
         reject("model", "explain", "a fitted classifier of pprop", describe(model))
     description, name = model.model_, type(model).__name__
     if not isinstance(description, Model):
-        reason = "which propagates between its layers, so that its logits are no sum over nodes"
-        reject("model", "explain", "an APPNP, PPNP or MLP classifier", f"a {name}, {reason},")
+        got = f"a {name}, whose logits are no sum over nodes,"
+        reject("model", "explain", "an APPNP, PPNP or MLP classifier", got)
     settings = description.propagation
     if settings is None:
         _check_alone(description, name)

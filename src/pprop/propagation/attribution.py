@@ -162,7 +162,8 @@ class Attributor:
         contributions = weights[:, None] * self._H[nodes]
         sizes = np.abs(weights) * self._size[nodes]
         shares = sizes / absolute if absolute > 0 else np.zeros(len(nodes))
-        rest = max(1.0 - float(shares.sum()), 0.0) if absolute > 0 and reached > len(nodes) else 0.0
+        whole = absolute == 0 or (error == 0 and reached == len(nodes))  # nothing is left, not even rounding
+        rest = 0.0 if whole else max(1.0 - float(shares.sum()), 0.0)
         others = value - contributions.sum(axis=0)
         return Attribution(
             node, value, nodes, weights, contributions, shares, others, reached - len(nodes), rest, error
