@@ -1,4 +1,6 @@
-"""Claim: to a relative 2-norm error of 1e-6 at alpha = 0.1, float64, on all four graphs,
+"""Claim: solvers to a tolerance need few products, and half the time of power iteration with the same stop.
+
+To a relative 2-norm error of 1e-6 at alpha = 0.1, float64, on all four graphs,
 
 - `Chebyshev` needs at most 32 products by the true error, and 40 by its certified stop;
 - `ConjugateGradient` at most 28 and 30;
@@ -23,8 +25,11 @@ from typing import TYPE_CHECKING, Any
 from _measure import describe_machine, interleave, percentiles, ratios, time_epochs, use_threads, warn_if_busy
 
 if TYPE_CHECKING:  # nothing heavy is imported before the number of threads is set
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from pprop import Graph
     from pprop.propagation import ToleranceSolver
@@ -136,7 +141,7 @@ def worst(value: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
     return float((np.linalg.norm(value - exact, axis=0) / np.linalg.norm(exact, axis=0)).max())
 
 
-def bind(graph: Graph, solver: ToleranceSolver) -> Any:
+def bind(graph: Graph, solver: ToleranceSolver) -> Callable[[NDArray[np.float64]], Tensor]:
     """Return the solver on a graph: the transition matrix is made once, as a layer has it."""
     import torch
 
@@ -144,7 +149,11 @@ def bind(graph: Graph, solver: ToleranceSolver) -> Any:
     from pprop.propagation import PPROperator
 
     linear_map = solver.bind(PPROperator(graph, ALPHA), choose_backend("auto", "cpu", "solvers").kernels)
-    return lambda H: linear_map.forward(torch.from_numpy(H)[None], None)
+
+    def apply(H: NDArray[np.float64]) -> Tensor:
+        return linear_map.forward(torch.from_numpy(H)[None], None)
+
+    return apply
 
 
 def products_by_true_error(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -24,7 +24,7 @@ from pprop.cli.targets import ForceOption, check_file, new_file
 from pprop.cli.text import counted
 
 if TYPE_CHECKING:
-    from pprop.propagation import Solver
+    from pprop.propagation import Solution, Solver
 
 __all__ = ["EXAMPLES", "propagate"]
 
@@ -98,7 +98,8 @@ def propagate(
         from pprop.propagation import CertifiedSolution, solve
 
         chosen = _solver(steps, exact, solver, tol)
-        solution = solve(known, rows.by_node(), alpha, chosen, normalization, backend=backend)
+        solved = solve(known, rows.by_node(), alpha, chosen, normalization, backend=backend)
+        solution = cast("Solution | CertifiedSolution", solved)  # which of them, only the name of the solver tells
         rows = rows.with_values(solution.value)
         if out is None:
             print_table(rows.table())
@@ -111,7 +112,7 @@ def propagate(
         else:
             write_table(out, rows.table(), session, force=force)
         statistics = solution.statistics
-        record = {
+        record: dict[str, Any] = {
             "out": out,
             "nodes": known.n_nodes,
             "columns": list(rows.names),

@@ -25,6 +25,7 @@ class Propagation(nn.Module):
 
     In training mode with ``dropout > 0``, entries of the propagation matrix are dropped: a fresh mask of (1-alpha) T at
     every power step, always from the undropped matrix (``PowerIteration``), or a mask of the dense matrix (``Exact``, ``Limit``).
+    A solver to a tolerance drops edges of the graph and normalises what is left (`docs/propagation.md`).
     The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict;
     so a pass that is computed a second time, as `torch.utils.checkpoint` does, draws other masks.
 
