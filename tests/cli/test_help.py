@@ -14,6 +14,7 @@ VERBS = [
     ("tune",),
     ("predict",),
     ("explain",),
+    ("ppr",),
     ("propagate",),
     ("doctor",),
     ("data",),

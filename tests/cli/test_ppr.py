@@ -1,0 +1,62 @@
+"""``pprop ppr``: rows of the PPR matrix as a table, as JSON, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import pprop
+
+
+def test_the_table_names_the_largest_entries_and_the_error(pprop_here, tables):
+    answer = pprop_here("ppr", "edges.csv", "person00", "--topk", "3", "--alpha", "0.3")
+    assert answer.code == 0
+    head, titles, _, first, *_ = answer.out.splitlines()
+    assert head.startswith("person00: 3 entries, error at most")
+    assert titles.split() == ["node", "share"]
+    assert first.split()[0] == "person00"
+
+
+def test_json_has_what_the_library_gives(pprop_here, tables):
+    graph = pprop.read_edges(tables[0])
+    answer = pprop_here("ppr", "edges.csv", "person07", "person21", "--eps", "1e-5", "--normalization", "row", "--json")
+    at = graph.positions(["person07", "person21"])
+    rows = pprop.ppr(graph, at, 0.1, 1e-5, normalization="row")
+    assert answer.record["fingerprint"] == graph.fingerprint
+    for k, row in enumerate(answer.record["rows"]):
+        assert row["node"] == ["person07", "person21"][k]
+        assert row["error"] == rows.error[k]
+        assert row["values"] == sorted(row["values"], reverse=True)
+        dense = np.zeros(graph.n_nodes)
+        dense[graph.positions(row["nodes"])] = row["values"]
+        assert np.array_equal(dense, rows.matrix[[k]].toarray()[0])
+
+
+def test_all_entries_go_to_a_file_that_scipy_reads(pprop_here, tmp_path: Path):
+    answer = pprop_here("ppr", "citeseer", 5, 17, "--eps", "1e-3", "--out", "rows.npz", "--json")
+    expected = pprop.ppr(pprop.load_dataset("citeseer"), [5, 17], 0.1, 1e-3).matrix
+    assert np.array_equal(sparse.load_npz(tmp_path / "rows.npz").toarray(), expected.toarray())
+    assert [row["entries"] for row in answer.record["rows"]] == np.diff(expected.indptr).tolist()
+    assert "values" not in answer.record["rows"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fragment"),
+    [
+        (("edges.csv", "nobody"), 3, "nobody"),
+        (("citeseer", "anna"), 3, "named by integers. Got 'anna'"),
+        (("citeseer", "2110"), 3, "from 0 to 2109. Got 2110"),
+        (("citeseer", "1", "--eps", "2"), 3, "'eps' parameter of ppr"),
+        (("citeseer", "1", "--topk", "0"), 3, "'topk' parameter of ppr"),
+        (("citeseer", "1", "--out", "rows.csv"), 3, "--out must end in .npz"),
+        (("citeseer",), 2, "NODE"),
+    ],
+)
+def test_wrong_arguments_end_in_one_line(pprop_here, tables, arguments, code, fragment):
+    answer = pprop_here("ppr", *arguments)
+    assert answer.code == code
+    assert fragment in answer.err
+    assert answer.err.count("\n") == 1
