@@ -245,7 +245,7 @@ def test_the_other_arguments_are_checked_too(make_graph):
     with pytest.raises(InputError, match=r"'alpha' parameter of propagate must be a float in \(0, 1\]. Got 0 instead"):
         propagate(graph, np.ones(9), 0, Chebyshev())
     with pytest.raises(InputError, match="free of NaN and infinity"):
-        Propagation(graph, 0.1, Chebyshev())(torch.full((9, 7), float("nan")))
+        Propagation(graph, 0.1, Chebyshev())(torch.full((9, 7), float("nan"), dtype=torch.float64))
     with pytest.raises(InputError, match=r"Use SolvedPPNP\(solver=...\) or a module with a Propagation"):
         PropagationSettings(solver=Contraction())
 
