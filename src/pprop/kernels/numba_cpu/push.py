@@ -23,8 +23,9 @@ from pprop.kernels.numba_cpu._jit import part, serial
 
 __all__ = ["COUNT", "OPENED", "PUSHES", "TOUCHED", "begin", "finer", "new_desk", "settle"]
 
-COUNT, OPENED, FILLED, TOUCHED, PUSHES = 0, 1, 2, 3, 4
-"""What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes."""
+COUNT, OPENED, FILLED, TOUCHED, PUSHES, HEAD, TAIL = 0, 1, 2, 3, 4, 5, 6
+"""What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes;
+and where the queue, a ring, begins and ends."""
 LEAST = 1e-290
 """The lowest threshold, however light the edges are: one of zero would be above no residual."""
 
@@ -35,7 +36,8 @@ def new_desk(slots):
 
     A hash table of (node << 32 | slot); by slot the node, its place in the table, its residual and threshold (infinite
     while it waits in a queue), and its number among the nodes that were pushed, or -1; by that number the slot, p, and
-    where its neighbours begin; two queues of slots; neighbours as slots.
+    where its neighbours begin; the queue of slots; neighbours as slots,
+    and their degrees.
     """
     table = np.empty(2 * slots, np.int64)
     for at in range(len(table)):
@@ -43,8 +45,8 @@ def new_desk(slots):
     node, place, state = np.empty(slots, np.int32), np.empty(slots, np.int32), np.empty((slots, 2), np.float64)
     number, opened = np.empty(slots, np.int32), np.empty(slots, np.int32)
     mass, first = np.empty(slots, np.float64), np.empty(slots, np.int64)
-    current, following, arena = np.empty(slots, np.int32), np.empty(slots, np.int32), np.empty(4 * slots, np.int32)
-    return table, node, place, state, number, opened, mass, first, current, following, arena
+    queue, arena, wanted = np.empty(slots, np.int32), np.empty(4 * slots, np.int32), np.empty(4 * slots, np.float32)
+    return table, node, place, state, number, opened, mass, first, queue, arena, wanted
 
 
 @part
@@ -64,18 +66,18 @@ def _bits(table):
 @serial
 def _roomier(desk, tally, slots, neighbours):
     """Return the desk with room for that many nodes and neighbours; what is on it moves along."""
-    table, node, place, state, number, opened, mass, first, current, following, arena = desk
+    table, node, place, state, number, opened, mass, first, queue, arena, wanted = desk
     if neighbours > len(arena):
         longer = np.empty(max(neighbours, 2 * len(arena)), np.int32)
         for k in range(tally[FILLED]):
             longer[k] = arena[k]
-        arena = longer
+        arena, wanted = longer, np.empty(len(longer), np.float32)
     size = len(node)
     while size < slots:
         size *= 2
     if size == len(node):
-        return table, node, place, state, number, opened, mass, first, current, following, arena
-    table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, current_2, following_2, _ = new_desk(size)
+        return table, node, place, state, number, opened, mass, first, queue, arena, wanted
+    table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, queue_2, _, _ = new_desk(size)
     bits = _bits(table_2)
     for slot in range(tally[COUNT]):
         at = _home(node[slot], bits)
@@ -84,14 +86,15 @@ def _roomier(desk, tally, slots, neighbours):
         table_2[at] = (np.int64(node[slot]) << 32) | slot
         node_2[slot], place_2[slot], number_2[slot] = node[slot], at, number[slot]
         state_2[slot, 0], state_2[slot, 1] = state[slot, 0], state[slot, 1]
-    for k in range(len(current)):
+    for k in range(tally[OPENED]):
         opened_2[k], mass_2[k], first_2[k] = opened[k], mass[k], first[k]
-        current_2[k], following_2[k] = current[k], following[k]
-    return table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, current_2, following_2, arena
+    for k in range(tally[HEAD], tally[TAIL]):
+        queue_2[k & (size - 1)] = queue[k & (len(queue) - 1)]
+    return table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, queue_2, arena, wanted
 
 
 @part
-def _slot_of(v, table, bits, node, place, state, number, degree, eps, count):
+def _slot_of(v, degree, table, bits, node, place, state, number, eps, count):
     """Return the slot of a node: `count`, the next free one, if it has just been reached."""
     at = _home(v, bits)
     found = table[at]
@@ -102,35 +105,37 @@ def _slot_of(v, table, bits, node, place, state, number, degree, eps, count):
         found = table[at]
     table[at] = (np.int64(v) << 32) | count
     node[count], place[count], number[count] = v, at, -1
-    state[count, 0], state[count, 1] = 0.0, max(eps * degree[v], LEAST)
+    state[count, 0], state[count, 1] = 0.0, max(eps * degree, LEAST)
     return count
 
 
 @serial
 def begin(graph, source, eps, desk, tally):
     """Clear the desk of the row before, and put the residual 1 of this one on it; the source is pushed in any case."""
-    table, node, place, state, number, current = desk[0], desk[1], desk[2], desk[3], desk[4], desk[8]
+    table, node, place, state, number = desk[0], desk[1], desk[2], desk[3], desk[4]
     for slot in range(tally[COUNT]):
         table[place[slot]] = -1
-    _slot_of(source, table, _bits(table), node, place, state, number, graph[3], eps, 0)
+    _slot_of(source, graph[3][source], table, _bits(table), node, place, state, number, eps, 0)
     state[0, 0], state[0, 1] = 1.0, np.inf
-    current[0] = 0
-    tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED], tally[PUSHES] = 1, 0, 0, 0, 0
+    desk[8][0] = 0
+    for k in range(len(tally)):
+        tally[k] = 0
+    tally[COUNT], tally[TAIL] = 1, 1
 
 
 @serial
-def _round(graph, eps, desk, tally, at, width, waiting):
-    """Push the nodes ``current[at:width]``; return how far it went and how many wait in the queue that follows.
+def _drain(graph, eps, desk, tally):
+    """Push until the queue is empty, or there is no room for the neighbours of the node at its head.
 
-    It ends early at a node for whose neighbours there is no room. No array is replaced here: numba would count
-    references at every push.
+    No array is replaced here: numba would count references at every push.
     """
     indptr, indices, weights, degree, kept, sent = graph
-    table, node, place, state, number, opened, mass, first, current, following, arena = desk
+    table, node, place, state, number, opened, mass, first, queue, arena, wanted = desk
     count, pushed, filled, touched = tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED]
-    begun, bits, weighted = at, _bits(table), len(weights) > 0
-    while at < width:
-        slot = current[at]
+    head, tail, wrap = tally[HEAD], tally[TAIL], len(queue) - 1
+    begun, bits, weighted = head, _bits(table), len(weights) > 0
+    while head < tail:
+        slot = queue[head & wrap]
         u = node[slot]
         begin, length = indptr[u], indptr[u + 1] - indptr[u]
         own = np.int64(number[slot])
@@ -140,11 +145,15 @@ def _round(graph, eps, desk, tally, at, width, waiting):
             own, number[slot] = pushed, pushed
             opened[own], mass[own], first[own] = slot, 0.0, filled
             pushed += 1
-            for e in range(begin, begin + length):
-                found = _slot_of(indices[e], table, bits, node, place, state, number, degree, eps, count)
+            for k in range(length):  # a loop of its own, so that many fetches are under way at once
+                wanted[filled + k] = degree[indices[begin + k]]
+            for k in range(length):
+                found = _slot_of(
+                    indices[begin + k], wanted[filled + k], table, bits, node, place, state, number, eps, count
+                )
                 count += found == count
-                arena[filled] = found
-                filled += 1
+                arena[filled + k] = found
+            filled += length
         x = state[slot, 0]
         state[slot, 0], state[slot, 1] = 0.0, max(eps * degree[u], LEAST)
         mass[own] += kept[u] * x
@@ -155,43 +164,40 @@ def _round(graph, eps, desk, tally, at, width, waiting):
             state[target, 0] = r
             if r >= state[target, 1]:
                 state[target, 1] = np.inf
-                following[waiting] = target
-                waiting += 1
+                queue[tail & wrap] = target
+                tail += 1
         touched += length
-        at += 1
+        head += 1
     tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED] = count, pushed, filled, touched
-    tally[PUSHES] += at - begun
-    return at, waiting
+    tally[PUSHES] += head - begun
+    tally[HEAD], tally[TAIL] = head, tail
 
 
 @serial
-def settle(graph, eps, desk, tally, width):
-    """Push the `width` nodes in the queue, and all that come above their threshold, until none is left.
+def settle(graph, eps, desk, tally):
+    """Push the nodes in the queue, and all that come above their threshold, until none is left.
 
     `graph` is (indptr, indices, weights or none, degree, kept, sent): a push of x at u adds ``kept[u] x`` to p and sends
     ``sent[u] x`` times the weight along every edge. Returns the desk, which may have become another, larger one.
     """
-    while width > 0:
-        at, waiting = _round(graph, eps, desk, tally, np.int64(0), width, np.int64(0))
-        while at < width:
-            u = desk[1][desk[8][at]]
-            length = graph[0][u + 1] - graph[0][u]
-            desk = _roomier(desk, tally, tally[COUNT] + length, tally[FILLED] + length)
-            at, waiting = _round(graph, eps, desk, tally, at, width, waiting)
-        table, node, place, state, number, opened, mass, first, current, following, arena = desk
-        desk = (table, node, place, state, number, opened, mass, first, following, current, arena)
-        width = waiting
+    _drain(graph, eps, desk, tally)
+    while tally[HEAD] < tally[TAIL]:
+        queue = desk[8]
+        u = desk[1][queue[tally[HEAD] & (len(queue) - 1)]]
+        length = graph[0][u + 1] - graph[0][u]
+        desk = _roomier(desk, tally, tally[COUNT] + length, tally[FILLED] + length)
+        _drain(graph, eps, desk, tally)
     return desk
 
 
 @serial
 def finer(graph, eps, desk, tally):
-    """Lower the thresholds of all nodes reached; return how many are above theirs and wait in the queue now."""
-    node, state, current, degree, width = desk[1], desk[3], desk[8], graph[3], 0
+    """Lower the thresholds of all nodes reached, and put those above theirs in the queue."""
+    node, state, queue, degree = desk[1], desk[3], desk[8], graph[3]
+    tally[HEAD], tally[TAIL] = 0, 0
     for slot in range(tally[COUNT]):
         state[slot, 1] = max(eps * degree[node[slot]], LEAST)
         if state[slot, 0] >= state[slot, 1]:
             state[slot, 1] = np.inf
-            current[width] = slot
-            width += 1
-    return width
+            queue[tally[TAIL]] = slot
+            tally[TAIL] += 1

@@ -40,7 +40,7 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
     largest entries are certain.
     Returns the columns and the values of this worker's rows.
     """
-    desk, tally = new_desk(1024), np.zeros(5, np.int64)
+    desk, tally = new_desk(1024), np.zeros(7, np.int64)
     columns, values, used = np.empty(1024, np.int32), np.empty(1024, np.float64), 0
     while True:
         t = fetch_add(ticket, 0, 1)
@@ -48,7 +48,7 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
             return columns[:used], values[:used]
         source, level, certain = nodes[t], eps, 0
         begin(graph, source, level, desk, tally)
-        desk = settle(graph, level, desk, tally, np.int64(1))
+        desk = settle(graph, level, desk, tally)
         while True:
             if used + tally[COUNT] > len(columns):
                 columns = _longer(columns, used, used + tally[COUNT])
@@ -67,7 +67,8 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
             if sure or level <= finest:
                 break
             level = max(level / FINER, finest)
-            desk = settle(graph, level, desk, tally, finer(graph, level, desk, tally))
+            finer(graph, level, desk, tally)
+            desk = settle(graph, level, desk, tally)
         where[t, 0], where[t, 1], where[t, 2] = worker, used, length
         where[t, 3], where[t, 4], where[t, 5] = tally[PUSHES], tally[TOUCHED], certain
         reports[t, 0], reports[t, 2] = bound, level
@@ -116,9 +117,9 @@ def put_rows(worker, where, indptr, some_columns, some_values, columns, values):
 @serial
 def push_one(graph, source, eps):
     """Return the nodes that one row reaches, with p and r of the equation at the top of `push`, and the tally."""
-    desk, tally = new_desk(1024), np.zeros(5, np.int64)
+    desk, tally = new_desk(1024), np.zeros(7, np.int64)
     begin(graph, source, eps, desk, tally)
-    desk = settle(graph, eps, desk, tally, np.int64(1))
+    desk = settle(graph, eps, desk, tally)
     count = tally[COUNT]
     node, values, residuals = np.empty(count, np.int32), np.zeros(count, np.float64), np.empty(count, np.float64)
     for slot in range(count):
