@@ -102,6 +102,17 @@ def test_the_fast_mode_misses_what_it_says_and_no_more(
         np.testing.assert_allclose(total(one), P[one.node] @ H, atol=1e-12)
 
 
+@pytest.mark.parametrize("solver", [PowerIteration(5), Exact()], ids=repr)
+def test_the_fast_mode_knows_of_graphs_without_self_loops(
+    make_random: Any, dense_transition: Any, solver: Solver
+) -> None:
+    graph, A = make_random(30)
+    H, P = predictions(30), twin(dense_transition(A, "sym", self_loops=False), solver)
+    attributor = Attributor(H, PPROperator(graph, ALPHA, "sym", self_loops=False), solver, self_loops=False)
+    [one] = attributor.fast(np.array([3]), 30, 1e-10)
+    np.testing.assert_allclose(one.weights, P[3][one.nodes], atol=1e-8)
+
+
 def test_a_smaller_eps_has_a_smaller_error(make_random: Any) -> None:
     graph, _ = make_random(200)
     attributor = Attributor(predictions(200), PPROperator(graph, ALPHA), Exact())

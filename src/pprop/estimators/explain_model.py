@@ -25,7 +25,7 @@ from pprop.propagation.attribution import Attribution, Attributor, check_eps
 
 __all__ = ["explain"]
 
-EPS = 2e-5
+EPS = 5e-5
 """Of the fast mode, where none is given."""
 _AGREE = 1e-3
 """How far logits and weights may be apart, relative to max|H|: far above the rounding of float32 on any device."""
@@ -75,7 +75,7 @@ def explain(
         not grow with the graph; the result says how much it may miss.
     eps
         Of the fast mode: what would arrive at a node is followed no further when it is below `eps` times its degree, in
-        parts of what started. None: 2e-5.
+        parts of what started. None: 5e-5.
 
     Returns
     -------
@@ -143,8 +143,10 @@ def _bind(model: NodeScores) -> _Bound:
     weights = [torch.from_numpy(np.array(array))[None] for array in model.weights_.values()]
     kernels = choose_backend("auto", "cpu", "explain").kernels
     H = Inference(description, model.graph_, kernels).alone(weights)[0].numpy()
-    operator = None if settings is None else settings.operator(model.graph_)
-    attributor = Attributor(H, operator, None if settings is None else settings.solver)
+    if settings is None:
+        attributor = Attributor(H, None, None)
+    else:
+        attributor = Attributor(H, settings.operator(model.graph_), settings.solver, settings.self_loops)
     apart = float(np.abs(attributor.value - model.logits_).max(initial=0.0))
     if not apart <= _AGREE * max(attributor.largest, 1.0):
         _refuse(name)
@@ -154,7 +156,7 @@ def _bind(model: NodeScores) -> _Bound:
 def _bind_propagated(model: PropagatedClassifier) -> _Bound:
     solver = PowerIteration(model.steps) if model.solver is None else model.solver
     operator = PPROperator(model.graph_, model.alpha_, model.normalization_, model.self_loops)
-    attributor = Attributor(model.alone_, operator, solver)
+    attributor = Attributor(model.alone_, operator, solver, model.self_loops)
     value, expected = attributor.value, model.logits_
     probabilities = model.response_ == "probabilities"
     if probabilities:  # spread ones are divided by their sum, which is one for "row"

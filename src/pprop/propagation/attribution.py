@@ -18,6 +18,7 @@ from pprop.kernels import choose_backend
 from pprop.propagation.fixed_point import SINGLE, FixedPoint, count_products
 from pprop.propagation.limit import Limit
 from pprop.propagation.operator import MOST_PRODUCTS, PPROperator
+from pprop.propagation.push import LocalPush
 from pprop.propagation.solvers import Exact, PowerIteration, Solver
 
 __all__ = ["Attribution", "Attributor", "check_eps"]
@@ -78,6 +79,8 @@ class Attributor:
         Predictions of each node on its own, shape (n, c).
     operator, solver
         The operator and what applies it; None, both of them, for no propagation: P is the identity.
+    self_loops
+        Those of the operator.
 
     Examples
     --------
@@ -90,9 +93,11 @@ class Attributor:
     (array([3., 2.]), array([0]), array([[3., 0.]]), array([0., 2.]), array([0.6]))
     """
 
-    def __init__(self, H: NDArray[Any], operator: PPROperator | None, solver: Solver | None) -> None:
+    def __init__(
+        self, H: NDArray[Any], operator: PPROperator | None, solver: Solver | None, self_loops: bool = True
+    ) -> None:
         self._H = np.ascontiguousarray(H, dtype=np.float64)
-        self._operator, self._solver = operator, solver
+        self._operator, self._solver, self._self_loops = operator, solver, self_loops
         self._size: NDArray[np.float64] = np.abs(self._H).sum(axis=1)
         self._rooms = threading.local()
         both = np.column_stack([self._H, self._size])
@@ -216,6 +221,10 @@ class Attributor:
 
     def _push(self, node: int, eps: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the nodes that a row of P was pushed to, and its entries there, from below."""
+        if not isinstance(self._solver, PowerIteration):
+            pushed = self._local_push.row(node, eps)
+            # a residual at j is worth r_j Pi[j], of which Pi[j, j] >= alpha
+            return pushed.nodes, pushed.values + self._local_push.alpha * pushed.residuals
         from pprop.kernels.numba_cpu.operator_rows import level_push
 
         assert self._operator is not None
@@ -223,13 +232,18 @@ class Attributor:
         if not hasattr(self._rooms, "numbers"):  # one for each thread
             self._rooms.numbers, self._rooms.lists = np.zeros((3, n)), np.empty((3, n), dtype=np.int64)
         numbers, lists = self._rooms.numbers, self._rooms.lists
-        # to the fixed point there are infinitely many levels, and soon none with anything large enough
-        steps = self._solver.steps if isinstance(self._solver, PowerIteration) else np.iinfo(np.int64).max - 1
+        steps = self._solver.steps
         count, _ = level_push(T, self._operator.alpha, steps, T.position[node], eps, *numbers, lists)
         places = lists[0, :count]
         row = numbers[2][places]
         numbers[2][places] = 0.0
         return T.order[places], row
+
+    @cached_property
+    def _local_push(self) -> LocalPush:
+        operator = self._operator
+        assert operator is not None
+        return LocalPush(operator.graph, operator.alpha, operator.normalization, self._self_loops)
 
 
 def _chebyshev(alpha: float, products: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
