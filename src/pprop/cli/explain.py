@@ -136,9 +136,9 @@ def _check_plot(plot: Path, count: int, *, force: bool) -> None:
         check_file(plot, force=force)
     except OSError as error:
         raise type(error)(str(error).replace("--out", "--plot")) from error
-    from pprop._optional import require
+    from pprop.study.figures.style import check_drawing
 
-    require("matplotlib", extra="figures", purpose="Drawing figures")
+    check_drawing()
 
 
 def _draw(plot: Path, explanation: Explanation, session: Session, *, force: bool) -> None:

@@ -5,9 +5,9 @@ from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.artefact import load
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explain_model import explain
 from pprop.estimators.explanation import Explanation
-from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.gat import GATClassifier
 from pprop.estimators.gcn import GCNClassifier
 from pprop.estimators.jk import JKClassifier

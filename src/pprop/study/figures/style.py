@@ -14,7 +14,17 @@ from pprop._optional import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "WIDTH", "fix_layout", "light_grid", "new_figure", "new_panels", "save_figure", "styled"]
+__all__ = [
+    "COLOURS",
+    "WIDTH",
+    "check_drawing",
+    "fix_layout",
+    "light_grid",
+    "new_figure",
+    "new_panels",
+    "save_figure",
+    "styled",
+]
 
 WIDTH = 3.5  # inches: one column of a two-column page
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -42,6 +52,11 @@ SETTINGS: Mapping[str, Any] = MappingProxyType(
         "svg.hashsalt": "pprop",  # the same figure gives the same bytes
     }
 )
+
+
+def check_drawing() -> None:
+    """Raise MissingDependencyError where figures cannot be drawn: before long work, not after it."""
+    require("matplotlib", extra="figures", purpose="Drawing figures")
 
 
 @contextmanager
