@@ -25,7 +25,7 @@ from pprop.propagation.attribution import Attribution, Attributor, check_eps
 
 __all__ = ["explain"]
 
-EPS = 5e-5
+EPS = 1e-4
 """Of the fast mode, where none is given."""
 _AGREE = 1e-3
 """How far logits and weights may be apart, relative to max|H|: far above the rounding of float32 on any device."""
@@ -75,7 +75,7 @@ def explain(
         not grow with the graph; the result says how much it may miss.
     eps
         Of the fast mode: what would arrive at a node is followed no further when it is below `eps` times its degree, in
-        parts of what started. None: 5e-5.
+        parts of what started. None: 1e-4.
 
     Returns
     -------
