@@ -35,24 +35,24 @@ def new_desk(slots):
     """Return the arrays that one thread works on, with room for a power of two of nodes.
 
     A hash table of (node << 32 | slot); by slot the node, its place in the table, its residual and threshold (infinite
-    while it waits in a queue), and its number among the nodes that were pushed, or -1; by that number the slot, p, and
-    where its neighbours begin; the queue of slots; neighbours as slots,
-    and their degrees.
+    while it waits in a queue), and its number among the nodes that were pushed, or -1; by that number the slot,
+    what a push needs (p, the shares kept and sent, the degree), and where its neighbours are (first and number among
+    the neighbours written down, first in the graph); the queue of slots; neighbours as slots, and their degrees.
     """
     table = np.empty(2 * slots, np.int64)
     for at in range(len(table)):
         table[at] = -1
-    node, place, state = np.empty(slots, np.int32), np.empty(slots, np.int32), np.empty((slots, 2), np.float64)
-    number, opened = np.empty(slots, np.int32), np.empty(slots, np.int32)
-    mass, first = np.empty(slots, np.float64), np.empty(slots, np.int64)
-    queue, arena, wanted = np.empty(slots, np.int32), np.empty(4 * slots, np.int32), np.empty(4 * slots, np.float32)
-    return table, node, place, state, number, opened, mass, first, queue, arena, wanted
+    node, place, state = np.empty(slots, np.int32), np.empty(slots, np.uint32), np.empty((slots, 2), np.float64)
+    number, opened = np.empty(slots, np.int32), np.empty(slots, np.uint32)
+    facts, spans = np.empty((slots, 4), np.float64), np.empty((slots, 3), np.int64)
+    queue, arena, wanted = np.empty(slots, np.uint32), np.empty(4 * slots, np.uint32), np.empty(4 * slots, np.float32)
+    return table, node, place, state, number, opened, facts, spans, queue, arena, wanted
 
 
 @part
 def _home(node, bits):
     """The place in a table of 2^bits at which the search for a node begins."""
-    return np.int64((np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
+    return (np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
 @part
@@ -66,9 +66,9 @@ def _bits(table):
 @serial
 def _roomier(desk, tally, slots, neighbours):
     """Return the desk with room for that many nodes and neighbours; what is on it moves along."""
-    table, node, place, state, number, opened, mass, first, queue, arena, wanted = desk
+    table, node, place, state, number, opened, facts, spans, queue, arena, wanted = desk
     if neighbours > len(arena):
-        longer = np.empty(max(neighbours, 2 * len(arena)), np.int32)
+        longer = np.empty(max(neighbours, 2 * len(arena)), np.uint32)
         for k in range(tally[FILLED]):
             longer[k] = arena[k]
         arena, wanted = longer, np.empty(len(longer), np.float32)
@@ -76,21 +76,25 @@ def _roomier(desk, tally, slots, neighbours):
     while size < slots:
         size *= 2
     if size == len(node):
-        return table, node, place, state, number, opened, mass, first, queue, arena, wanted
-    table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, queue_2, _, _ = new_desk(size)
+        return table, node, place, state, number, opened, facts, spans, queue, arena, wanted
+    table_2, node_2, place_2, state_2, number_2, opened_2, facts_2, spans_2, queue_2, _, _ = new_desk(size)
     bits = _bits(table_2)
     for slot in range(tally[COUNT]):
         at = _home(node[slot], bits)
         while table_2[at] >= 0:
-            at = (at + 1) & (len(table_2) - 1)
+            at = (at + np.uint64(1)) & np.uint64(len(table_2) - 1)
         table_2[at] = (np.int64(node[slot]) << 32) | slot
         node_2[slot], place_2[slot], number_2[slot] = node[slot], at, number[slot]
         state_2[slot, 0], state_2[slot, 1] = state[slot, 0], state[slot, 1]
     for k in range(tally[OPENED]):
-        opened_2[k], mass_2[k], first_2[k] = opened[k], mass[k], first[k]
+        opened_2[k] = opened[k]
+        for q in range(4):
+            facts_2[k, q] = facts[k, q]
+        for q in range(3):
+            spans_2[k, q] = spans[k, q]
     for k in range(tally[HEAD], tally[TAIL]):
         queue_2[k & (size - 1)] = queue[k & (len(queue) - 1)]
-    return table_2, node_2, place_2, state_2, number_2, opened_2, mass_2, first_2, queue_2, arena, wanted
+    return table_2, node_2, place_2, state_2, number_2, opened_2, facts_2, spans_2, queue_2, arena, wanted
 
 
 @part
@@ -100,13 +104,14 @@ def _slot_of(v, degree, table, bits, node, place, state, number, eps, count):
     found = table[at]
     while found >= 0:
         if (found >> 32) == v:
-            return found & 0xFFFFFFFF
-        at = (at + 1) & (len(table) - 1)
+            return np.uint32(found)
+        at = (at + np.uint64(1)) & np.uint64(len(table) - 1)
         found = table[at]
+    slot = np.uint32(count)
     table[at] = (np.int64(v) << 32) | count
-    node[count], place[count], number[count] = v, at, -1
-    state[count, 0], state[count, 1] = 0.0, max(eps * degree, LEAST)
-    return count
+    node[slot], place[slot], number[slot] = v, at, -1
+    state[slot, 0], state[slot, 1] = 0.0, max(eps * degree, LEAST)
+    return slot
 
 
 @serial
@@ -130,41 +135,42 @@ def _drain(graph, eps, desk, tally):
     No array is replaced here: numba would count references at every push.
     """
     indptr, indices, weights, degree, kept, sent = graph
-    table, node, place, state, number, opened, mass, first, queue, arena, wanted = desk
+    table, node, place, state, number, opened, facts, spans, queue, arena, wanted = desk
     count, pushed, filled, touched = tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED]
-    head, tail, wrap = tally[HEAD], tally[TAIL], len(queue) - 1
+    head, tail, wrap = tally[HEAD], tally[TAIL], np.uint64(len(queue) - 1)
     begun, bits, weighted = head, _bits(table), len(weights) > 0
     while head < tail:
-        slot = queue[head & wrap]
-        u = node[slot]
-        begin, length = indptr[u], indptr[u + 1] - indptr[u]
-        own = np.int64(number[slot])
-        if own < 0:
+        slot = queue[np.uint64(head) & wrap]
+        if number[slot] < 0:
+            u = node[slot]
+            begin, length = indptr[u], indptr[u + 1] - indptr[u]
             if count + length > len(node) or filled + length > len(arena):
                 break
-            own, number[slot] = pushed, pushed
-            opened[own], mass[own], first[own] = slot, 0.0, filled
+            opened[pushed], number[slot] = slot, pushed
+            facts[pushed, 0], facts[pushed, 1], facts[pushed, 2], facts[pushed, 3] = 0.0, kept[u], sent[u], degree[u]
+            spans[pushed, 0], spans[pushed, 1], spans[pushed, 2] = filled, length, begin
             pushed += 1
-            for k in range(length):  # a loop of its own, so that many fetches are under way at once
-                wanted[filled + k] = degree[indices[begin + k]]
-            for k in range(length):
-                found = _slot_of(
-                    indices[begin + k], wanted[filled + k], table, bits, node, place, state, number, eps, count
-                )
-                count += found == count
-                arena[filled + k] = found
+            for k in range(np.uint64(length)):  # a loop of its own, so that many fetches are under way at once
+                wanted[k] = degree[np.uint32(indices[np.uint64(begin) + k])]
+            for k in range(np.uint64(length)):
+                v = indices[np.uint64(begin) + k]
+                found = _slot_of(v, wanted[k], table, bits, node, place, state, number, eps, count)
+                count += found == np.uint32(count)
+                arena[np.uint64(filled) + k] = found
             filled += length
+        own = np.uint32(number[slot])
         x = state[slot, 0]
-        state[slot, 0], state[slot, 1] = 0.0, max(eps * degree[u], LEAST)
-        mass[own] += kept[u] * x
-        amount, start = sent[u] * x, first[own]
-        for k in range(length):
+        state[slot, 0], state[slot, 1] = 0.0, max(eps * facts[own, 3], LEAST)
+        facts[own, 0] += facts[own, 1] * x
+        amount, length = facts[own, 2] * x, spans[own, 1]
+        start, begin = np.uint64(spans[own, 0]), np.uint64(spans[own, 2])
+        for k in range(np.uint64(length)):
             target = arena[start + k]
             r = state[target, 0] + (amount * weights[begin + k] if weighted else amount)
             state[target, 0] = r
             if r >= state[target, 1]:
                 state[target, 1] = np.inf
-                queue[tail & wrap] = target
+                queue[np.uint64(tail) & wrap] = target
                 tail += 1
         touched += length
         head += 1

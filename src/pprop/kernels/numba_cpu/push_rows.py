@@ -54,7 +54,7 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
                 columns = _longer(columns, used, used + tally[COUNT])
                 values = _longer(values, used, used + tally[COUNT])
             row_columns, row_values = columns[used:], values[used:]
-            length, bound = _read(graph, rule, source, desk, tally, row_columns, row_values)
+            length, bound = _read(rule, source, desk, tally, row_columns, row_values)
             reports[t, 1] = bound
             if most == 0:
                 break
@@ -125,7 +125,7 @@ def push_one(graph, source, eps):
     for slot in range(count):
         node[slot], residuals[slot] = desk[1][slot], desk[3][slot, 0]
         if desk[4][slot] >= 0:
-            values[slot] = desk[6][desk[4][slot]]
+            values[slot] = desk[6][desk[4][slot], 0]
     return node, values, residuals, tally[TOUCHED]
 
 
@@ -170,14 +170,14 @@ def _factor(scale, column, row):
 
 
 @serial
-def _read(graph, rule, source, desk, tally, columns, values):
+def _read(rule, source, desk, tally, columns, values):
     """Write the entries of a row, one for every node pushed; return their number and the bound of the error."""
-    kept, scale, kind = graph[4], rule[0], rule[1]
-    node, state, opened, mass = desk[1], desk[3], desk[5], desk[6]
+    scale, kind = rule[0], rule[1]
+    node, state, opened, facts = desk[1], desk[3], desk[5], desk[6]
     total = 0.0
     for k in range(tally[OPENED]):
         slot = opened[k]
-        value = mass[k] + kept[node[slot]] * state[slot, 0]
+        value = facts[k, 0] + facts[k, 1] * state[slot, 0]
         columns[k], values[k] = node[slot], value * _factor(scale, node[slot], source)
         total += value
     bound = 0.0
