@@ -7,10 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_softmax, softmax
-from sklearn.feature_extraction.text import TfidfTransformer
 
 from pprop import APPNP, Graph, InputError, Split, Stopping, run_seed, train
-from pprop.models.ensemble import Ensemble, mean_log_probabilities, scaled_graph
+from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.training.self_training import SelfTraining, most_certain, self_train
 
 FEW = Stopping(max_epochs=12)
@@ -90,20 +89,6 @@ def test_one_member_keeps_its_logits_and_several_sum_to_one():
     np.testing.assert_allclose(np.exp(voted.astype(float)).sum(axis=1), 1, rtol=1e-6)
     expected = np.exp(log_softmax(logits.astype(float), axis=2)).mean(axis=0)
     np.testing.assert_allclose(np.exp(voted.astype(float)), expected, rtol=1e-4)
-
-
-def test_idf_weights_are_those_of_scikit_learn_without_its_offset(graph: Graph):
-    assert scaled_graph(graph, "none") is graph
-    words = sparse.csr_array(graph.features).astype(float)
-    transform = TfidfTransformer(norm=None, smooth_idf=False).fit(words)
-    weights = transform.idf_ - 1  # scikit-learn adds one, so that a word that all have keeps some weight
-    np.testing.assert_allclose(scaled_graph(graph, "idf").features.toarray(), words.toarray() * weights)
-
-
-def test_a_word_that_nobody_has_does_no_harm():
-    words = np.array([[1.0, 0.0], [0.0, 0.0]])
-    scaled = scaled_graph(Graph.from_scipy(sparse.csr_array((2, 2)), features=words), "idf")
-    np.testing.assert_allclose(scaled.features.toarray(), [[np.log(2), 0], [0, 0]])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pprop.graph import Graph
 from pprop.kernels import Backend
 from pprop.models import Architecture, FeatureNetwork, Model
-from pprop.models.ensemble import Ensemble, mean_log_probabilities, scaled_graph
+from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
 
@@ -71,8 +71,7 @@ def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backen
     if isinstance(model, Ensemble):
         arrays, each = list(weights.values()), len(weights) // model.members
         layers = [torch.from_numpy(np.stack(arrays[layer::each])) for layer in range(each)]
-        seen = scaled_graph(graph, model.features)
-        return mean_log_probabilities(Inference(model.member, seen, backend.kernels).logits(layers).numpy())
+        return mean_log_probabilities(Inference(model.member, graph, backend.kernels).logits(layers).numpy())
     if isinstance(model, BootstrappedFP):
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]

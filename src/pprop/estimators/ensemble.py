@@ -18,7 +18,7 @@ from pprop.estimators.record import TrainingRecord
 from pprop.estimators.trained import TrainedClassifier
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models import APPNP
-from pprop.models.ensemble import SCALINGS, Ensemble
+from pprop.models.ensemble import Ensemble
 from pprop.training import History
 from pprop.training.self_training import Round, SelfTraining, self_train
 
@@ -34,7 +34,7 @@ class APPNPEnsembleClassifier(TrainedClassifier):
     the one with the best stopping accuracy is kept, among equals the one with the lowest stopping loss, then the
     earliest. Labels are used as in the paper: those of training nodes train, those of stopping nodes stop.
 
-    With ``members=1``, ``rounds=0`` and ``features="none"`` it is `APPNPClassifier`, on the CPU bit for bit.
+    With ``members=1`` and ``rounds=0`` it is `APPNPClassifier`, on the CPU bit for bit.
     ``docs/accuracy.md`` says what each option gains on the paper's graphs.
 
     Parameters
@@ -49,9 +49,6 @@ class APPNPEnsembleClassifier(TrainedClassifier):
         Of the nodes predicted in each class, neither training nor stopping nodes, the share that joins, in (0, 1].
     emphasis
         How often a labelled node counts in the loss of later rounds, where one that joined counts once.
-    features
-        ``"none"``, or ``"idf"``: column j of the features is multiplied by log(n / df_j), df_j being the number of nodes that
-        have it. In both cases each row is then scaled to sum to one.
     alpha, steps, hidden, dropout, propagation_dropout, penalty, learning_rate, patience, max_epochs
         See `APPNPClassifier`.
     normalization, self_loops, stopping, random_state, backend, device, verbose
@@ -88,7 +85,6 @@ class APPNPEnsembleClassifier(TrainedClassifier):
         rounds: int = 1,
         share: float = 0.5,
         emphasis: int = 1,
-        features: str = "none",
         alpha: float | None = None,
         steps: int = 10,
         hidden: int | Sequence[int] = 64,
@@ -111,7 +107,6 @@ class APPNPEnsembleClassifier(TrainedClassifier):
         self.rounds = rounds
         self.share = share
         self.emphasis = emphasis
-        self.features = features
         self.alpha = alpha
         self.steps = steps
         self.hidden = hidden
@@ -156,11 +151,7 @@ class APPNPEnsembleClassifier(TrainedClassifier):
             normalization=check_choice(self.normalization, "normalization", name, NORMALIZATIONS),
             self_loops=switch(self.self_loops, "self_loops", name),
         )
-        return Ensemble(
-            member,
-            check_int(self.members, "members", name, low=1),
-            check_choice(self.features, "features", name, SCALINGS),
-        )
+        return Ensemble(member, check_int(self.members, "members", name, low=1))
 
     def _learn(
         self, model: AnyModel, graph: Graph, split: Split, labels: NDArray[np.int64], seed: int, told: int

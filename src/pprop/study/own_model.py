@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from pprop._errors import DatasetError, InputError, PpropError
 from pprop._validate import describe
+from pprop.estimators.trained import TrainedClassifier
 from pprop.graph import Graph
 from pprop.models import MLP, Architecture, Model
 from pprop.study.cell import Cell, Seeds
@@ -61,7 +62,7 @@ def own_cell(name: str, dataset: str, max_epochs: int = 10000, patience: int = 1
 
 
 def own_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
-    """Return how one's own model is computed. Everything but a pprop model is computed on the CPU.
+    """Return how one's own model is computed. Everything but a model or a classifier of pprop is computed on the CPU.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def own_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
     """
     own = _Own(cell, prepared)
     made = own.first()
-    here = place if isinstance(made, Model | Architecture) else Place("cpu", "numba")
+    here = place if isinstance(made, Model | Architecture | TrainedClassifier) else Place("cpu", "numba")
     return _Guarded(own, here, own_source_version(here.backend, own.module, made), made)
 
 
@@ -154,11 +155,18 @@ class _Guarded(Recipe):
 
     def _recipe(self, model: Any) -> Recipe:
         if not self._trained:
-            return Fitted(self.cell, self.prepared, self.place, self.code, make=self._own.make)
+            return Fitted(self.cell, self.prepared, self.place, self.code, make=self._placed)
         rate, rule = self.cell.settings["learning_rate"], stopping_rule(self.cell)
         return TrainedTogether(
             self.cell, self.prepared, self.place, self.code, model=model, stopping=rule, learning_rate=rate
         )
+
+    def _placed(self, seed: int) -> Any:
+        """Return an object to fit; a classifier of pprop computes where the row will say."""
+        made = self._own.make(seed)
+        if isinstance(made, TrainedClassifier):
+            made.set_params(device=self.place.device, backend=self.place.backend)
+        return made
 
     def _watched(self, module: Any) -> Any:
         """Note whether the last logits of a module, those that its classes are read off, are finite."""

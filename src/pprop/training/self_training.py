@@ -13,7 +13,7 @@ from scipy import special
 from pprop._validate import check_float, check_int
 from pprop.datasets import Split
 from pprop.graph import Graph
-from pprop.models.ensemble import Ensemble, mean_log_probabilities, scaled_graph
+from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.training.result import Trained
 from pprop.training.stopping import Stopping
 from pprop.training.train import run_seed, train
@@ -158,7 +158,6 @@ def self_train(
     >>> [one.taught.tolist() for one in rounds], rounds[1].logits.argmax(axis=1)
     ([[], [2, 3]], array([0, 0, 0, 1, 1, 1]))
     """
-    scaled = scaled_graph(graph, model.features)
     free = np.ones(graph.n_nodes, dtype=np.bool_)
     free[split.train], free[split.stopping] = False, False
     learnt, known, taught = split, labels, np.empty(0, dtype=np.int64)
@@ -166,7 +165,7 @@ def self_train(
         first = number * model.members
         trained = train(
             model.member,
-            scaled,
+            graph,
             learnt,
             seeds=[run_seed(seed, first + k) if first + k else seed for k in range(model.members)],
             labels=known,
@@ -190,5 +189,5 @@ def _scores(logits: NDArray[np.float32], split: Split, labels: NDArray[np.int64]
     logs = special.log_softmax(logits.astype(np.float64), axis=1)
     train, watched = split.train, split.stopping
     right = logs[watched].argmax(axis=1) == labels[watched]
-    losses = (-float(logs[nodes, labels[nodes]].mean()) for nodes in (train, watched))
-    return *losses, np.count_nonzero(right) / len(watched)
+    train_loss, stopping_loss = (-float(logs[nodes, labels[nodes]].mean()) for nodes in (train, watched))
+    return train_loss, stopping_loss, float(np.count_nonzero(right) / len(watched))

@@ -1,0 +1,53 @@
+"""The ensemble in the study: computed where it is told, from the labels of the split alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pprop import APPNPEnsembleClassifier, run_seed
+from pprop.study.cell import Seeds
+from pprop.study.own_model import own_cell, own_recipe
+from pprop.study.prepared import Datasets
+from pprop.study.recipe import Place
+from pprop.study.row import Row
+
+QUICK = """
+from pprop.study.more_accuracy import build
+
+
+def quick(graph, seed):
+    return build(graph, seed).set_params(members=2, hidden=4, steps=2, max_epochs=2)
+"""
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "quick_ensemble.py").write_text(QUICK, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "quick_ensemble", raising=False)
+    return "quick_ensemble:quick"
+
+
+@pytest.mark.parametrize("backend", ["numba", "reference"])
+def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(quick: str, backend: str):
+    cell, rows = own_cell(quick, "citeseer"), list[Row]()
+    prepared = Datasets().of(cell)
+    recipe = own_recipe(cell, prepared, Place("cpu", backend))
+    recipe.compute([Seeds(2144199730, 1)], rows.append)
+    split, labels = prepared.split(2144199730, 20), prepared.graph.labels
+    assert labels is not None
+    known = np.full(len(labels), -1)
+    for nodes in (split.train, split.stopping):
+        known[nodes] = labels[nodes]
+    twin = APPNPEnsembleClassifier(
+        prepared.graph, members=2, hidden=4, steps=2, max_epochs=2, backend=backend,
+        random_state=run_seed(2144199730, 1) % 2**64,
+    )  # fmt: skip
+    twin.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))
+    assert rows[0].backend == twin.record_.backend == backend
+    assert rows[0].stopping_accuracy == twin.record_.stopping_accuracy
+    assert (rows[0].predictions == twin.predict(np.arange(len(labels)))).all()
