@@ -8,11 +8,14 @@
     python benchmarks/push.py                              # two cores, 6 GB, ten minutes
     python benchmarks/push.py --rmat 1e5 --sizes 1e5 4e5 --nodes 200 --blocks 2      # a try
 
-Normalisation "row", no added self-loops, since that is all `get_ppr` offers. The peer is measured twice: `pyg` is its
-public function, which sorts the edges and builds lists at every call, with the edges already sorted; `pyg_loop` is its
-compiled loop alone, given CSR arrays, as `LocalPush` is given a prepared graph. The ratio that the claim is judged by is
-the latter. The true error of a row is 1 less its sum: exact rows add up to 1, and neither method exceeds them; on
-Cora-ML the sum is compared with exact rows. The last line is one JSON object.
+Normalisation "row", no added self-loops, since that is all `get_ppr` offers. The peer is measured twice, and both ratios
+are reported. `pyg` is its public function, which the claim names; at every call it sorts the edges (here already sorted)
+and makes lists, so that on a large graph its time a row, and the ratio, depend on how many rows (`--nodes`) share that.
+`pyg_loop` is its compiled loop alone, given CSR arrays, as `LocalPush` is given a prepared graph: the ratio that does not
+depend on `--nodes`, and the one that compares the pushes themselves.
+
+The true error of a row is 1 less its sum: exact rows add up to 1, and neither method exceeds them; on Cora-ML the sum is
+compared with exact rows. The last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -197,13 +197,14 @@ def settle(graph, eps, desk, tally):
 
 
 @serial
-def finer(graph, eps, desk, tally):
-    """Lower the thresholds of all nodes reached, and put those above theirs in the queue."""
-    node, state, queue, degree = desk[1], desk[3], desk[8], graph[3]
+def finer(factor, desk, tally):
+    """Multiply the thresholds of all nodes reached by a factor below 1, and put those above theirs in the queue."""
+    state, queue = desk[3], desk[8]
     tally[HEAD], tally[TAIL] = 0, 0
-    for slot in range(tally[COUNT]):
-        state[slot, 1] = max(eps * degree[node[slot]], LEAST)
-        if state[slot, 0] >= state[slot, 1]:
+    for slot in range(np.uint64(tally[COUNT])):
+        threshold = max(factor * state[slot, 1], LEAST)
+        state[slot, 1] = threshold
+        if state[slot, 0] >= threshold:
             state[slot, 1] = np.inf
             queue[tally[TAIL]] = slot
             tally[TAIL] += 1
