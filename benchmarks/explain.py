@@ -88,7 +88,7 @@ def measure_model(name: str, model: Any, arguments: argparse.Namespace) -> dict[
     pprop.explain(model, 0, mode="fast")
     peer, largest = scipy_peer(model)
     random = np.random.default_rng(0)
-    turns = [random.choice(n, arguments.nodes, replace=False) for _ in range(arguments.blocks)]
+    turns: list[Any] = [random.choice(n, arguments.nodes, replace=False) for _ in range(arguments.blocks)]
     compare(model, peer, int(turns[0][0]))
 
     def batches(nodes: Any) -> None:
@@ -111,14 +111,14 @@ def measure_model(name: str, model: Any, arguments: argparse.Namespace) -> dict[
 
     measured = interleave({way: (lambda way=way: timed(way)) for way in ways}, arguments.blocks)
     error = 0.0
-    nodes = np.concatenate(turns)
+    nodes: list[int] = np.concatenate(turns).tolist()
     for one in pprop.explain(model, nodes):
         whole = one.contributions.sum(axis=0) + one.others
         error = max(error, float(np.abs(whole - model.logits_[one.node]).max()) / largest)
     missing = [
         one.error / max(float(np.abs(one.value).sum()), 1e-300) for one in pprop.explain(model, nodes, mode="fast")
     ]
-    found = {
+    found: dict[str, Any] = {
         "ms": {way: percentiles(values) for way, values in measured.items()},
         "reached": {way: percentiles(measured[way])["p50"] <= goal for way, goal in GOALS[name].items()},
         "ratios": ratios(measured, ours="exact"),

@@ -37,9 +37,14 @@ def whole(one: pprop.Explanation) -> Any:
     return one.contributions.sum(axis=0) + one.others
 
 
+def dense(graph: Graph) -> Any:
+    assert isinstance(graph.features, sparse.csr_array)
+    return graph.features.toarray()
+
+
 def alone(model: NodeClassifier) -> Any:
     """H of the built-in network with one hidden layer, by plain numpy."""
-    features = model.graph_.features.toarray()
+    features = dense(model.graph_)
     features = features / np.maximum(features.sum(axis=1, keepdims=True), 1)
     first, second = model.weights_.values()
     return np.maximum(features @ first, 0) @ second
@@ -96,7 +101,7 @@ def test_a_network_without_propagation_is_explained_by_the_node_itself(graph: Gr
 def test_a_predictor_of_ones_own_is_explained_too(graph: Graph, nodes: Any, animals: Any) -> None:
     model = pprop.APPNPClassifier(graph, predictor=lambda: nn.Linear(40, 3), max_epochs=5, random_state=0)
     one = explain(model.fit(nodes, animals), 5, k=3)
-    H = graph.features.toarray() @ model.weights_["weight"].T + model.weights_["bias"]
+    H = dense(graph) @ model.weights_["weight"].T + model.weights_["bias"]
     np.testing.assert_allclose(one.contributions, one.weights[:, None] * H[one.nodes], atol=1e-5)
     np.testing.assert_allclose(whole(one), model.logits_[5], atol=1e-4 * np.abs(H).max())
 
@@ -119,7 +124,7 @@ def test_a_propagated_classifier_is_explained_by_what_it_spreads(
 def test_a_model_that_propagates_between_its_layers_is_refused(
     graph: Graph, nodes: Any, animals: Any, kind: Any
 ) -> None:
-    settings = {"max_epochs": 2} if kind is pprop.GCNClassifier else {}
+    settings: dict[str, Any] = {"max_epochs": 2} if kind is pprop.GCNClassifier else {}
     model = kind(graph, **settings).fit(nodes, animals)
     with pytest.raises(
         InputError, match=f"must be an APPNP, PPNP or MLP classifier. Got a {kind.__name__}, whose logits"
@@ -152,8 +157,9 @@ def test_a_predictor_that_propagates_inside_is_refused(graph: Graph, nodes: Any,
     ],
 )
 def test_impossible_arguments_are_refused(appnp: NodeClassifier, arguments: dict[str, Any], sentence: str) -> None:
+    given: dict[str, Any] = {"node": 0, **arguments}
     with pytest.raises(InputError, match=sentence):
-        explain(appnp, **{"node": 0, **arguments})
+        explain(appnp, **given)
 
 
 def test_what_is_no_fitted_classifier_is_refused(graph: Graph) -> None:

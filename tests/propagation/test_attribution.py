@@ -21,15 +21,15 @@ def predictions(n: int, c: int = 3) -> NDArray[np.float64]:
     return np.random.default_rng(5).normal(size=(n, c))
 
 
-def twin(T: NDArray[np.float64], solver: Solver, alpha: float = ALPHA) -> NDArray[np.float64]:
+def twin(T: NDArray[np.float64], solver: Solver, alpha: float = ALPHA) -> NDArray[Any]:
     """P of a dense T, from the definition."""
     n = len(T)
     if not isinstance(solver, PowerIteration):
         return alpha * np.linalg.inv(np.eye(n) - (1 - alpha) * T)
-    P = np.eye(n)
+    power = np.eye(n)
     for _ in range(solver.steps):
-        P = (1 - alpha) * T @ P + alpha * np.eye(n)
-    return P
+        power = (1 - alpha) * T @ power + alpha * np.eye(n)
+    return power
 
 
 def total(one: Attribution) -> NDArray[np.float64]:

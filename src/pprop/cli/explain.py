@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,8 @@ from pprop.cli.targets import ForceOption, check_file, new_file
 from pprop.cli.text import columns, counted
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pprop.estimators import Explanation
     from pprop.graph import Graph
 
@@ -76,7 +79,6 @@ def explain(
         from pprop.estimators import explain as explain_nodes
 
         explained = explain_nodes(fitted, _positions(fitted.graph_, nodes), top, mode.value, eps)
-        assert isinstance(explained, list)
         if plot is not None:
             _draw(plot, explained[0], session, force=force)
         record: dict[str, Any] = {
@@ -88,7 +90,7 @@ def explain(
         session.result(record, "\n\n".join(_text(one) for one in explained))
 
 
-def _positions(graph: Graph, names: list[str]) -> Any:
+def _positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
     """Return the positions of nodes named on the command line, where everything is text."""
     whole = graph.ids is None or graph.ids.dtype.kind in "iu"
     given: list[Any] = list(names)

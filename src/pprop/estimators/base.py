@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self, cast, final
+from typing import Any, Self, cast, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,9 +87,15 @@ class NodeScores(ClassifierMixin, BaseEstimator):
         best = self._logits(X, "predict").argmax(axis=1)
         return self.classes_[best]
 
+    @overload
     def explain(
-        self, node: ArrayLike, k: int = 10, mode: str = "exact", eps: float | None = None
-    ) -> Explanation | list[Explanation]:
+        self, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+    ) -> Explanation: ...
+    @overload
+    def explain(
+        self, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+    ) -> list[Explanation]: ...
+    def explain(self, node: Any, k: int = 10, mode: str = "exact", eps: float | None = None) -> Any:
         """Take the logits of a node apart into the contributions of other nodes; see `pprop.explain`.
 
         Parameters
@@ -100,7 +107,7 @@ class NodeScores(ClassifierMixin, BaseEstimator):
         """
         from pprop.estimators.explain_model import explain  # which knows the classifiers by their classes
 
-        return explain(self, node, k, mode, eps)
+        return explain(self, cast("NDArray[Any]", node), k, mode, eps)
 
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):

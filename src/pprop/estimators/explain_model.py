@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, final, overload
 from weakref import WeakKeyDictionary
 
@@ -45,11 +46,13 @@ _bound: WeakKeyDictionary[NodeScores, _Bound] = WeakKeyDictionary()
 
 
 @overload
-def explain(model: NodeScores, node: int, k: int = ..., mode: str = ..., eps: float | None = ...) -> Explanation: ...
+def explain(
+    model: NodeScores, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+) -> Explanation: ...
 @overload
 def explain(
-    model: NodeScores, node: ArrayLike, k: int = ..., mode: str = ..., eps: float | None = ...
-) -> Explanation | list[Explanation]: ...
+    model: NodeScores, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+) -> list[Explanation]: ...
 def explain(
     model: NodeScores, node: ArrayLike, k: int = 10, mode: str = "exact", eps: float | None = None
 ) -> Explanation | list[Explanation]:
