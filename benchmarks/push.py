@@ -21,9 +21,11 @@ compared with exact rows. The last line is one JSON object.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,24 +115,24 @@ def race(name: str, graph: Graph, arguments: argparse.Namespace) -> dict[str, An
     import numba
     import numpy as np
     import torch
-    from torch_geometric.utils import ppr as peer
 
     from pprop.propagation import LocalPush
 
+    peer: Any = importlib.import_module("torch_geometric.utils.ppr")  # it has no types
     alpha, eps, nodes = arguments.alpha, arguments.eps, sample(graph, arguments.nodes)
     push = LocalPush(graph, alpha, "row", self_loops=False)
     owner = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
     edges = torch.from_numpy(np.stack([owner, graph.indices.astype(np.int64)]))
     del owner
-    compiled = numba.jit(nopython=True, parallel=True)(peer._get_ppr)
+    compiled: Any = numba.jit(nopython=True, parallel=True)(peer._get_ppr)
     wide = graph.indices.astype(np.int64)
-    calls = {
+    calls: dict[str, Callable[[], Any]] = {
         "pprop": lambda: push.rows(nodes, eps),
         "pyg_loop": lambda: compiled(graph.indptr, wide, alpha, eps, nodes),
         "pyg": lambda: peer.get_ppr(edges, alpha, eps, torch.from_numpy(nodes), graph.n_nodes),
     }
     rows, (_, theirs), _ = (call() for call in calls.values())  # compiles
-    timers = {key: (lambda call=call: seconds(call, len(nodes))) for key, call in calls.items()}
+    timers = {key: partial(seconds, call, len(nodes)) for key, call in calls.items()}
     measured = interleave(timers, arguments.blocks)
     error, their_error = float(rows.error.sum()), float(sum(1 - sum(values) for values in theirs))
     own_row = np.diff(graph.indptr)[nodes]
@@ -146,7 +148,7 @@ def race(name: str, graph: Graph, arguments: argparse.Namespace) -> dict[str, An
         "most_touched_over_bound": float((rows.entries_touched / np.maximum(1 / (alpha * eps), own_row)).max()),
     }
     if graph.n_nodes < 4000:
-        exact = alpha * np.linalg.inv(np.eye(graph.n_nodes) - (1 - alpha) * row_stochastic(graph))
+        exact = exact_rows(graph, alpha)
         result["exact_error_over_claimed"] = float(np.abs(exact[nodes] - rows.matrix.toarray()).sum() / error)
     print(
         f"{name:>8}: {result['microseconds']['pprop']['p50']:8.1f} us a row, {result['ratio']['pyg_loop']['p50']:.1f} x "
@@ -158,10 +160,12 @@ def race(name: str, graph: Graph, arguments: argparse.Namespace) -> dict[str, An
     return result
 
 
-def row_stochastic(graph: Graph) -> Any:
-    """Return D^-1 A, dense, of a graph all of whose nodes have an edge."""
-    dense = graph.adjacency.toarray()
-    return dense / dense.sum(axis=1, keepdims=True)
+def exact_rows(graph: Graph, alpha: float) -> Any:
+    """Return alpha (I - (1 - alpha) D^-1 A)^-1, dense, of a graph all of whose nodes have an edge."""
+    import numpy as np
+
+    dense: Any = graph.adjacency.toarray()
+    return alpha * np.linalg.inv(np.eye(graph.n_nodes) - (1 - alpha) * dense / dense.sum(axis=1, keepdims=True))
 
 
 def grow(graph: Graph, arguments: argparse.Namespace) -> dict[str, Any]:
