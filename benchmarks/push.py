@@ -164,8 +164,10 @@ def exact_rows(graph: Graph, alpha: float) -> Any:
     """Return alpha (I - (1 - alpha) D^-1 A)^-1, dense, of a graph all of whose nodes have an edge."""
     import numpy as np
 
-    dense: Any = graph.adjacency.toarray()
-    return alpha * np.linalg.inv(np.eye(graph.n_nodes) - (1 - alpha) * dense / dense.sum(axis=1, keepdims=True))
+    dense: np.ndarray[Any, np.dtype[np.float64]] = np.asarray(graph.adjacency.toarray(), dtype=np.float64)
+    steps = dense / dense.sum(axis=1, keepdims=True)
+    identity = np.eye(graph.n_nodes)
+    return np.linalg.solve(identity - (1 - alpha) * steps, alpha * identity)
 
 
 def grow(graph: Graph, arguments: argparse.Namespace) -> dict[str, Any]:
