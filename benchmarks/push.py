@@ -27,7 +27,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from _measure import describe_machine, interleave, percentiles, ratios, use_threads, warn_if_busy
 
@@ -167,7 +167,8 @@ def exact_rows(graph: Graph, alpha: float) -> Any:
     dense: np.ndarray[Any, np.dtype[np.float64]] = np.asarray(graph.adjacency.toarray(), dtype=np.float64)
     steps = dense / dense.sum(axis=1, keepdims=True)
     identity = np.eye(graph.n_nodes)
-    return np.linalg.solve(identity - (1 - alpha) * steps, alpha * identity)
+    exact: Any = cast("Any", np.linalg).solve(identity - (1 - alpha) * steps, alpha * identity)
+    return exact
 
 
 def grow(graph: Graph, arguments: argparse.Namespace) -> dict[str, Any]:
