@@ -9,9 +9,9 @@ settings, five runs per split, the seeds of the study) on the same splits. Every
 moment it ends, and is not made again. With ``--test`` one option, chosen before, is run on the test splits, once.
 
 An option trains an ensemble and then teaches it with its own predictions; each of its rounds is a result: round 0 is the
-ensemble alone, "chosen" the round with the best stopping accuracy, which is what `APPNPEnsembleClassifier` keeps, and
-"reuse" the chosen round corrected by the residuals of the training nodes ("correct" of Correct & Smooth, Huang et al.
-2021). No option reads a stopping label for anything but stopping and choosing.
+ensemble alone, "all rounds" the mean over all of them, which is what `APPNPEnsembleClassifier` predicts, "chosen" the
+round with the best stopping accuracy, and "reuse" the chosen round corrected by the residuals of the training nodes
+("correct" of Correct & Smooth, Huang et al. 2021). No option reads a stopping label for anything but stopping and choosing.
 """
 
 from __future__ import annotations
@@ -60,12 +60,18 @@ class Results:
         self.rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
     def has(self, **key: object) -> bool:
-        return any(all(row[name] == value for name, value in key.items()) for row in self.rows)
+        return any(all(cell_of(row).get(name) == value for name, value in key.items()) for row in self.rows)
 
     def add(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         order = sorted(self.rows, key=lambda one: (one["dataset"], one["kind"], one["option"], one["split"]))
         self.path.write_text("[\n" + ",\n".join(json.dumps(one) for one in order) + "\n]\n", encoding="utf-8")
+
+
+def cell_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row is a result of."""
+    cell = {name: row.get(name) for name in ("dataset", "kind", "option", "split", "members")}
+    return cell | {"rounds": len(row.get("rounds", [None])) - 1}
 
 
 def accuracy(prepared: Prepared, split: Split, logits: NDArray[Any]) -> float:
@@ -121,7 +127,7 @@ def option(
     results: Results, name: str, kind: str, prepared: Prepared, seed: int, label: str, how: argparse.Namespace
 ) -> None:
     """Run one option on one split."""
-    if results.has(dataset=name, kind=kind, option=label, split=seed, members=how.members):
+    if results.has(dataset=name, kind=kind, option=label, split=seed, members=how.members, rounds=how.rounds):
         return
     settings = OPTIONS[label]
     alpha = settings.get("alpha", DATASETS[name].recommended.alpha)
@@ -173,15 +179,18 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         "| graph | splits | option | members | result | accuracy | APPNP | difference (95 % interval) | p |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    cells: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
+    cells: dict[tuple[str, str, str, int, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["option"] != "appnp":
-            cells.setdefault((row["dataset"], row["kind"], row["option"], row["members"]), []).append(row)
-    for (name, kind, label, members), own in sorted(cells.items()):
+            name, kind, label, _, members, rounds = cell_of(row).values()
+            cells.setdefault((name, kind, label, members, rounds), []).append(row)
+    for (name, kind, label, members, _), own in sorted(cells.items()):
+        # single runs of "plain" are APPNP as published, too; the runs with the seeds of the study count where there are any
         appnp = {
             Seeds(row["split"], 0): mean_of(row["runs"])
+            for reference in ("plain", "appnp")
             for row in rows
-            if (row["dataset"], row["kind"], row["option"]) == (name, kind, "appnp")
+            if (row["dataset"], row["kind"], row["option"]) == (name, kind, reference)
         }
         for result in results_of(own[0]):
             ours = {Seeds(row["split"], 0): results_of(row)[result] for row in own}
@@ -206,6 +215,9 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--members-only", action="store_true", help="compare with single members of 'plain', train no other APPNP"
+    )
     parser.add_argument("--test", action="store_true", help="run the one option that was chosen on the test splits")
     parser.add_argument("--out", type=Path, default=Path("results/more_accuracy.json"))
     parser.add_argument("--table", action="store_true", help="print what is in the file, and run nothing")
@@ -218,7 +230,8 @@ def main() -> None:
     names: list[str] = [] if how.table else how.dataset
     for name in names:
         prepared = datasets.prepare(name, kind)
-        reference(results, name, kind, prepared, seeds[: how.splits], how.device)
+        if not how.members_only:
+            reference(results, name, kind, prepared, seeds[: how.splits], how.device)
         for label in how.option:
             for seed in seeds[: how.splits]:
                 option(results, name, kind, prepared, seed, label, how)

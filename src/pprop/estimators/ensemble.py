@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -18,9 +19,9 @@ from pprop.estimators.record import TrainingRecord
 from pprop.estimators.trained import TrainedClassifier
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models import APPNP
-from pprop.models.ensemble import Ensemble
+from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.training import History
-from pprop.training.self_training import Round, SelfTraining, self_train
+from pprop.training.self_training import SelfTraining, scores, self_train
 
 __all__ = ["APPNPEnsembleClassifier"]
 
@@ -30,9 +31,8 @@ class APPNPEnsembleClassifier(TrainedClassifier):
     """Several runs of APPNP that vote, and then learn from the votes they are most certain of.
 
     The probabilities of a node are the mean over the members. After the first round, the most certain nodes of each
-    predicted class join the training nodes, and all members are trained anew; stopping nodes never join. Of all rounds
-    the one with the best stopping accuracy is kept, among equals the one with the lowest stopping loss, then the
-    earliest. Labels are used as in the paper: those of training nodes train, those of stopping nodes stop.
+    predicted class join the training nodes, and all members are trained anew; stopping nodes never join. In the end all
+    members of all rounds vote. Labels are used as in the paper: those of training nodes train, those of stopping nodes stop.
 
     With ``members=1`` and ``rounds=0`` it is `APPNPClassifier`, on the CPU bit for bit.
     ``docs/accuracy.md`` says what each option gains on the paper's graphs.
@@ -57,12 +57,12 @@ class APPNPEnsembleClassifier(TrainedClassifier):
     Attributes
     ----------
     n_iter_, history_
-        Rounds trained, the first one included, and the curves over them: loss of the labelled training nodes, loss and accuracy of
-        the stopping nodes, each of the whole ensemble.
+        Rounds trained, the first one included, and the curves over them: loss of the labelled training nodes, loss and
+        accuracy of the stopping nodes, each of the ensemble of that round.
     record_
-        How it went; its epochs are rounds, from 0.
+        How it went: stopping loss and accuracy are those of all rounds together, epochs are rounds.
     weights_, logits_
-        Weights of the members of the kept round by name, and the logarithm of the mean probabilities, shape (n, c).
+        Weights of the members of all rounds by name, and the logarithm of the mean probabilities, shape (n, c).
     others
         Those of `APPNPClassifier`.
 
@@ -75,14 +75,14 @@ class APPNPEnsembleClassifier(TrainedClassifier):
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
     >>> model.n_iter_, sorted(model.weights_)[:2]
-    (2, ['member0.layer0', 'member0.layer1'])
+    (3, ['member0.layer0', 'member0.layer1'])
     """
 
     def __init__(
         self,
         graph: Graph,
         members: int = 8,
-        rounds: int = 1,
+        rounds: int = 2,
         share: float = 0.5,
         emphasis: int = 1,
         alpha: float | None = None,
@@ -151,19 +151,17 @@ class APPNPEnsembleClassifier(TrainedClassifier):
             normalization=check_choice(self.normalization, "normalization", name, NORMALIZATIONS),
             self_loops=switch(self.self_loops, "self_loops", name),
         )
-        return Ensemble(member, check_int(self.members, "members", name, low=1))
+        each = check_int(self.members, "members", name, low=1)
+        return Ensemble(member, each * (1 + check_int(self.rounds, "rounds", name, low=0)))
 
     def _learn(
         self, model: AnyModel, graph: Graph, split: Split, labels: NDArray[np.int64], seed: int, told: int
     ) -> Learned:
         assert isinstance(model, Ensemble)
         begin = time.perf_counter()
-        curves: list[tuple[float, float, float]] = []
-        kept: Round | None = None
-        best = 0
-        for number, one in enumerate(
+        rounds = list(
             self_train(
-                model,
+                replace(model, members=self.members),
                 self._teaching(),
                 graph,
                 split,
@@ -176,25 +174,22 @@ class APPNPEnsembleClassifier(TrainedClassifier):
                 progress=told >= 1,
                 verbose=told >= 2,
             )
-        ):
-            curves.append((one.train_loss, one.stopping_loss, one.stopping_accuracy))
-            if kept is None or (one.stopping_accuracy, -one.stopping_loss) > (
-                kept.stopping_accuracy,
-                -kept.stopping_loss,
-            ):
-                kept, best = one, number
-        assert kept is not None
+        )
+        logits = mean_log_probabilities(np.concatenate([one.trained.logits for one in rounds]))
+        _, stopping_loss, stopping_accuracy = scores(logits, split, labels)
         record = TrainingRecord(
-            epochs=len(curves),
-            best_epoch=best,
-            stopping_loss=kept.stopping_loss,
-            stopping_accuracy=kept.stopping_accuracy,
+            epochs=len(rounds),
+            best_epoch=len(rounds) - 1,
+            stopping_loss=stopping_loss,
+            stopping_accuracy=stopping_accuracy,
             seconds=time.perf_counter() - begin,
-            backend=kept.trained.backend,
-            device=kept.trained.device,
+            backend=rounds[0].trained.backend,
+            device=rounds[0].trained.device,
             seed=seed,
             train_nodes=len(split.train),
             stopping_nodes=len(split.stopping),
         )
-        history = History(*(curve.copy() for curve in np.array(curves).T))
-        return Learned(member_weights(model, kept.trained.weights), kept.logits, record, history)
+        curves = np.array([(one.train_loss, one.stopping_loss, one.stopping_accuracy) for one in rounds])
+        layers = zip(*(one.trained.weights for one in rounds), strict=True)
+        weights = member_weights(model, [np.concatenate(layer) for layer in layers])
+        return Learned(weights, logits, record, History(*(curve.copy() for curve in curves.T)))

@@ -18,7 +18,7 @@ from pprop.training.result import Trained
 from pprop.training.stopping import Stopping
 from pprop.training.train import run_seed, train
 
-__all__ = ["Round", "SelfTraining", "most_certain", "self_train"]
+__all__ = ["Round", "SelfTraining", "most_certain", "scores", "self_train"]
 
 Nodes = NDArray[np.int64]
 
@@ -177,7 +177,7 @@ def self_train(
             verbose=verbose,
         )
         logits = mean_log_probabilities(trained.logits)
-        yield Round(trained, taught, logits, *_scores(logits, split, labels))
+        yield Round(trained, taught, logits, *scores(logits, split, labels))
         taught = most_certain(logits, free, teaching.share)
         known = labels.copy()
         known[taught] = logits[taught].argmax(axis=1)
@@ -185,7 +185,16 @@ def self_train(
         learnt = Split(np.concatenate([own, taught]), split.stopping, split.evaluation)
 
 
-def _scores(logits: NDArray[np.float32], split: Split, labels: NDArray[np.int64]) -> tuple[float, float, float]:
+def scores(logits: NDArray[np.float32], split: Split, labels: NDArray[np.int64]) -> tuple[float, float, float]:
+    """Return the mean cross entropy of training and of stopping nodes, and the accuracy on the latter.
+
+    Examples
+    --------
+    >>> split = Split(np.array([0]), np.array([1, 2]), np.array([3]))
+    >>> logits = np.log(np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.5, 0.5]], dtype=np.float32))
+    >>> [round(score, 3) for score in scores(logits, split, np.array([0, 0, 1, -1]))]
+    [0.693, 1.204, 0.5]
+    """
     logs = special.log_softmax(logits.astype(np.float64), axis=1)
     train, watched = split.train, split.stopping
     right = logs[watched].argmax(axis=1) == labels[watched]
