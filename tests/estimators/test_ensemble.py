@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,11 @@ def test_it_is_cloned_and_cross_validated_like_any_classifier(graph: Graph, node
 def test_impossible_settings_are_refused_by_name(graph: Graph, nodes, animals, settings: dict[str, Any], name: str):
     with pytest.raises(InputError, match=f"'{name}' parameter of APPNPEnsembleClassifier"):
         APPNPEnsembleClassifier(graph, **SHORT | settings).fit(nodes, animals)
+
+
+def test_the_example_of_the_page_runs():
+    page = Path(__file__).parents[2] / "docs" / "accuracy.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found: dict[str, Any] = {}
+    exec(block, found)
+    assert found["model"].predict(found["split"].evaluation).shape == (610,)
