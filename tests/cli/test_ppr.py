@@ -47,7 +47,7 @@ def test_all_entries_go_to_a_file_that_scipy_reads(pprop_here, tmp_path: Path):
     ("arguments", "code", "fragment"),
     [
         (("edges.csv", "nobody"), 3, "nobody"),
-        (("citeseer", "anna"), 3, "named by integers. Got 'anna'"),
+        (("citeseer", "anna"), 3, "have positions. Got 'anna'"),
         (("citeseer", "2110"), 3, "from 0 to 2109. Got 2110"),
         (("citeseer", "1", "--eps", "2"), 3, "'eps' parameter of ppr"),
         (("citeseer", "1", "--topk", "0"), 3, "'topk' parameter of ppr"),

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import FormatError, InputError
-from pprop.cli.graphs import GraphInput
+from pprop._errors import FormatError
+from pprop.cli.graphs import GraphInput, named_positions
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import DebugOption, JsonOption, Session
 from pprop.cli.targets import ForceOption, check_file, new_file
 from pprop.cli.text import columns, counted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pprop.estimators import Explanation
-    from pprop.graph import Graph
 
 __all__ = ["EXAMPLES", "explain"]
 
@@ -78,7 +74,7 @@ def explain(
             session.say(f"Note: {graph!r} is not the graph of the training.")
         from pprop.estimators import explain as explain_nodes
 
-        explained = explain_nodes(fitted, _positions(fitted.graph_, nodes), top, mode.value, eps)
+        explained = explain_nodes(fitted, named_positions(fitted.graph_, nodes), top, mode.value, eps)
         if plot is not None:
             _draw(plot, explained[0], session, force=force)
         record: dict[str, Any] = {
@@ -88,19 +84,6 @@ def explain(
             "explanations": [one.to_json() for one in explained],
         }
         session.result(record, "\n\n".join(_text(one) for one in explained))
-
-
-def _positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
-    """Return the positions of nodes named on the command line, where everything is text."""
-    whole = graph.ids is None or graph.ids.dtype.kind in "iu"
-    given: list[Any] = list(names)
-    if whole:
-        try:
-            given = [int(name) for name in names]
-        except ValueError:
-            what = "positions" if graph.ids is None else "whole numbers as ids"
-            raise InputError(f"The nodes of this graph have {what}. Got {', '.join(names)!r} instead.") from None
-    return given if graph.ids is None else graph.positions(given)
 
 
 def _text(explanation: Explanation) -> str:

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
-from pprop._errors import FormatError
+from pprop._errors import FormatError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from pprop.estimators import GraphSource
     from pprop.graph import Graph
 
@@ -25,6 +29,7 @@ __all__ = [
     "SourceOption",
     "TargetOption",
     "WeightOption",
+    "named_positions",
 ]
 
 TABLES = (".csv", ".parquet")
@@ -157,3 +162,15 @@ class GraphInput:
             raise FormatError(
                 f"A graph is an .npz file or an edge list in .csv or .parquet. Got {self.graph!r} instead."
             )
+
+
+def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
+    """Return the positions of nodes that were named on the command line, where everything is text."""
+    given: list[Any] = list(names)
+    if graph.ids is None or graph.ids.dtype.kind in "iu":
+        try:
+            given = [int(name) for name in names]
+        except ValueError:
+            what = "positions" if graph.ids is None else "whole numbers as ids"
+            raise InputError(f"The nodes of this graph have {what}. Got {', '.join(names)!r} instead.") from None
+    return given if graph.ids is None else graph.positions(given)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import FormatError
 from pprop.cli.graphs import (
     DirectedOption,
     GraphArgument,
@@ -17,6 +17,7 @@ from pprop.cli.graphs import (
     SourceOption,
     TargetOption,
     WeightOption,
+    named_positions,
 )
 from pprop.cli.output import DebugOption, JsonOption, Session
 from pprop.cli.targets import ForceOption, check_file, new_file
@@ -75,7 +76,7 @@ def ppr(
             graph, nodes=nodes, source=source, target=target, weight=weight, id_column=id_column, directed=directed
         )
         known = origin.read()
-        at = _positions(known, node)
+        at = named_positions(known, node)
 
         from pprop.propagation import ppr as push
 
@@ -101,16 +102,6 @@ def ppr(
         session.result(
             record, text if out is None else f"{counted(len(at), 'row')}, {rows.matrix.nnz:,} entries: {out}"
         )
-
-
-def _positions(graph: Graph, names: list[str]) -> Any:
-    """Return the positions of nodes named on the command line, where all is text."""
-    integers = graph.ids is None or graph.ids.dtype.kind in "iu"
-    if integers and not all(name.lstrip("-").isdigit() for name in names):
-        wrong = next(name for name in names if not name.lstrip("-").isdigit())
-        raise InputError(f"The nodes of this graph are named by integers. Got {wrong!r} instead.")
-    keys: list[Any] = [int(name) for name in names] if integers else names
-    return keys if graph.ids is None else graph.positions(keys)
 
 
 def _row(graph: Graph, rows: SparseRows, k: int, *, whole: bool = True) -> dict[str, Any]:
