@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 if not Path("/dev/nvidiactl").exists():  # no GPU: triton's kernels are interpreted, which is settled at its import
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background: programs under test would ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:

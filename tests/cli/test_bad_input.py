@@ -20,6 +20,7 @@ from pprop import (
     InputError,
     MissingDependencyError,
     PpropError,
+    ToleranceError,
 )
 from pprop.cli.output import Session
 
@@ -39,6 +40,12 @@ def small(folder: Path) -> None:
 def large(folder: Path) -> None:
     pprop.write_npz(pprop.Graph.from_scipy(sp.csr_array((400_000, 400_000))), folder / "large.npz")
     np.save(folder / "scores.npy", np.zeros(400_000, dtype=np.float32))
+
+
+def slow(folder: Path) -> None:
+    path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(1000, 1000))
+    pprop.write_npz(pprop.Graph.from_scipy(path), folder / "path.npz")
+    np.save(folder / "scores.npy", np.eye(1000)[:, :1])
 
 
 def overflowing(folder: Path) -> None:
@@ -85,7 +92,7 @@ CASES = [
     Case("train citeseer --hidden wide", 2, "--hidden takes integers"),
     Case(f"{TRAIN} --split-seed 1", 2, "a graph of your own has --test", None, small),
     Case("train edges.csv --label-column topic", 2, "add --nodes FILE", None, small),
-    Case("propagate citeseer s.npy --exact --steps 3", 2, "one of --steps and --exact"),
+    Case("propagate citeseer s.npy --exact --steps 3", 2, "one of --steps, --exact and --solver"),
     Case("propagate citeseer s.npy --json", 2, "--json needs --out"),
     Case("predict model --nodes nodes.csv", 2, "describe a --graph", None, lambda folder: (folder / "model").mkdir()),
     # values
@@ -113,6 +120,13 @@ CASES = [
     Case("train edges.parquet", 3, 'pip install "pprop[parquet]"', MissingDependencyError, parquet),
     Case("propagate edges.csv scores.csv --out o.parquet", 3, "pprop[parquet]", MissingDependencyError, small),
     Case("propagate large.npz scores.npy --exact --alpha 1e-9 --out o.npy", 3, "1192.1 GiB", CapacityError, large),
+    Case(
+        "propagate path.npz scores.npy --solver contraction --alpha 1e-4 --out o.npy",
+        3,
+        "in 10000 products",
+        ToleranceError,
+        slow,
+    ),
     # files
     Case("train graph.npz", 4, "There is no file 'graph.npz'", OSError),
     Case("train edges.csv --nodes none.csv", 4, "There is no file 'none.csv'", OSError, small),

@@ -154,7 +154,7 @@ def test_ctrl_c_ends_a_study_with_one_line_and_keeps_its_rows(tmp_path: Path):
         assert process.poll() is None
     time.sleep(0.3)  # somewhere in the endless cell
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err == "pprop study run: Interrupted. Kept: 'study'.\n"
     with Store.open(tmp_path / "study") as store:
