@@ -62,6 +62,15 @@ def test_the_few_rows_from_the_cpu_are_among_the_first(tmp_path: Path):
         assert kinds == {"exact": 1, "gpu": 1}
 
 
+@pytest.mark.parametrize(("device", "backend", "kind"), [("cpu", "numpy", "exact"), ("cuda (a GPU)", "torch", "gpu")])
+def test_a_model_that_is_fitted_must_be_the_same_on_the_cpu(tmp_path: Path, device: str, backend: str, kind: str):
+    cell = make_cell("bootstrapped_fp", {}, "citeseer")
+    row = example_row()
+    key = replace(row.key, config=cell.config, code=current_code(cell, backend), data=Datasets().of(cell).data)
+    rows = [replace(row, key=key, cell=cell.text, device=device, backend=backend, epochs=0)]
+    assert [one.kind for one in planned(tmp_path, rows).chosen] == [kind]
+
+
 def test_the_time_bounds_the_choice_and_names_the_cells_that_never_fit(tmp_path: Path):
     short, long = rows_of(1, 20, "cpu", seconds=10.0), rows_of(2, 5, "cpu", seconds=1000.0)
     plan = planned(tmp_path, [*short, *long], sample=100, minutes=1.0)

@@ -24,6 +24,8 @@ Kind = Literal["exact", "gpu", "stale"]
 """Of a row: from the CPU, so that it must be the same bit for bit; from a GPU, or another backend than the CPU's usual one;
 or of another version of the code."""
 
+_USUAL = ("numba", "numpy")
+"""What computes on the CPU: models that are trained, and those that are fitted."""
 _RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend FROM rows"
 
 
@@ -120,7 +122,7 @@ def plan_verification(
     for config, code, data, split, init, epochs, seconds, device, backend in sorted(store.execute(_RUNS)):
         of_group = kinds[config, code, data]
         if of_group is not None:
-            usual = of_group != "exact" or (device, backend) == ("cpu", "numba")
+            usual = of_group != "exact" or (device == "cpu" and backend in _USUAL)
             kind: Kind = of_group if usual else "gpu"
             cost = expected_seconds(cells[config], epochs, seconds, device)
             key = RowKey(config, code, data, Seeds(split, init))
