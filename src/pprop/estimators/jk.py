@@ -58,7 +58,7 @@ class JKClassifier(TrainedClassifier):
         self,
         graph: Graph,
         hidden: int = 64,
-        layers: int = 3,
+        layers: int = 2,
         dropout: float = 0.5,
         penalty: float = 0.001,
         learning_rate: float = 0.01,

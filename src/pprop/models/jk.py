@@ -42,11 +42,11 @@ class JK(Architecture):
     Examples
     --------
     >>> [weight.shape for weight in JK().weights(n_features=100, n_classes=7)]
-    [(100, 64), (64, 64), (64, 64), (192, 7)]
+    [(100, 64), (64, 64), (128, 7)]
     """
 
     hidden: int = 64
-    layers: int = 3
+    layers: int = 2
     dropout: float = 0.5
     penalty: float = 0.001
 

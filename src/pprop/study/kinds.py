@@ -175,7 +175,7 @@ _ALL = (
         "JK",
         (
             whole("hidden", 64, low=1),
-            whole("layers", 3, low=1),
+            whole("layers", 2, low=1),
             number("dropout", 0.5, "[0, 1)"),
             number("penalty", 0.001, "[0, inf)"),
             *_training(),
