@@ -14,6 +14,7 @@ VERBS = [
     ("tune",),
     ("predict",),
     ("explain",),
+    ("live",),
     ("ppr",),
     ("propagate",),
     ("doctor",),

@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from pprop._version import __version__
-from pprop.cli import data, demo, doctor, explain, ppr, predict, propagate, study, train, tune
+from pprop.cli import data, demo, doctor, explain, live, ppr, predict, propagate, study, train, tune
 from pprop.cli.output import EXIT_CODES
 from pprop.cli.text import KEEP_LINES, examples
 
@@ -50,6 +50,7 @@ app.command("train", epilog=examples(*train.EXAMPLES))(train.train)
 app.command("tune", epilog=examples(*tune.EXAMPLES))(tune.tune)
 app.command("predict", epilog=examples(*predict.EXAMPLES))(predict.predict)
 app.command("explain", epilog=examples(*explain.EXAMPLES))(explain.explain)
+app.command("live", epilog=live.EPILOG)(live.live)
 app.command("ppr", epilog=examples(*ppr.EXAMPLES))(ppr.ppr)
 app.command("propagate", epilog=examples(*propagate.EXAMPLES))(propagate.propagate)
 app.add_typer(data.app, name="data")

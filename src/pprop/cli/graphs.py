@@ -30,6 +30,7 @@ __all__ = [
     "TargetOption",
     "WeightOption",
     "named_positions",
+    "node_keys",
 ]
 
 TABLES = (".csv", ".parquet")
@@ -166,11 +167,16 @@ class GraphInput:
 
 def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
     """Return the positions of nodes that were named on the command line, where everything is text."""
-    given: list[Any] = list(names)
-    if graph.ids is None or graph.ids.dtype.kind in "iu":
-        try:
-            given = [int(name) for name in names]
-        except ValueError:
-            what = "positions" if graph.ids is None else "whole numbers as ids"
-            raise InputError(f"The nodes of this graph have {what}. Got {', '.join(names)!r} instead.") from None
+    given = node_keys(graph.ids, names)
     return given if graph.ids is None else graph.positions(given)
+
+
+def node_keys(ids: NDArray[Any] | None, names: Sequence[str]) -> list[Any]:
+    """Return names as the ids that they stand for, numbers or text; as positions where there are no ids."""
+    if ids is not None and ids.dtype.kind not in "iu":
+        return list(names)
+    try:
+        return [int(name) for name in names]
+    except ValueError:
+        what = "positions" if ids is None else "whole numbers as ids"
+        raise InputError(f"The nodes of this graph have {what}. Got {', '.join(names)!r} instead.") from None
