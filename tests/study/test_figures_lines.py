@@ -12,6 +12,7 @@ import pytest
 import pprop
 from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.figures import (
+    WAYS,
     alpha_data,
     depth_data,
     distributions_data,
@@ -190,6 +191,23 @@ def test_propagation_has_accuracies_and_times_of_the_ways_that_ran():
     assert both.ms_per_epoch == pytest.approx(1000 * 4.0 / 800)
     assert citeseer.times_compare
     assert not pubmed.times_compare
+
+
+def test_the_time_of_a_way_is_that_of_runs_alone_where_they_were_timed_on_its_device():
+    rows = {"Citeseer": {name: runs(0.7, seconds=9.0, epochs=400, together=20, device="cuda") for name in WAYS}}
+    timed = {
+        "Citeseer": {
+            "MLP": runs(0.5, seconds=0.2, epochs=200, together=1, device="cuda"),
+            "APPNP": [
+                *runs(0.5, seconds=0.6, epochs=200, together=1, device="cuda"),
+                *runs(0.5, seconds=60.0, epochs=200, together=1, device="cpu"),
+                *runs(0.5, seconds=60.0, epochs=200, together=5, device="cuda"),
+            ],
+        }
+    }
+    (panel,) = propagation_data(rows, timed)
+    assert [way.seconds.mean for way in panel.ways] == pytest.approx([0.4, 1.2, 0.4, 1.2])
+    assert panel.times_compare
 
 
 def test_a_drawing_of_propagation_has_points_and_bars():

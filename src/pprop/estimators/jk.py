@@ -27,7 +27,7 @@ class JKClassifier(TrainedClassifier):
     hidden
         Width of each convolution.
     layers
-        Convolutions.
+        Convolutions. The paper's three layers are two of them and the last product.
     dropout
         On the nonzeros of the features, between convolutions, and on their concatenation.
     penalty

@@ -33,7 +33,7 @@ class JK(Architecture):
     hidden
         Width of each convolution.
     layers
-        Convolutions L.
+        Convolutions L. The paper's three layers are two of them and the last product (docs/study.md).
     dropout
         On the nonzeros of the features, on what a convolution gets from the one before, and on the concatenation.
     penalty

@@ -133,7 +133,7 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     figures = [*_distributions(tables, "" if distances else left_out)]
     for sweep in SWEEPS:
         figures += _sweep(sweep, [one for one in known if one.shows == sweep.name], rows_of)
-    figures += _propagation([one for one in known if one.shows == "propagation"], rows_of)
+    figures += _propagation(known, rows_of)
     return figures + distances
 
 
@@ -188,8 +188,10 @@ def _best_alpha(lines: Lines) -> str:
 
 
 def _propagation(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
-    found = collect(experiments, rows_of, gather.propagation_place, "test")
-    panels = propagation_data(found.rows)
+    shown = [one for one in experiments if one.shows == "propagation"]
+    found = collect(shown, rows_of, gather.propagation_place, "test")
+    timed = collect([one for one in experiments if one.shows == "time"], rows_of, gather.model_title, "test")
+    panels = propagation_data(found.rows, timed.rows)
     if not panels:
         return
     counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
@@ -213,7 +215,12 @@ def _times(panels: Sequence[Propagated]) -> str:
     epochs = "; ".join(
         f"{panel.dataset} {', '.join(f'{way.ms_per_epoch:.3g}' for way in panel.ways)}" for panel in panels
     )
-    return f"Milliseconds an epoch, from top to bottom: {epochs}; a run's share where several were trained together."
+    how = "each trained alone" if _alone(panels) else "a run's share where several were trained together"
+    return f"Milliseconds an epoch, from top to bottom: {epochs}; {how}."
+
+
+def _alone(panels: Sequence[Propagated]) -> bool:
+    return all(way.together == (1,) for panel in panels for way in panel.ways)
 
 
 def _distances(found: Found, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:

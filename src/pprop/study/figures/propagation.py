@@ -21,6 +21,7 @@ __all__ = ["WAYS", "Propagated", "Way", "draw_propagation", "propagation_data"]
 
 WAYS = ("never", "training", "inference", "both")
 """When predictions are propagated, in the paper's order."""
+_TRAINED = {"never": "MLP", "training": "APPNP", "inference": "MLP", "both": "APPNP"}
 
 
 @final
@@ -35,9 +36,10 @@ class Way:
     accuracy
         In per cent.
     seconds
-        Of a run's training: its share where several were trained together.
+        Of a run's training: its epochs times `ms_per_epoch` where that was measured alone, else its share of what the
+        runs that were trained together took, compilation included.
     ms_per_epoch
-        Seconds of all runs by their epochs, in milliseconds.
+        Of runs that were timed alone on the same device, else seconds of all runs by their epochs; in milliseconds.
     together, devices
         How many runs were trained at once, and where: times compare only where these are the same.
     """
@@ -64,8 +66,18 @@ class Propagated:
         return len({(way.together, way.devices) for way in self.ways}) == 1
 
 
-def propagation_data(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[Propagated]:
-    """Return accuracy and time of each way to use propagation; `rows` has the runs by dataset and way (`WAYS`).
+def propagation_data(
+    rows: Mapping[str, Mapping[str, Sequence[Row]]], timed: Mapping[str, Mapping[str, Sequence[Row]]] | None = None
+) -> list[Propagated]:
+    """Return accuracy and time of each way to use propagation.
+
+    Parameters
+    ----------
+    rows
+        The runs by dataset and way (`WAYS`).
+    timed
+        Runs that were timed alone, by dataset and model: an MLP is what is trained where training does not propagate,
+        APPNP where it does.
 
     Examples
     --------
@@ -74,28 +86,35 @@ def propagation_data(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[Pr
     >>> way = propagation_data({"Citeseer": {"both": [run], "never": []}})[0].ways[0]
     >>> way.name, way.accuracy.mean, way.seconds.mean, way.ms_per_epoch
     ('both', 75.0, 2.0, 5.0)
+    >>> alone = Run(seconds=0.2, epochs=200, together=1, device="cpu")
+    >>> way = propagation_data({"Citeseer": {"both": [run]}}, {"Citeseer": {"APPNP": [alone]}})[0].ways[0]
+    >>> way.seconds.mean, way.ms_per_epoch
+    (0.4, 1.0)
     """
     panels: list[Propagated] = []
     for dataset, ways in rows.items():
         unknown = sorted(set(ways) - set(WAYS))
         if unknown:
             reject("rows", "propagation_data", f"keyed by one of {', '.join(map(repr, WAYS))}", repr(unknown[0]))
-        shown = tuple(_way(name, ways[name]) for name in WAYS if ways.get(name))
+        models = {} if timed is None else timed.get(dataset, {})
+        shown = tuple(_way(name, ways[name], models.get(_TRAINED[name], ())) for name in WAYS if ways.get(name))
         if shown:
             panels.append(Propagated(dataset, shown))
     return panels
 
 
-def _way(name: str, rows: Sequence[Row]) -> Way:
-    seconds = [row.seconds for row in rows]
-    epochs = sum(row.epochs for row in rows)
+def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> Way:
+    devices = {row.device for row in rows}
+    clock = [row for row in timed if row.together == 1 and row.device in devices]
+    epochs = sum(row.epochs for row in clock or rows)
+    ms = 1000 * sum(row.seconds for row in clock or rows) / epochs if epochs else float("nan")
     return Way(
         name=name,
         accuracy=estimate([100 * row.accuracy for row in rows]),
-        seconds=estimate(seconds),
-        ms_per_epoch=1000 * sum(seconds) / epochs if epochs else float("nan"),
-        together=tuple(sorted({row.together for row in rows})),
-        devices=tuple(sorted({row.device for row in rows})),
+        seconds=estimate([ms * row.epochs / 1000 if clock else row.seconds for row in rows]),
+        ms_per_epoch=ms,
+        together=tuple(sorted({row.together for row in clock or rows})),
+        devices=tuple(sorted({row.device for row in clock or rows})),
     )
 
 

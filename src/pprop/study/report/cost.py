@@ -115,7 +115,7 @@ def _notes(found: Sequence[Cost]) -> Iterable[str]:
     devices = sorted({row.device for sample in samples for row in sample.rows})
     yield (
         f"Seconds of a whole device ({', '.join(devices)}; a CPU with all its cores), of the runs that the main table shows. "
-        "Runs trained together share them."
+        "Runs trained together share them; the first cell of a process includes the compilation of kernels."
     )
     yield (
         "Authors' code: the milliseconds an epoch that the paper printed (a GPU of 2018) times our mean number of epochs "
