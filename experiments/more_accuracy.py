@@ -1,17 +1,18 @@
-"""What more accuracy the same labels give: ensembles, self-training, other features, other alphas, label reuse.
+"""What more accuracy the same labels give: ensembles, self-training, stopping nodes that train, other settings.
 
-    PPROP_DATA=folder python experiments/more_accuracy.py --dataset citeseer cora_ml --splits 10
-    PPROP_DATA=folder python experiments/more_accuracy.py --dataset pubmed --splits 20 --members 10 --device cuda
-    python experiments/more_accuracy.py --table
+    PPROP_DATA=folder python experiments/more_accuracy.py --only citeseer cora_ml --splits 10
+    PPROP_DATA=folder python experiments/more_accuracy.py --splits 20 --members 8 --device cuda --option plain folds
+    PPROP_DATA=folder python experiments/more_accuracy.py --splits 20 --members 8 --device cuda --option folds --test
+    python experiments/more_accuracy.py --table [--after]
 
 Options are measured on validation splits, which hold no test nodes and no test labels, each paired with APPNP (the published
-settings, five runs per split, the seeds of the study) on the same splits. Every training is kept in the results file the
-moment it ends, and is not made again. With ``--test`` one option, chosen before, is run on the test splits, once.
+settings, five runs per split, the seeds of the study) on the same splits. Every result is kept in the results file the
+moment it is there, and is not computed again. With ``--test`` one option, chosen before, is run on the test splits, once.
 
 An option trains an ensemble and then teaches it with its own predictions; each of its rounds is a result: round 0 is the
 ensemble alone, "all rounds" the mean over all of them, which is what `APPNPEnsembleClassifier` predicts, "chosen" the
-round with the best stopping accuracy, and "reuse" the chosen round corrected by the residuals of the training nodes
-("correct" of Correct & Smooth, Huang et al. 2021). No option reads a stopping label for anything but stopping and choosing.
+round with the best stopping accuracy. ``--after`` shows what else can be done with the predictions of round 0
+(`after_training.py`). Options whose name begins with "folds" train on stopping labels, too; no other does.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from after_training import treatments
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop import APPNP, TEST_SEEDS, VALIDATION_SEEDS, Graph, Split, run_seed, train, transition_matrix
+from pprop import APPNP, TEST_SEEDS, VALIDATION_SEEDS, Graph, Split, run_seed, train
 from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble
 from pprop.study.bootstrap import bootstrap_interval
@@ -46,10 +48,14 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "few": {"share": 0.2},
     "many": {"share": 0.8},
     "emphasis": {"emphasis": 5},
+    "folds": {"folds": 5},
+    "folds many": {"folds": 5, "share": 0.8},
+    "wide": {"hidden": 256},
+    "calm": {"dropout": 0.2},
     "low": {"alpha": 0.05},
     "high": {"alpha": 0.2},
 }
-"""What differs from: the published alpha, half of the nodes teach, each counts once, features as they are."""
+"""What differs from: the published alpha, half of the nodes teach, each counts once, features as they are, stopping nodes stop alone."""
 
 
 class Results:
@@ -98,22 +104,6 @@ def reference(results: Results, name: str, kind: str, prepared: Prepared, seeds:
         results.add({"dataset": name, "kind": kind, "option": "appnp", "split": seed, "runs": found})
 
 
-def reuse_labels(
-    prepared: Prepared, split: Split, logits: NDArray[Any], alpha: float, strength: float = 1.0
-) -> NDArray[Any]:
-    """Return the probabilities plus the errors at the training nodes, spread by personalized PageRank from them."""
-    labels = prepared.graph.labels
-    assert labels is not None
-    shares = np.exp(logits.astype(np.float64))
-    shares /= shares.sum(axis=1, keepdims=True)
-    errors = np.zeros_like(shares)
-    errors[split.train] = np.eye(shares.shape[1])[labels[split.train]] - shares[split.train]
-    matrix, spread = transition_matrix(prepared.graph).to_scipy(), errors
-    for _ in range(10):
-        spread = (1 - alpha) * (matrix @ spread) + alpha * errors
-    return shares + strength / alpha * spread
-
-
 def weighted(graph: Graph) -> Graph:
     """Return the graph with column j of its features times log(n / df_j), df_j being the number of nodes that have it."""
     assert graph.features is not None
@@ -134,13 +124,17 @@ def option(
     split, labels = prepared.split(seed, PER_CLASS), prepared.graph.labels
     assert labels is not None
     graph = weighted(prepared.graph) if settings.get("idf") else prepared.graph
-    model = Ensemble(APPNP(alpha=alpha), how.members)
-    teaching = SelfTraining(how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1))
+    network = {name: settings[name] for name in ("hidden", "dropout") if name in settings}
+    model = Ensemble(APPNP(alpha=alpha, **network), how.members)
+    teaching = SelfTraining(
+        how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1), settings.get("folds", 0)
+    )
     begin = time.perf_counter()
     rounds: list[Round] = list(
         self_train(model, teaching, graph, split, labels=labels, seed=run_seed(seed, 0) % 2**64, device=how.device)
     )
     best = max(range(len(rounds)), key=lambda k: (rounds[k].stopping_accuracy, -rounds[k].stopping_loss))
+    after = treatments(prepared.graph, split, labels, rounds[0].trained.logits) if kind == "validation" else {}
     results.add(
         {
             "dataset": name,
@@ -152,8 +146,8 @@ def option(
             "rounds": [accuracy(prepared, split, one.logits) for one in rounds],
             "stopping": [one.stopping_accuracy for one in rounds],
             "chosen": accuracy(prepared, split, rounds[best].logits),
-            "reuse": accuracy(prepared, split, reuse_labels(prepared, split, rounds[best].logits, alpha)),
             "all rounds": accuracy(prepared, split, np.mean([np.exp(one.logits) for one in rounds], axis=0)),
+            "after": {name: accuracy(prepared, split, scores) for name, scores in after.items()},
             "seconds": round(time.perf_counter() - begin, 1),
             "device": how.device,
         }
@@ -164,16 +158,18 @@ def mean_of(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def results_of(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the accuracies that a row of an option has, by the name of the result."""
+def results_of(row: Mapping[str, Any], after: bool = False) -> dict[str, float]:
+    """Return the accuracies that a row of an option has, by the name of the result; those `after` training alone if so."""
+    if after:
+        return row.get("after", {})
     found = {"one run": mean_of(row["runs"])}
     if "rounds" in row:
         found |= {("ensemble" if k == 0 else f"round {k}"): value for k, value in enumerate(row["rounds"])}
-        found |= {name: row[name] for name in ("chosen", "reuse", "all rounds")}
+        found |= {name: row[name] for name in ("chosen", "all rounds")}
     return found
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
+def table(rows: Sequence[Mapping[str, Any]], after: bool = False) -> str:
     """Return the comparison with APPNP on the same splits as a table in Markdown, in percent."""
     lines = [
         "| graph | splits | option | members | result | accuracy | APPNP | difference (95 % interval) | p |",
@@ -192,8 +188,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             for row in rows
             if (row["dataset"], row["kind"], row["option"]) == (name, kind, reference)
         }
-        for result in results_of(own[0]):
-            ours = {Seeds(row["split"], 0): results_of(row)[result] for row in own}
+        for result in results_of(own[-1], after):
+            found = ((row, results_of(row, after)) for row in own)
+            ours = {Seeds(row["split"], 0): each[result] for row, each in found if result in each}
             both = sorted(ours.keys() & appnp.keys())
             if len(both) < 2:
                 continue
@@ -209,7 +206,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dataset", nargs="+", default=list(DATASETS), choices=list(DATASETS))
+    parser.add_argument("--only", dest="dataset", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--option", nargs="+", default=["plain"], choices=list(OPTIONS))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--members", type=int, default=4)
@@ -221,6 +218,7 @@ def main() -> None:
     parser.add_argument("--test", action="store_true", help="run the one option that was chosen on the test splits")
     parser.add_argument("--out", type=Path, default=Path("results/more_accuracy.json"))
     parser.add_argument("--table", action="store_true", help="print what is in the file, and run nothing")
+    parser.add_argument("--after", action="store_true", help="print what can be done after training instead")
     how = parser.parse_args()
     results = Results(how.out)
     if how.test and len(how.option) != 1:
@@ -236,7 +234,7 @@ def main() -> None:
             for seed in seeds[: how.splits]:
                 option(results, name, kind, prepared, seed, label, how)
             sys.stderr.write(f"{name} {label} done\n")
-    print(table(results.rows))
+    print(table(results.rows, how.after))
 
 
 if __name__ == "__main__":

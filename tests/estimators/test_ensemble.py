@@ -60,6 +60,29 @@ def test_all_members_of_all_rounds_vote(graph: Graph, nodes, animals):
     assert (model.classes_ == classes).all()
 
 
+def test_with_folds_members_are_appnp_on_training_nodes_and_all_folds_but_one(graph: Graph, nodes, animals):
+    train, stopping = (nodes[:24], animals[:24]), (nodes[24:], animals[24:])
+    ensemble = APPNPEnsembleClassifier(graph, members=2, rounds=0, folds=2, **SHORT).fit(*train, stopping=stopping)
+    order = 24 + np.argsort(animals[24:], kind="stable")
+    seeds, shares, right = [3, pprop.run_seed(3, 1) % 2**64], [], 0
+    for seed, held, rest in zip(seeds, (order[::2], order[1::2]), (order[1::2], order[::2]), strict=True):
+        rest = np.sort(rest)
+        own = np.concatenate([np.arange(24), rest])
+        alone = APPNPClassifier(graph, **{**SHORT, "random_state": seed})
+        alone.fit(nodes[own], animals[own], stopping=(nodes[held], animals[held]))
+        shares.append(softmax(alone.logits_, axis=1))
+        right += (alone.predict(nodes[held]) == animals[held]).sum()
+    np.testing.assert_allclose(ensemble.predict_proba(range(90)), np.mean(shares, axis=0), rtol=1e-5)
+    assert ensemble.record_.stopping_accuracy == pytest.approx(right / len(order))
+    assert ensemble.record_.stopping_nodes == len(order)
+
+
+def test_more_folds_than_stopping_nodes_are_refused(graph: Graph, nodes, animals):
+    model = APPNPEnsembleClassifier(graph, folds=3, **SHORT)
+    with pytest.raises(InputError, match="'folds' parameter of APPNPEnsembleClassifier must be at most 2"):
+        model.fit(nodes[:24], animals[:24], stopping=(nodes[24:26], animals[24:26]))
+
+
 def test_rounds_before_the_first_that_differs_do_not_depend_on_later_ones(graph: Graph, nodes, animals):
     one, two = (
         APPNPEnsembleClassifier(graph, members=2, rounds=rounds, **SHORT).fit(nodes, animals).history_
@@ -92,6 +115,8 @@ def test_it_is_cloned_and_cross_validated_like_any_classifier(graph: Graph, node
         ({"share": 0.0}, "share"),
         ({"share": 1.5}, "share"),
         ({"emphasis": 0}, "emphasis"),
+        ({"folds": 1}, "folds"),
+        ({"folds": -2}, "folds"),
         ({"alpha": 2.0}, "alpha"),
         ({"steps": 1.5}, "steps"),
         ({"patience": 0}, "patience"),

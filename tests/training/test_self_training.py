@@ -66,6 +66,32 @@ def test_labels_of_stopping_nodes_change_nothing_but_the_stopping(graph: Graph, 
     assert here[1].stopping_accuracy == pytest.approx(1 - there[1].stopping_accuracy)
 
 
+def test_with_folds_each_member_of_each_round_trains_on_all_but_its_own_stopping_nodes(graph: Graph, labels):
+    model, teaching = Ensemble(APPNP(hidden=6), members=3), SelfTraining(rounds=1, share=0.4, emphasis=2, folds=2)
+    first, second = self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, stopping=FEW)
+    halves = [WATCHED[[0, 2]], WATCHED[[1, 3]]]  # sorted by class, every other one
+    known = labels.copy()
+    known[second.taught] = first.logits[second.taught].argmax(axis=1)
+    assert not np.isin(second.taught, np.concatenate([TRAIN, WATCHED])).any()
+    for k in range(3):
+        own, held = np.concatenate([TRAIN, halves[1 - k % 2]]), halves[k % 2]
+        seed = run_seed(9, k) if k else 9
+        twin = train(APPNP(hidden=6), graph, Split(own, held, held[:0]), seeds=seed, labels=labels, stopping=FEW)
+        assert (twin.logits[0] == first.trained.logits[k]).all()
+        taught = Split(np.concatenate([own, own, second.taught]), held, held[:0])
+        twin = train(APPNP(hidden=6), graph, taught, seeds=run_seed(9, 3 + k), labels=known, stopping=FEW)
+        assert (twin.logits[0] == second.trained.logits[k]).all()
+
+
+def test_with_folds_only_members_that_did_not_train_on_a_stopping_node_are_asked_about_it(graph: Graph, labels):
+    model, teaching = Ensemble(APPNP(hidden=6), members=2), SelfTraining(folds=2)
+    (only,) = self_train(model, teaching, graph, SPLIT, labels=labels, stopping=FEW)
+    shares = softmax(only.trained.logits.astype(float), axis=2)
+    asked = np.array([0, 1, 0, 1])  # nodes 2 and 22 are held out by the first member
+    assert only.stopping_loss == pytest.approx(-np.log(shares[asked, WATCHED, labels[WATCHED]]).mean(), rel=1e-5)
+    assert only.stopping_accuracy == (shares[asked, WATCHED].argmax(axis=1) == labels[WATCHED]).mean()
+
+
 def test_the_scores_are_those_of_the_ensemble(graph: Graph, labels):
     model = Ensemble(APPNP(hidden=6), members=3)
     (only,) = self_train(model, SelfTraining(), graph, SPLIT, labels=labels, stopping=FEW)
@@ -92,7 +118,8 @@ def test_one_member_keeps_its_logits_and_several_sum_to_one():
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"), [({"rounds": -1}, "rounds"), ({"share": 0}, "share"), ({"emphasis": 1.5}, "emphasis")]
+    ("settings", "name"),
+    [({"rounds": -1}, "rounds"), ({"share": 0}, "share"), ({"emphasis": 1.5}, "emphasis"), ({"folds": 1}, "folds")],
 )
 def test_impossible_teaching_is_refused(settings: dict[str, float], name: str):
     with pytest.raises(InputError, match=f"'{name}' parameter of SelfTraining"):

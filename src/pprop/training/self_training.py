@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from pprop._validate import check_float, check_int
+from pprop._validate import check_float, check_int, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
+from pprop.training.folds import held_out, member_splits
 from pprop.training.result import Trained
 from pprop.training.stopping import Stopping
 from pprop.training.train import run_seed, train
@@ -36,6 +37,9 @@ class SelfTraining:
         Of the nodes predicted in each class, the share that teaches: those that the last ensemble is most certain of.
     emphasis
         How often a labelled node counts in the loss, where a node with a predicted class counts once.
+    folds
+        0: stopping nodes never train. Otherwise they are dealt into so many folds, and each member stops on one of them
+        and trains on the others, too (`member_splits`).
 
     Examples
     --------
@@ -48,11 +52,14 @@ class SelfTraining:
     rounds: int = 0
     share: float = 0.5
     emphasis: int = 1
+    folds: int = 0
 
     def __post_init__(self) -> None:
         check_int(self.rounds, "rounds", "SelfTraining", low=0)
         check_float(self.share, "share", "SelfTraining", "(0, 1]")
         check_int(self.emphasis, "emphasis", "SelfTraining", low=1)
+        if check_int(self.folds, "folds", "SelfTraining", low=0) == 1:
+            reject("folds", "SelfTraining", "0, or an integer of at least 2", self.folds)
 
 
 @final
@@ -70,7 +77,7 @@ class Round:
         Logarithms of the mean probabilities of all nodes, shape (n, c).
     train_loss, stopping_loss, stopping_accuracy
         Of the ensemble: mean cross entropy of the labelled training nodes and of the stopping nodes, and the share of
-        stopping nodes that it gets right.
+        stopping nodes that it gets right. Of a stopping node only those members are asked that did not train on it.
     """
 
     trained: Trained
@@ -121,7 +128,7 @@ def self_train(
 
     All members of a round are trained in one call. Each round starts from the given labels and new weights: a node
     that taught in one round may have another class in the next, or teach no more. Stopping nodes never teach, and their labels
-    are read for stopping alone, as in the paper.
+    are read for stopping alone, as in the paper, unless ``teaching.folds`` says otherwise.
 
     Parameters
     ----------
@@ -160,7 +167,8 @@ def self_train(
     """
     free = np.ones(graph.n_nodes, dtype=np.bool_)
     free[split.train], free[split.stopping] = False, False
-    learnt, known, taught = split, labels, np.empty(0, dtype=np.int64)
+    own = member_splits(split, labels, model.members, teaching.folds)
+    learnt, known, taught = own, labels, np.empty(0, dtype=np.int64)
     for number in range(teaching.rounds + 1):
         first = number * model.members
         trained = train(
@@ -177,26 +185,43 @@ def self_train(
             verbose=verbose,
         )
         logits = mean_log_probabilities(trained.logits)
-        yield Round(trained, taught, logits, *scores(logits, split, labels))
+        yield Round(trained, taught, logits, *scores(trained.logits, own, split.train, labels))
         taught = most_certain(logits, free, teaching.share)
         known = labels.copy()
         known[taught] = logits[taught].argmax(axis=1)
-        own = np.tile(split.train, teaching.emphasis)
-        learnt = Split(np.concatenate([own, taught]), split.stopping, split.evaluation)
+        learnt = [
+            Split(np.concatenate([np.tile(one.train, teaching.emphasis), taught]), one.stopping, one.evaluation)
+            for one in own
+        ]
 
 
-def scores(logits: NDArray[np.float32], split: Split, labels: NDArray[np.int64]) -> tuple[float, float, float]:
+def scores(
+    logits: NDArray[np.float32], splits: list[Split], train: Nodes, labels: NDArray[np.int64]
+) -> tuple[float, float, float]:
     """Return the mean cross entropy of training and of stopping nodes, and the accuracy on the latter.
+
+    Parameters
+    ----------
+    logits
+        Of the members, shape (m, n, c).
+    splits
+        Their nodes; of a stopping node only those members are asked that stop on it, and so did not train on it.
+    train
+        Training nodes of all members.
+    labels
+        Class indices, shape (n,).
 
     Examples
     --------
     >>> split = Split(np.array([0]), np.array([1, 2]), np.array([3]))
-    >>> logits = np.log(np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.5, 0.5]], dtype=np.float32))
-    >>> [round(score, 3) for score in scores(logits, split, np.array([0, 0, 1, -1]))]
+    >>> logits = np.log(np.array([[[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.5, 0.5]]], dtype=np.float32))
+    >>> [round(score, 3) for score in scores(logits, [split], split.train, np.array([0, 0, 1, -1]))]
     [0.693, 1.204, 0.5]
     """
-    logs = special.log_softmax(logits.astype(np.float64), axis=1)
-    train, watched = split.train, split.stopping
-    right = logs[watched].argmax(axis=1) == labels[watched]
-    train_loss, stopping_loss = (-float(logs[nodes, labels[nodes]].mean()) for nodes in (train, watched))
+    watched, found = held_out(logits, splits)
+    stopping_logs = special.log_softmax(found.astype(np.float64), axis=1)
+    train_logs = special.log_softmax(mean_log_probabilities(logits[:, train]).astype(np.float64), axis=1)
+    right = stopping_logs.argmax(axis=1) == labels[watched]
+    train_loss = -float(train_logs[np.arange(len(train)), labels[train]].mean())
+    stopping_loss = -float(stopping_logs[np.arange(len(watched)), labels[watched]].mean())
     return train_loss, stopping_loss, float(np.count_nonzero(right) / len(watched))
