@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from pprop import (
     APPNP,
     APPNPClassifier,
+    APPNPEnsembleClassifier,
+    BootstrappedFPClassifier,
     Exact,
     GCNClassifier,
     Graph,
     InputError,
     MLPNodeClassifier,
     PPNPClassifier,
+    PropagatedClassifier,
     Split,
     Stopping,
     live,
@@ -159,3 +163,20 @@ def test_models_that_do_not_propagate_at_the_end_are_refused(graph):
 def test_a_model_keeps_its_own_settings(model):
     with pytest.raises(InputError, match="'alpha' parameter of live must be None with a fitted model"):
         live(model, alpha=0.3)
+
+
+def test_models_that_vote_or_propagate_something_else_are_told_why(graph):
+    with pytest.raises(InputError, match="APPNPEnsembleClassifier, whose members vote,"):
+        live(fitted(APPNPEnsembleClassifier, graph, members=2, rounds=0))
+    boosted = BootstrappedFPClassifier(graph, rounds=1, random_state=0).fit(np.arange(12), ["x", "y", "z"] * 4)
+    with pytest.raises(InputError, match="BootstrappedFPClassifier, which propagates features,"):
+        live(boosted)
+
+
+def test_a_propagated_classifier_is_live_by_its_own_predictions(graph):
+    spread = PropagatedClassifier(LogisticRegression(), graph, alpha=0.3, solver=Exact())
+    spread.fit(np.arange(12), ["x", "y", "z"] * 4)
+    with pytest.raises(InputError, match=r"Call live\(model.graph_, model.alone_, model.alpha_, normalization="):
+        live(spread)  # pyright: ignore[reportArgumentType]
+    changing = live(spread.graph_, spread.alone_, spread.alpha_, normalization=spread.normalization_, tol=1e-6)
+    np.testing.assert_allclose(changing.logits(), spread.logits_, atol=1e-5)

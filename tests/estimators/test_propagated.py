@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import joblib  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 import pytest
 import torch
@@ -190,6 +191,27 @@ def test_a_pickled_model_predicts_the_same(graph: Graph, nodes: Any, animals: An
     model = propagated(LogisticRegression(), graph).fit(nodes, animals)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert np.array_equal(again.predict_proba(ALL), model.predict_proba(ALL))
+
+
+@pytest.mark.parametrize("given", ["the graph's", "dense", "texts"])
+def test_a_model_in_a_joblib_file_predicts_and_explains_the_same(
+    graph: Graph, nodes: Any, animals: Any, tmp_path: Path, given: str
+) -> None:
+    features = {"the graph's": None, "dense": dense(graph), "texts": [f"word{k % 7} word{k // 30}" for k in range(90)]}
+    inner = make_pipeline(CountVectorizer(), LogisticRegression()) if given == "texts" else LogisticRegression()
+    model = propagated(inner, graph, features=features[given], solver=Exact()).fit(nodes, animals)
+    joblib.dump(model, tmp_path / "model.joblib")
+    again = joblib.load(tmp_path / "model.joblib")
+    assert np.array_equal(again.predict_proba(ALL), model.predict_proba(ALL))
+    assert again.explain(5).names == model.explain(5).names
+    assert np.array_equal(again.fit(nodes, animals).predict(ALL), model.predict(ALL))
+
+
+def test_save_says_that_joblib_does_it(graph: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:
+    for model in (propagated(LogisticRegression(), graph), propagated(LogisticRegression(), graph).fit(nodes, animals)):
+        with pytest.raises(InputError, match=r"its LogisticRegression can only be pickled\. Call joblib\.dump\(model"):
+            model.save(tmp_path / "model", overwrite=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("shape", ["dense", "coo", "csc", "tensor", "batches"])

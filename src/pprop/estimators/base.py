@@ -17,6 +17,7 @@ from pprop._validate import check_float, describe, reject
 from pprop.datasets import Split
 from pprop.estimators._holdout import divide_nodes
 from pprop.estimators._model_weights import AnyModel, Weights
+from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators._samples import class_labels, no_target, node_positions, seed_of
 from pprop.estimators._settings import verbosity
 from pprop.estimators._write import write_artefact
@@ -116,6 +117,7 @@ class NodeScores(ClassifierMixin, BaseEstimator):
 
     def _logits(self, X: ArrayLike, function: str) -> NDArray[Any]:
         check_is_fitted(self)
+        check_same_graph(self)
         return self.logits_[node_positions(X, "X", function, len(self.logits_))]
 
     def __sklearn_tags__(self) -> Any:
@@ -241,6 +243,7 @@ class NodeClassifier(NodeScores, ABC):
             Replace an existing folder, if there is nothing but a pprop model in it.
         """
         check_is_fitted(self)
+        check_same_graph(self)
         write_artefact(self, path, source=source, accuracy=accuracy, overwrite=overwrite)
 
     def _settings(self) -> dict[str, Any]:

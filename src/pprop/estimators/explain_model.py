@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._validate import check_choice, describe, reject
+from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators._samples import node_positions
 from pprop.estimators.base import NodeClassifier, NodeScores
 from pprop.estimators.explanation import Explanation
 from pprop.estimators.propagated import PropagatedClassifier
-from pprop.graph import Graph
 from pprop.kernels import choose_backend
 from pprop.models import FeatureNetwork, Model
 from pprop.models.inference import Inference, make_module
@@ -112,7 +112,7 @@ def explain(
     tolerance, most = check_eps(EPS if eps is None else eps, k, "explain")
     one = np.ndim(node) == 0
     nodes = node_positions([node] if one else node, "node", "explain", len(model.logits_))
-    _check_graph(model)
+    check_same_graph(model)
     bound = _bound.get(model)
     if bound is None or bound.logits is not model.logits_:
         bound = _bound[model] = _bind(model)
@@ -120,15 +120,6 @@ def explain(
     taken = attributor.exact(nodes, most) if mode == "exact" else attributor.fast(nodes, most, tolerance)
     explanations = [_named(model, bound.quantity, mode, attribution) for attribution in taken]
     return explanations[0] if one else explanations
-
-
-def _check_graph(model: NodeScores) -> None:
-    now, fitted = model.graph, model.graph_
-    if now is not fitted and (not isinstance(now, Graph) or now.fingerprint != fitted.fingerprint):
-        raise InputError(
-            f"The graph of this {type(model).__name__} is not the one that it was fitted on. "
-            "Call fit again, or put the former graph back."
-        )
 
 
 def _bind(model: NodeScores) -> _Bound:

@@ -12,11 +12,14 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
+from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators.base import NodeClassifier
+from pprop.estimators.propagated import PropagatedClassifier
 from pprop.graph import Graph
 from pprop.graph._attributes import Features
 from pprop.kernels import choose_backend
-from pprop.models import Model
+from pprop.models import Architecture, Model
+from pprop.models.ensemble import Ensemble
 from pprop.models.inference import Inference
 from pprop.propagation import LiveDifference, LiveGraph
 from pprop.training import Trained
@@ -136,10 +139,17 @@ def _parts(fitted: object) -> tuple[Model, Graph, list[Tensor], NDArray[Any], ND
     elif isinstance(fitted, NodeClassifier):
         if not hasattr(fitted, "weights_"):
             reject("model", "live", expected, f"a {type(fitted).__name__} that is not fitted")
+        check_same_graph(fitted)
         description, graph, logits, classes = fitted.model_, fitted.graph_, fitted.logits_, fitted.classes_
         weights = [torch.from_numpy(np.array(array))[None] for array in fitted.weights_.values()]
     else:
-        reject("model", "live", expected, describe(fitted))
+        remedy = ""
+        if isinstance(fitted, PropagatedClassifier):
+            remedy = "Call live(model.graph_, model.alone_, model.alpha_, normalization=model.normalization_)."
+        reject("model", "live", expected, describe(fitted), remedy=remedy)
     if not isinstance(description, Model):
-        reject("model", "live", expected, f"a {type(description).__name__}, whose layers propagate in between")
+        why = "which propagates features"
+        if isinstance(description, Architecture | Ensemble):
+            why = "whose members vote" if isinstance(description, Ensemble) else "whose layers propagate in between"
+        reject("model", "live", expected, f"{type(fitted).__name__}, {why},")
     return description, graph, weights, logits, classes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self, cast, final
+from typing import Any, NoReturn, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,6 +168,14 @@ class PropagatedClassifier(base.NodeScores):
         self.n_features_in_ = 1
         return self
 
+    def save(self, path: object, **options: object) -> NoReturn:
+        """Refuse: the folder that `pprop.load` reads holds no code, and any estimator may be inside; use joblib or pickle."""
+        del path, options
+        raise InputError(
+            f"A {_NAME} is not saved as a folder, since its {type(self.estimator).__name__} can only be pickled. Call "
+            "joblib.dump(model, 'model.joblib'), and joblib.load to have it again, where you trust the file."
+        )
+
     def __sklearn_clone__(self) -> Self:
         # scikit-learn would copy the features, which are shared like the graph: they may be larger than memory
         settings = cast("dict[str, Any]", self.get_params(deep=False))
@@ -204,15 +212,6 @@ class PropagatedClassifier(base.NodeScores):
         if len(classes) < 2:
             reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
         return cast("Any", clone(self.estimator)).fit(take(rows, nodes), labels)
-
-    def _logits(self, X: ArrayLike, function: str) -> NDArray[Any]:
-        now, fitted = self.graph, getattr(self, "graph_", None)
-        if fitted is not None and now is not fitted and self._check_graph().fingerprint != fitted.fingerprint:
-            raise InputError(
-                f"The graph of this {_NAME} is not the one that it was fitted on: its fingerprint is "
-                f"{now.fingerprint}, not {fitted.fingerprint}. Call fit again, or put the former graph back."
-            )
-        return super()._logits(X, function)
 
 
 def _log_shares(spread: NDArray[np.float64]) -> NDArray[np.float64]:
