@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from pprop.study.verify import MeanDifference, Verification
+from pprop.study.agreement import row_bound
+from pprop.study.verify import Checked, MeanDifference, Verification
 from pprop.study.verify_plan import Plan
 from pprop.study.watch import title_of
 
-__all__ = ["found_lines", "found_record", "plan_line"]
+__all__ = ["found_lines", "found_record", "other_cpu_line", "plan_line", "within_rounding"]
 
 
 def plan_line(plan: Plan) -> str:
@@ -49,6 +51,7 @@ def found_record(found: Verification) -> dict[str, Any]:
                 "apart": checked.apart,
                 "same": None if checked.same != checked.same else checked.same,
                 "sigma": checked.sigma,
+                "within_rounding": within_rounding(checked),
             }
             for checked in found.checked
         ],
@@ -68,7 +71,39 @@ def found_lines(found: Verification) -> list[str]:
             f"{_counted(found.plan.stale, 'row')} of other versions of the code or the data left out; --stale computes "
             "those of other code, too."
         )
-    return [*lines, *found.plan.absent, *found.failed, *(found.differences or ("No difference.",))]
+    near = other_cpu_line(found.checked)
+    return [*lines, *found.plan.absent, *found.failed, *(found.differences or ("No difference.",)), *near]
+
+
+def other_cpu_line(checked: Sequence[Checked]) -> list[str]:
+    """Return what rows from the CPU that are not the same in bits, but as near as rows from a GPU may be, speak for.
+
+    >>> other_cpu_line([])
+    []
+    """
+    differ = [one for one in checked if one.exact and one.differences]
+    near = [one for one in differ if within_rounding(one)]
+    if not near:
+        return []
+    equal = sum(one.same == 1.0 for one in near)
+    largest, bound = max(abs(one.apart) for one in near), min(row_bound(one.sigma) for one in near)
+    fewest = min(one.same for one in near)
+    rest = "" if len(near) == len(differ) else f" The other {len(differ) - len(near)} cannot be explained like that."
+    return [
+        f"{len(near)} of the {_counted(len(differ), 'row')} from the CPU with differences would pass for rows from a GPU: "
+        f"the same class for every node in {equal}, for {fewest:.2%} of the nodes at least, and accuracies at most "
+        f"{largest:.5f} apart, where {bound:.5f} or more may be. Another kind of CPU (x86 instead of ARM) or another build "
+        "of numpy or torch gives such differences, and rows do not say which they are from; so may an error, which the kind "
+        f"of machine that made the rows would show. They count as differences.{rest}"
+    ]
+
+
+def within_rounding(checked: Checked) -> bool:
+    """Whether a row is as near to the one computed anew as one from a GPU may be.
+
+    The epochs may be others: where rounding decides which one is kept, they are.
+    """
+    return checked.same == checked.same and abs(checked.apart) <= row_bound(checked.sigma)
 
 
 def _mean_line(mean: MeanDifference) -> str:

@@ -1,0 +1,61 @@
+"""What a verification found, in words: above all, rows from the CPU that only another kind of CPU explains."""
+
+from __future__ import annotations
+
+import pytest
+
+from pprop.study.agreement import row_bound
+from pprop.study.cell import Seeds
+from pprop.study.row import RowKey
+from pprop.study.verify import Checked, Verification
+from pprop.study.verify_plan import Kind, Plan
+from pprop.study.verify_text import found_lines, found_record, within_rounding
+from pprop.study.zoo import make_cell
+
+CELL = make_cell("bootstrapped_fp", {}, "pubmed")
+SIGMA = 0.01
+
+
+def row(number: int, apart: float, same: float, differences: tuple[str, ...] = (), kind: Kind = "exact") -> Checked:
+    key = RowKey(CELL.config, "0" * 12, "0" * 32, Seeds(number, 0))
+    return Checked(key, CELL, kind, apart, same, SIGMA, differences)
+
+
+def found(*rows: Checked) -> Verification:
+    return Verification(Plan((), rows=len(rows), stale=0), rows, ())
+
+
+LOSSES = "the stopping loss is 0.7 in the store, and 0.7000000001 computed anew."
+AS_ON_X86 = (*(row(k, 0.0, 1.0, (LOSSES,)) for k in range(5)), row(5, 0.0001, 1 - 22 / 19717, ("22 nodes", "accuracy")))
+
+
+def test_rows_that_another_kind_of_cpu_explains_are_differences_and_said_to_be_near():
+    verification = found(*AS_ON_X86, row(6, 0.0, 1.0))
+    assert not verification.sound  # so that the exit code is that of a difference
+    lines = found_lines(verification)
+    assert lines[1:-1] == [LOSSES] * 5 + ["22 nodes", "accuracy"]
+    assert lines[-1] == (
+        "6 of the 6 rows from the CPU with differences would pass for rows from a GPU: the same class for every node in 5, "
+        "for 99.89% of the nodes at least, and accuracies at most 0.00010 apart, where 0.05657 or more may be. Another kind "
+        "of CPU (x86 instead of ARM) or another build of numpy or torch gives such differences, and rows do not say which "
+        "they are from; so may an error, which the kind of machine that made the rows would show. They count as differences."
+    )
+    record = found_record(verification)
+    assert (record["sound"], record["differences"]) == (False, list(verification.differences))
+    assert [one["within_rounding"] for one in record["compared"]] == [True] * 7
+
+
+@pytest.mark.parametrize(("apart", "same"), [(1.01 * row_bound(SIGMA), 0.9), (float("nan"), 0.9), (0.0, float("nan"))])
+def test_a_row_beyond_the_bound_or_of_another_size_is_not_excused(apart: float, same: float):
+    far = row(9, apart, same, ("far off",))
+    assert not within_rounding(far)
+    assert found_lines(found(far))[1:] == ["far off"]
+    last = found_lines(found(*AS_ON_X86, far))[-1]
+    assert last.startswith("6 of the 7 rows from the CPU with differences would pass for rows from a GPU")
+    assert last.endswith("They count as differences. The other 1 cannot be explained like that.")
+
+
+def test_nothing_is_said_without_a_difference_or_about_rows_that_may_differ():
+    assert found_lines(found(row(0, 0.0, 1.0)))[1:] == ["No difference."]
+    gpu = row(1, 0.5, 0.5, ("too far apart",), kind="gpu")
+    assert found_lines(found(gpu))[1:] == ["too far apart"]
