@@ -120,7 +120,8 @@ class Graph:
         directed
             False demands a symmetric matrix; of two weights that differ by rounding the larger counts for both.
         features
-            Sparse or dense, shape (n, ...), finite numbers.
+            Sparse or dense, shape (n, ...), finite numbers. A memory-mapped array is read into memory, since the file
+            could change; `PropagatedClassifier` takes one beside the graph, as it is.
         labels
             Class indices, shape (n,); -1 for unknown.
         ids
