@@ -35,7 +35,8 @@ def main() -> None:
     for name in arguments.datasets:
         graph = load_dataset(name)
         assert graph.labels is not None
-        diffused = Diffused(diffused_features(BootstrappedFP(), graph), device_named(arguments.device))
+        device = device_named(arguments.device)
+        diffused = Diffused(diffused_features(BootstrappedFP(), graph, device), device)
         for strength, tolerance in itertools.product(arguments.choices, arguments.tolerance):
             shares: list[float] = []
             begin = time.process_time()

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from pprop import BootstrappedFPClassifier, Graph, InputError
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, FeaturePropagation, diffused_features
+from pprop.models.feature_rows import CPU, Torch
 
 
 @pytest.fixture
@@ -33,8 +34,20 @@ def test_diffused_features_are_the_series_of_powers(graph: Graph, self_loops: bo
     X = counts / counts.sum(axis=1, keepdims=True)
     powers = [np.linalg.matrix_power(0.7 * M, k) for k in range(5)]
     expected = powers[4] @ X + 0.3 * sum(power @ X for power in powers[:4])
-    found = diffused_features(BootstrappedFP(0.3, steps=4, self_loops=self_loops), graph)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    for device in (CPU(), Torch("cpu")):
+        found = device.get(diffused_features(BootstrappedFP(0.3, steps=4, self_loops=self_loops), graph, device))
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_torch_bootstraps_as_numpy_does(graph: Graph):
+    a, b, c, d = runs()[0]
+    model = BootstrappedFP(rounds=3, share=0.2)
+    here, there = (
+        Diffused(diffused_features(model, graph, device), device).bootstrap(model, a, b, c, d, 3, tolerance=1e-8)
+        for device in (CPU(), Torch("cpu"))
+    )
+    np.testing.assert_allclose(there.log_shares, here.log_shares, atol=1e-3)
+    np.testing.assert_array_equal(there.log_shares.argmax(axis=1), here.log_shares.argmax(axis=1))
 
 
 def runs() -> list[tuple[Any, Any, Any, Any]]:

@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from pprop import InputError
-from pprop.models.feature_rows import CPU, FeatureRows, Torch, device_named
-from pprop.models.one_vs_rest import CERTAIN, Directions, Regression, fit_one_vs_rest, leading_directions
+from pprop.models.directions import Directions, leading_directions
+from pprop.models.feature_rows import CPU, Device, FeatureRows, Torch, device_named
+from pprop.models.one_vs_rest import CERTAIN, LearningRows, Regression, fit_one_vs_rest
 
 N, F, C = 120, 30, 4
 TIGHT = 1e-7  # float64 tells losses apart down to a gradient of about 1e-8
@@ -39,13 +40,18 @@ def nothing(n_classes: int = C) -> Regression:
     return Regression(np.zeros((n_classes, F)), np.zeros(n_classes))
 
 
+def rows_of(features: Any, device: Device, directions: Directions | None = None) -> LearningRows:
+    """All rows, with five directions, so that neither those nor the others do the whole work."""
+    directions = leading_directions(features, device, k=5) if directions is None else directions
+    rows = LearningRows((FeatureRows(features, device), FeatureRows(directions.turned(features), device)), directions)
+    rows.add(np.arange(len(features)))
+    return rows
+
+
 def fitted(features: Any, classes: Any, strength: float, *, tolerance: float = TIGHT, **how: Any) -> Regression:
     device = how.get("device", CPU())
-    placed = device.put(features)
-    rows = FeatureRows(placed, device)
-    rows.add(np.arange(len(classes)))
-    directions = how.get("directions", leading_directions(placed, device))
-    return fit_one_vs_rest(rows, classes, how.get("start", nothing()), directions, strength, tolerance)
+    rows = rows_of(device.put(features), device, how.get("directions"))
+    return fit_one_vs_rest(rows, classes, how.get("start", nothing()), strength, tolerance)
 
 
 @pytest.mark.parametrize("strength", [1.0, 1000.0, 1e5])
@@ -80,7 +86,8 @@ def test_neither_the_start_nor_the_directions_change_what_is_found(features: Any
     rng = np.random.default_rng(5)
     start = Regression(rng.standard_normal((C, F)), rng.standard_normal(C))
     columns = np.linalg.qr(rng.standard_normal((F, 3)))[0]
-    other = fitted(features, classes, 10.0, start=start, directions=Directions(columns, np.array([1.0, 0.1, 0.0])))
+    directions = Directions(rng.random(F), columns, np.array([1.0, 0.1, 0.0]), 0.01)
+    other = fitted(features, classes, 10.0, start=start, directions=directions)
     np.testing.assert_allclose(other.coefficients, plain.coefficients, atol=2 * 10 * N * TIGHT * np.sqrt(F + 1))
     np.testing.assert_allclose(other.intercepts, plain.intercepts, atol=1e-3)
 
@@ -99,29 +106,38 @@ def test_a_class_that_all_have_is_certain(features: Any):
     assert not found.coefficients.any()
 
 
-def test_directions_are_the_leading_singular_vectors():
+@pytest.mark.parametrize("k", [5, 40])
+@pytest.mark.parametrize("device", [CPU(), Torch("cpu")], ids=["numpy", "torch"])
+def test_directions_are_the_leading_principal_ones(device: Device, k: int):
     rng = np.random.default_rng(6)
     left, right = (np.linalg.qr(rng.standard_normal((size, 20)))[0] for size in (50, 40))
-    features = (left * 2.0 ** -np.arange(20)) @ right.T
-    found = leading_directions(features, CPU(), k=5)
-    np.testing.assert_allclose(found.squares, 4.0 ** -np.arange(5) / 50, rtol=1e-3)
-    np.testing.assert_allclose(abs(found.columns.T @ right[:, :5]), np.eye(5), atol=0.05)
-    np.testing.assert_allclose(found.columns.T @ found.columns, np.eye(5), atol=1e-12)
+    left = np.linalg.qr(left - left.mean(axis=0))[0]
+    features = (left * 2.0 ** -np.arange(20)) @ right.T + rng.random(40)
+    found = leading_directions(device.put(features), device, k)
+    columns, squares = device.get(found.columns), device.get(found.squares)
+    np.testing.assert_allclose(squares[:5], 4.0 ** -np.arange(5) / 50, rtol=1e-2)
+    np.testing.assert_allclose(abs(columns.T @ right[:, :5])[:5], np.eye(5), atol=0.1)
+    np.testing.assert_allclose(columns.T @ columns, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(device.get(found.centre), features.mean(axis=0))
+    everything = squares.sum() + (40 - k) * found.others
+    assert everything == pytest.approx(features.var(axis=0).sum(), rel=1e-6)
 
 
-def test_good_directions_save_steps(features: Any, classes: Any, monkeypatch: pytest.MonkeyPatch):
+def test_good_directions_save_products_of_all_features(features: Any, classes: Any, monkeypatch: pytest.MonkeyPatch):
     products: list[int] = []
     plain = FeatureRows.times
 
-    def counted(self: FeatureRows, right: Any) -> Any:
-        products.append(1)
-        return plain(self, right)
+    def counted(self: FeatureRows, coefficients: Any) -> Any:
+        products.append(self.shape[1])
+        return plain(self, coefficients)
 
     monkeypatch.setattr(FeatureRows, "times", counted)
     fitted(features, classes, 1e3, tolerance=1e-6)
-    with_directions = len(products)
-    fitted(features, classes, 1e3, tolerance=1e-6, directions=Directions(np.zeros((F, 1)), np.zeros(1)))
-    assert with_directions < 0.7 * (len(products) - with_directions)
+    with_directions = products.count(F)
+    products.clear()
+    none = Directions(np.zeros(F), np.zeros((F, 1)), np.zeros(1), 0.0)
+    fitted(features, classes, 1e3, tolerance=1e-6, directions=none)
+    assert with_directions < 0.7 * products.count(F)
 
 
 def test_the_number_of_threads_changes_no_bit():
@@ -132,10 +148,8 @@ def test_the_number_of_threads_changes_no_bit():
         with threadpool_limits(limits=threads, user_api="blas"):
             device = CPU()
             with device.fixed_order():
-                rows = FeatureRows(features, device)
-                rows.add(np.arange(600))
                 start = Regression(np.zeros((3, 200)), np.zeros(3))
-                found.append(fit_one_vs_rest(rows, classes, start, leading_directions(features, device), 1.0, 1e-6))
+                found.append(fit_one_vs_rest(rows_of(features, device), classes, start, 1.0, 1e-6))
     np.testing.assert_array_equal(found[0].coefficients, found[1].coefficients)
 
 

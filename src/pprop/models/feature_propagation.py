@@ -12,9 +12,10 @@ from scipy import special
 
 from pprop._validate import check_bool, check_float, check_int
 from pprop.graph import Graph, transition_matrix
+from pprop.models.directions import leading_directions
 from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_named
 from pprop.models.network import normalized_features
-from pprop.models.one_vs_rest import TOLERANCE, Regression, fit_one_vs_rest, leading_directions
+from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
 
 __all__ = ["Bootstrapped", "BootstrappedFP", "Diffused", "FeaturePropagation", "diffused_features", "feature_logits"]
 
@@ -51,8 +52,8 @@ class BootstrappedFP:
         check_bool(self.self_loops, "self_loops", name)
 
 
-def diffused_features(model: BootstrappedFP, graph: Graph) -> Floats:
-    """Return F after the steps F <- (1 - alpha) M F + alpha X from F = X, dense, shape (n, f).
+def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None = None) -> Any:
+    """Return F after the steps F <- (1 - alpha) M F + alpha X from F = X, dense, shape (n, f), an array of the device.
 
     >>> import scipy.sparse as sp
     >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=np.eye(2))
@@ -60,11 +61,12 @@ def diffused_features(model: BootstrappedFP, graph: Graph) -> Floats:
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    M = transition_matrix(graph, self_loops=model.self_loops).to_scipy()
+    device = CPU() if device is None else device
+    M = device.sparse(transition_matrix(graph, self_loops=model.self_loops).to_scipy())
     X = normalized_features(graph).astype(np.float64).tocsc()
-    features = np.empty(X.shape)
+    features = device.empty(int(X.shape[0]), int(X.shape[1]))
     for begin in range(0, X.shape[1], AT_ONCE):
-        start: Floats = X[:, begin : begin + AT_ONCE].toarray(order="C")
+        start = device.put(X[:, begin : begin + AT_ONCE].toarray(order="C"))
         part = start
         for _ in range(model.steps):
             part = (1 - model.alpha) * (M @ part) + model.alpha * start
@@ -113,7 +115,7 @@ class Diffused:
     Parameters
     ----------
     features
-        Shape (n, f); see `diffused_features`.
+        Shape (n, f), an array of the device; see `diffused_features`.
     device
         Where regressions are computed. On the CPU results have the same bits for any number of threads.
 
@@ -126,11 +128,12 @@ class Diffused:
     (array([0, 0, 1, 1]), (2, 3), 1.0)
     """
 
-    def __init__(self, features: Floats, device: Device | None = None) -> None:
+    def __init__(self, features: Any, device: Device | None = None) -> None:
         self._device = CPU() if device is None else device
-        self._features: Any = self._device.put(features)
+        self._features = features
         with self._device.fixed_order():
-            self._directions = leading_directions(self._features, self._device)
+            self._directions = leading_directions(features, self._device)
+            self._turned = self._directions.turned(features)
 
     def bootstrap(
         self,
@@ -184,14 +187,16 @@ class Diffused:
         all predictions, those with the lowest entropy first. `excluded` nodes are never added. Each round yields its
         regression and the log probabilities of all nodes, (n, c).
         """
-        rows = FeatureRows(self._features, self._device)
-        free = np.ones(rows.shape[0], dtype=np.bool_)
+        both = FeatureRows(self._features, self._device), FeatureRows(self._turned, self._device)
+        rows = LearningRows(both, self._directions)
+        n, f = both[0].shape
+        free = np.ones(n, dtype=np.bool_)
         free[nodes], free[excluded] = False, False
-        found = Regression(np.zeros((n_classes, rows.shape[1])), np.zeros(n_classes))
+        found = Regression(np.zeros((n_classes, f)), np.zeros(n_classes))
         for number in range(model.rounds + 1):
             with self._device.fixed_order():  # not around the yield: what happens there is not ours
                 rows.add(nodes)
-                found = fit_one_vs_rest(rows, classes, found, self._directions, model.C, tolerance)
+                found = fit_one_vs_rest(rows, classes, found, model.C, tolerance)
             shares = self.log_shares(found)
             yield found, shares
             if number == model.rounds:
@@ -265,7 +270,8 @@ class FeaturePropagation:
     def fit(self, nodes: ArrayLike, y: ArrayLike, stopping: tuple[ArrayLike, ArrayLike]) -> Self:
         """Learn from nodes and their classes; `stopping`, other nodes and theirs, choose the round."""
         if self._diffused is None:
-            self._diffused = Diffused(diffused_features(self.model, self.graph), device_named(self.device))
+            device = device_named(self.device)
+            self._diffused = Diffused(diffused_features(self.model, self.graph, device), device)
         known, classes, watched, theirs = (np.asarray(array, dtype=np.int64) for array in (nodes, y, *stopping))
         n_classes = 1 + int(max(classes.max(), theirs.max()))
         self.record_ = self._diffused.bootstrap(self.model, known, classes, watched, theirs, n_classes)

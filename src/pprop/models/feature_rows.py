@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import Any, final
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
@@ -21,9 +21,19 @@ Floats = NDArray[np.float64]
 
 
 class Device(ABC):
-    """Where large products are computed; arrays there are of a type of its own, with ``@`` and slices."""
+    """Where regressions are computed; arrays there are of a type of its own, which only `get` brings back.
+
+    Attributes
+    ----------
+    name
+        As torch spells it.
+    xp
+        The module with the functions of those arrays. What is called is spelled alike in numpy and torch, so that one
+        code serves both.
+    """
 
     name: str
+    xp: Any
 
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Any:
@@ -32,6 +42,10 @@ class Device(ABC):
     @abstractmethod
     def get(self, array: Any) -> Floats:
         """Return a numpy array."""
+
+    @abstractmethod
+    def sparse(self, matrix: sp.csr_array) -> Any:
+        """Return a sparse matrix of float64 on this device, whose ``@`` takes a dense one."""
 
     @abstractmethod
     def empty(self, n_rows: int, n_columns: int) -> Any:
@@ -47,12 +61,16 @@ class CPU(Device):
     """numpy; its BLAS gets one thread, because the bits of a product depend on how many share it."""
 
     name = "cpu"
+    xp = np
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return array
 
     def get(self, array: Any) -> Floats:
         return array
+
+    def sparse(self, matrix: sp.csr_array) -> Any:
+        return matrix.astype(np.float64)
 
     def empty(self, n_rows: int, n_columns: int) -> Floats:
         return np.empty((n_rows, n_columns))
@@ -65,6 +83,8 @@ class CPU(Device):
 class Torch(Device):
     """torch, on a GPU: on the CPU its products depend on the number of threads, and it is there to be tested."""
 
+    xp = torch
+
     def __init__(self, name: str = "cuda") -> None:
         self.name = name
 
@@ -74,12 +94,17 @@ class Torch(Device):
     def get(self, array: Any) -> Floats:
         return array.cpu().numpy()
 
+    def sparse(self, matrix: sp.csr_array) -> torch.Tensor:
+        entries = matrix.tocoo()  # torch calls its CSR matrices a beta, in a warning
+        places = torch.tensor(np.stack([entries.row, entries.col]).astype(np.int64), device=self.name)
+        values = torch.tensor(entries.data, dtype=torch.float64, device=self.name)
+        return torch.sparse_coo_tensor(places, values, entries.shape, check_invariants=False).coalesce()
+
     def empty(self, n_rows: int, n_columns: int) -> torch.Tensor:
         return torch.empty((n_rows, n_columns), dtype=torch.float64, device=self.name)
 
-    @contextmanager
-    def fixed_order(self) -> Generator[None]:
-        yield  # threads of the host have no part in it
+    def fixed_order(self) -> Any:
+        return nullcontext()  # threads of the host have no part in it
 
 
 def device_named(name: str) -> Device:
@@ -109,7 +134,7 @@ class FeatureRows:
     --------
     >>> rows = FeatureRows(np.arange(6.0).reshape(3, 2), CPU())
     >>> rows.add(np.array([2])); rows.add(np.array([0]))
-    >>> rows.times(np.ones((2, 1))).ravel(), rows.under(np.array([[1.0], [10.0]])).ravel()
+    >>> rows.times(np.ones((1, 2))).ravel(), rows.under(np.array([[1.0], [10.0]])).ravel()
     (array([9., 1.]), array([ 4., 15.]))
     """
 
@@ -125,10 +150,10 @@ class FeatureRows:
         self._rows[self.count : self.count + len(nodes)] = self._features[self.device.put(nodes)]
         self.count += len(nodes)
 
-    def times(self, right: Floats) -> Floats:
-        """Return the product of the rows taken so far, (m, f), and a matrix (f, k)."""
-        return self.device.get(self._rows[: self.count] @ self.device.put(right))
+    def times(self, coefficients: Any) -> Any:
+        """Return the product of the rows taken so far, (m, f), and the transpose of coefficients (c, f): (m, c)."""
+        return self._rows[: self.count] @ coefficients.T
 
-    def under(self, left: Floats) -> Floats:
-        """Return the product of the transpose of a matrix (m, k) and those rows, shape (k, f)."""
-        return self.device.get(self.device.put(left).T @ self._rows[: self.count])
+    def under(self, left: Any) -> Any:
+        """Return the product of the transpose of a matrix (m, c) and those rows, shape (c, f)."""
+        return left.T @ self._rows[: self.count]
