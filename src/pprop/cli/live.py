@@ -39,7 +39,7 @@ SHOWN = 20
 def live(
     model: ModelArgument,
     edits: Annotated[
-        str, typer.Argument(metavar="[EDITS]", help="A file with an edit on each line; - or none: standard input.")
+        str, typer.Argument(metavar="EDITS", help="A file with an edit on each line; - or none: standard input.")
     ] = STANDARD_INPUT,
     graph: Annotated[
         str | None,
@@ -47,7 +47,7 @@ def live(
     ] = None,
     tol: Annotated[
         float,
-        typer.Option("--tol", help="Of every logit, times the root of the node's degree (models as the paper's)."),
+        typer.Option("--tol", help="Largest error of a logit, in units of the root of its node's degree."),
     ] = 1e-4,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Predictions after all edits, .csv or .parquet.")
