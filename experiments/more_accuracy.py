@@ -30,7 +30,7 @@ from after_training import treatments
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop import APPNP, TEST_SEEDS, VALIDATION_SEEDS, Graph, Split, run_seed, train
+from pprop import APPNP, TEST_SEEDS, VALIDATION_SEEDS, Graph, Split, Stopping, run_seed, train
 from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble
 from pprop.study.bootstrap import bootstrap_interval
@@ -42,6 +42,7 @@ from pprop.training.self_training import Round, SelfTraining, self_train
 PUBLISHED = {"citeseer": 75.73, "cora_ml": 85.09, "pubmed": 79.73, "ms_academic": 93.27}
 INITS = 5
 PER_CLASS = 20
+MAX_EPOCHS = 10000
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "plain": {},
     "idf": {"idf": True},
@@ -77,7 +78,7 @@ class Results:
 def cell_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a row is a result of."""
     cell = {name: row.get(name) for name in ("dataset", "kind", "option", "split", "members")}
-    return cell | {"rounds": len(row.get("rounds", [None])) - 1}
+    return cell | {"rounds": len(row.get("rounds", [None])) - 1, "max_epochs": row.get("max_epochs", MAX_EPOCHS)}
 
 
 def accuracy(prepared: Prepared, split: Split, logits: NDArray[Any]) -> float:
@@ -117,7 +118,8 @@ def option(
     results: Results, name: str, kind: str, prepared: Prepared, seed: int, label: str, how: argparse.Namespace
 ) -> None:
     """Run one option on one split."""
-    if results.has(dataset=name, kind=kind, option=label, split=seed, members=how.members, rounds=how.rounds):
+    cell = {"dataset": name, "kind": kind, "option": label, "split": seed, "members": how.members}
+    if results.has(**cell, rounds=how.rounds, max_epochs=how.max_epochs):
         return
     settings = OPTIONS[label]
     alpha = settings.get("alpha", DATASETS[name].recommended.alpha)
@@ -131,17 +133,23 @@ def option(
     )
     begin = time.perf_counter()
     rounds: list[Round] = list(
-        self_train(model, teaching, graph, split, labels=labels, seed=run_seed(seed, 0) % 2**64, device=how.device)
+        self_train(
+            model,
+            teaching,
+            graph,
+            split,
+            labels=labels,
+            seed=run_seed(seed, 0) % 2**64,
+            stopping=Stopping(max_epochs=how.max_epochs),
+            device=how.device,
+        )
     )
     best = max(range(len(rounds)), key=lambda k: (rounds[k].stopping_accuracy, -rounds[k].stopping_loss))
     after = treatments(prepared.graph, split, labels, rounds[0].trained.logits) if kind == "validation" else {}
     results.add(
-        {
-            "dataset": name,
-            "kind": kind,
-            "option": label,
-            "split": seed,
-            "members": how.members,
+        cell
+        | {
+            "max_epochs": how.max_epochs,
             "runs": [accuracy(prepared, split, logits) for logits in rounds[0].trained.logits],
             "rounds": [accuracy(prepared, split, one.logits) for one in rounds],
             "stopping": [one.stopping_accuracy for one in rounds],
@@ -175,19 +183,21 @@ def table(rows: Sequence[Mapping[str, Any]], after: bool = False) -> str:
         "| graph | splits | option | members | result | accuracy | APPNP | difference (95 % interval) | p |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    cells: dict[tuple[str, str, str, int, int], list[Mapping[str, Any]]] = {}
+    cells: dict[tuple[str, str, str, int, int, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["option"] != "appnp":
-            name, kind, label, _, members, rounds = cell_of(row).values()
-            cells.setdefault((name, kind, label, members, rounds), []).append(row)
-    for (name, kind, label, members, _), own in sorted(cells.items()):
+            name, kind, label, _, members, rounds, cap = cell_of(row).values()
+            cells.setdefault((name, kind, label, members, rounds, cap), []).append(row)
+    for (name, kind, label, members, _, cap), own in sorted(cells.items()):
         # single runs of "plain" are APPNP as published, too; the runs with the seeds of the study count where there are any
         appnp = {
             Seeds(row["split"], 0): mean_of(row["runs"])
             for reference in ("plain", "appnp")
             for row in rows
             if (row["dataset"], row["kind"], row["option"]) == (name, kind, reference)
+            and cell_of(row)["max_epochs"] == cap
         }
+        capped = "" if cap == MAX_EPOCHS else f", {cap} epochs"
         for result in results_of(own[-1], after):
             found = ((row, results_of(row, after)) for row in own)
             ours = {Seeds(row["split"], 0): each[result] for row, each in found if result in each}
@@ -198,7 +208,7 @@ def table(rows: Sequence[Mapping[str, Any]], after: bool = False) -> str:
             test = paired_test(ours, appnp, over="splits")
             mean, base = (100 * float(np.mean([values[seeds] for seeds in both])) for values in (ours, appnp))
             lines.append(
-                f"| {name} | {len(both)} {kind} | {label} | {members} | {result} | {mean:.2f} | {base:.2f} | "
+                f"| {name} | {len(both)} {kind} | {label}{capped} | {members} | {result} | {mean:.2f} | {base:.2f} | "
                 f"{mean - base:+.2f} ({low:.2f} to {high:.2f}) | {test.p:.2g} |"
             )
     return "\n".join(lines)
@@ -211,6 +221,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--members", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument(
+        "--max-epochs", type=int, default=MAX_EPOCHS, help="of a run; with --members-only of APPNP, too"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument(
         "--members-only", action="store_true", help="compare with single members of 'plain', train no other APPNP"

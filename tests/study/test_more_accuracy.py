@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,15 @@ from pprop.study.recipe import Place
 from pprop.study.row import Row
 
 QUICK = """
-from pprop.study.more_accuracy import build
+from pprop.study.more_accuracy import build, build_folds
 
 
 def quick(graph, seed):
     return build(graph, seed).set_params(members=2, hidden=4, steps=2, max_epochs=2)
+
+
+def quick_folds(graph, seed):
+    return build_folds(graph, seed).set_params(members=2, hidden=4, steps=2, max_epochs=2)
 """
 
 
@@ -29,12 +34,17 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "quick_ensemble.py").write_text(QUICK, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "quick_ensemble", raising=False)
-    return "quick_ensemble:quick"
+    return "quick_ensemble"
 
 
-@pytest.mark.parametrize("backend", ["numba", "reference"])
-def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(quick: str, backend: str):
-    cell, rows = own_cell(quick, "citeseer"), list[Row]()
+@pytest.mark.parametrize(
+    ("name", "settings", "backend"),
+    [("quick", {}, "numba"), ("quick", {}, "reference"), ("quick_folds", {"folds": 5, "rounds": 0}, "numba")],
+)
+def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(
+    quick: str, name: str, settings: dict[str, Any], backend: str
+):
+    cell, rows = own_cell(f"{quick}:{name}", "citeseer"), list[Row]()
     prepared = Datasets().of(cell)
     recipe = own_recipe(cell, prepared, Place("cpu", backend))
     recipe.compute([Seeds(2144199730, 1)], rows.append)
@@ -45,7 +55,7 @@ def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(quick: str
         known[nodes] = labels[nodes]
     twin = APPNPEnsembleClassifier(
         prepared.graph, members=2, hidden=4, steps=2, max_epochs=2, backend=backend,
-        random_state=run_seed(2144199730, 1) % 2**64,
+        random_state=run_seed(2144199730, 1) % 2**64, **settings,
     )  # fmt: skip
     twin.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))
     assert rows[0].backend == twin.record_.backend == backend
