@@ -17,7 +17,15 @@ from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_n
 from pprop.models.network import normalized_features
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
 
-__all__ = ["Bootstrapped", "BootstrappedFP", "Diffused", "FeaturePropagation", "diffused_features", "feature_logits"]
+__all__ = [
+    "Bootstrapped",
+    "BootstrappedFP",
+    "Diffused",
+    "FeaturePropagation",
+    "diffused_features",
+    "feature_logits",
+    "most_certain",
+]
 
 Nodes = NDArray[np.int64]
 
@@ -201,7 +209,7 @@ class Diffused:
             yield found, shares
             if number == model.rounds:
                 return
-            nodes = _most_certain(shares, free, model.share)
+            nodes = most_certain(shares, free, model.share)
             if not len(nodes):
                 return  # all further rounds would be this one
             free[nodes] = False
@@ -287,7 +295,7 @@ def _log_shares(features: Any, found: Regression, device: Device) -> Floats:
     return special.log_softmax(special.log_expit(odds), axis=1)
 
 
-def _most_certain(log_shares: Floats, free: NDArray[np.bool_], share: float) -> Nodes:
+def most_certain(log_shares: Floats, free: NDArray[np.bool_], share: float) -> Nodes:
     """Return the nodes to add: per class those of lowest entropy, the first where they tie."""
     predicted = log_shares.argmax(axis=1)
     entropy = -(np.exp(log_shares) * log_shares).sum(axis=1)
