@@ -26,6 +26,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import pprop.estimators.base
 from pprop import (
     APPNPClassifier,
+    APPNPClassifierCV,
+    APPNPEnsembleClassifier,
     BootstrappedFPClassifier,
     GCNClassifier,
     Graph,
@@ -37,6 +39,7 @@ from pprop import (
 
 CLASSES = (
     *(APPNPClassifier, PPNPClassifier, MLPNodeClassifier),
+    *(APPNPClassifierCV, APPNPEnsembleClassifier),
     *(GCNClassifier, BootstrappedFPClassifier, PropagatedClassifier),
 )
 """GCN stands for the other baselines that are trained, whose classifiers differ in the names of settings alone."""
@@ -192,7 +195,11 @@ def settings(kind: type, epochs: int, backend: str) -> dict[str, Any]:
     quick = {"hidden": 16, "dropout": 0.0, "penalty": 0.0, "learning_rate": 0.05, "max_epochs": epochs}
     if kind is GCNClassifier:  # through single operations, which plain torch makes as fast on a few nodes
         return {**quick, "matrix_dropout": 0.0, "backend": "reference"}
-    return {**quick, "backend": backend}
+    few: dict[type, dict[str, Any]] = {
+        APPNPClassifierCV: {"alphas": (0.1, 0.3)},
+        APPNPEnsembleClassifier: {"members": 2, "rounds": 1},
+    }
+    return {**quick, **few.get(kind, {}), "backend": backend}
 
 
 CHECKS = {kind: all_checks(kind) for kind in CLASSES}
