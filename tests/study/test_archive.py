@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from pprop import FormatError, InputError
-from pprop.study.archive import Packed, pack_study
+from pprop.study.archive import Packed, pack_study, predictions_needed
 from pprop.study.cell import Seeds
+from pprop.study.experiment import Experiment, load_experiments
 from pprop.study.merge import merge_studies
-from pprop.study.row_codec import encode, example_row
+from pprop.study.row import Row, RowKey
+from pprop.study.row_codec import encode, example_row, without_predictions
 from pprop.study.store import Store
 
 
@@ -45,6 +47,52 @@ def test_packing_and_merging_give_the_same_rows_back(study: Path, tmp_path: Path
         mine, theirs = ({row.key: encode(row) for row in store.rows()} for store in (before, after))
     assert mine == theirs
     assert file.stat().st_size < 0.5 * (study / "rows.sqlite").stat().st_size
+
+
+def test_predictions_may_be_left_out_and_come_back_from_where_they_are(study: Path, tmp_path: Path):
+    small, whole = tmp_path / "small.pack", tmp_path / "whole.pack"
+    with Store.open(study) as store:
+        pack_study(store, whole)
+        assert pack_study(store, small, keep=lambda row: row.cell == "{}" and row.key.seeds.split < 10) == 80
+        mine = {row.key: row for row in store.rows()}
+    assert small.stat().st_size < 0.5 * whole.stat().st_size
+    for row in Packed(small):
+        there = mine[row.key]
+        if row.cell == "{}" and row.key.seeds.split < 10:
+            assert encode(row) == encode(there)
+        else:
+            assert len(row.predictions) == 0
+            assert encode(row)[:-2] == encode(there)[:-2]  # all but predictions and checksum
+    for order in ([small, whole], [whole, small]):
+        out = tmp_path / f"{order[0].stem}_first"
+        assert merge_studies(order, out).sound
+        with Store.open(out) as store:
+            assert {row.key: encode(row) for row in store.rows()} == {key: encode(row) for key, row in mine.items()}
+
+
+def test_another_result_without_predictions_is_a_conflict(study: Path, tmp_path: Path):
+    with Store.open(study) as store:
+        row = store.rows()[0]
+        with pytest.raises(InputError, match="has another result"):
+            store.add(without_predictions(replace(row, accuracy=row.accuracy + 0.01)))
+
+
+def test_the_predictions_that_are_needed_are_those_of_the_table_and_of_the_cpu():
+    known = load_experiments()
+    needed = predictions_needed(known.values())
+    table, sweep = known["gasteiger_2019_appnp_citeseer"], known["gasteiger_2019_alpha_citeseer"]
+    thousand = known["pprop_2026_runs_citeseer"]
+
+    def row(experiment: Experiment, at: int, device: str) -> Row:
+        cell = experiment.points[0].cell
+        key = RowKey(cell.config, "c", "d", experiment.seeds(None, cell)[at])
+        return replace(example_row(), key=key, device=device)
+
+    assert needed(row(table, 99, "cuda"))
+    assert not needed(row(sweep, 0, "cuda"))
+    assert needed(row(sweep, 0, "cpu"))
+    assert needed(row(thousand, 0, "cuda"))  # the paper's runs are among the thousand
+    assert not needed(row(thousand, 500, "cuda"))
 
 
 def test_a_file_packed_before_rows_were_compressed_is_read_all_the_same(study: Path, tmp_path: Path):

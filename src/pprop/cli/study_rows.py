@@ -56,16 +56,25 @@ def merge(
 def pack(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file, which must not exist.")],
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small",
+            help="Keep the predictions of all nodes only for runs of the accuracy table and runs on a CPU: nothing is "
+            "made of the others.",
+        ),
+    ] = False,
     json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Write all rows into one small file, to be published; 'pprop study merge' makes a study of it again."""
     with Session("study pack", json=json, debug=debug) as session:
-        from pprop.study.archive import pack_study
+        from pprop.study.archive import pack_study, predictions_needed
+        from pprop.study.experiment import load_experiments
         from pprop.study.store import Store
 
         with Store.open(folder) as store:
-            rows = pack_study(store, out)
+            rows = pack_study(store, out, predictions_needed(load_experiments().values()) if small else None)
         session.keep(out)
         size = out.stat().st_size
         session.result(

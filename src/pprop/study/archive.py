@@ -1,7 +1,8 @@
 """A whole study in one small file, to be published: the predictions of a cell's runs are packed together.
 
 The runs of a cell agree on most nodes. What is packed is, for every run, the difference from the class that most runs
-predict (modulo 256), which is mostly zero; nothing is lost. `pprop study merge` turns such a file into a study again.
+predict (modulo 256), which is mostly zero; nothing is lost, unless predictions are left out on purpose.
+`pprop study merge` turns such a file into a study again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import lzma
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
@@ -20,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError, InputError
+from pprop.study.experiment import Experiment
 from pprop.study.own_files import files_of
 from pprop.study.row import Row
-from pprop.study.row_codec import COLUMNS, decode, encode
+from pprop.study.row_codec import COLUMNS, decode, encode, without_predictions
 from pprop.study.store import Store
 
-__all__ = ["Packed", "pack_study"]
+__all__ = ["Packed", "pack_study", "predictions_needed"]
 
 _SCHEMA = (
     "CREATE TABLE packs (cell TEXT, columns TEXT, rows BLOB, predictions BLOB)",
@@ -33,10 +35,18 @@ _SCHEMA = (
 )
 _FILES = "SELECT file, CAST(content AS BLOB) FROM experiments"
 _PREDICTIONS = COLUMNS.index("predictions")
+_LEFT_OUT = ""
 
 
-def pack_study(store: Store, file: Path) -> int:
+def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = None) -> int:
     """Write all rows of a store, and the experiment files of its folder, into a new file; return how many rows it has.
+
+    Parameters
+    ----------
+    store, file
+        From where, and whereto.
+    keep
+        Says of a row whether its predictions are written, too; by default they all are. See `predictions_needed`.
 
     Examples
     --------
@@ -58,19 +68,46 @@ def pack_study(store: Store, file: Path) -> int:
             target.execute(table)
         target.executemany("INSERT INTO experiments VALUES (?, ?)", files_of(store.path.parent).items())
         for cell, runs in groupby(rows, key=lambda row: row.cell):
-            target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, json.dumps(COLUMNS), *_packed(list(runs))))
+            some = [row if keep is None or keep(row) else without_predictions(row) for row in runs]
+            target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, json.dumps(COLUMNS), *_packed(some)))
     part.rename(file)
     return len(rows)
 
 
+def predictions_needed(experiments: Iterable[Experiment]) -> Callable[[Row], bool]:
+    """Return what says of a row whether anything is made of its predictions.
+
+    Those of the tables' runs are: distances are counted from them. So are those of runs on a CPU, which a verification
+    compares node by node. All other runs are drawn and compared by their accuracy.
+
+    Examples
+    --------
+    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.row_codec import example_row
+    >>> predictions_needed(load_experiments().values())(example_row())  # from a CPU
+    True
+    """
+    tables = {
+        (point.cell.config, seeds)
+        for experiment in experiments
+        if experiment.shows == "accuracy"
+        for point in experiment.points
+        for seeds in experiment.seeds(None, point.cell)
+    }
+    return lambda row: row.device == "cpu" or (row.key.config, row.key.seeds) in tables
+
+
 def _packed(rows: list[Row]) -> tuple[bytes, bytes]:
     values = [list(encode(row)) for row in rows]
-    for one in values:
-        one[_PREDICTIONS] = None
-    predictions = np.stack([row.predictions for row in rows])
-    difference = predictions - _usual(predictions)  # uint8: wraps around
+    for one, row in zip(values, rows, strict=True):
+        one[_PREDICTIONS] = None if len(row.predictions) else _LEFT_OUT
     # the runs of a cell have most of their text in common
     text = lzma.compress(json.dumps(values).encode(), preset=9)
+    known = [row.predictions for row in rows if len(row.predictions)]
+    if not known:
+        return text, lzma.compress(b"", preset=9)
+    predictions = np.stack(known)
+    difference = predictions - _usual(predictions)  # uint8: wraps around
     return text, lzma.compress(_usual(predictions).tobytes() + difference.tobytes(), preset=9)
 
 
@@ -110,13 +147,16 @@ class Packed:
                 self._lose(1)
                 self.certain = False  # nothing tells how many there were
                 continue
+            known = sum(one[_PREDICTIONS] != _LEFT_OUT for one in values)
             try:
-                classes = np.frombuffer(lzma.decompress(predictions), np.uint8).reshape(len(values) + 1, -1)
+                classes = np.frombuffer(lzma.decompress(predictions), np.uint8).reshape(known + 1, -1)
             except (lzma.LZMAError, ValueError):
                 self._lose(len(values))
                 continue
-            for one, difference in zip(values, classes[1:], strict=True):
-                one[_PREDICTIONS] = zlib.compress((difference + classes[0]).tobytes())
+            differences = iter(classes[1:])
+            for one in values:
+                left_out = one[_PREDICTIONS] == _LEFT_OUT
+                one[_PREDICTIONS] = zlib.compress(b"" if left_out else (next(differences) + classes[0]).tobytes())
                 try:
                     yield decode(one)
                 except FormatError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,17 @@ from pprop._errors import FormatError
 from pprop.study.cell import Seeds
 from pprop.study.row import Row, RowKey
 
-__all__ = ["COLUMNS", "COLUMN_TYPES", "KEY", "decode", "encode", "key_values", "result_digest"]
+__all__ = [
+    "COLUMNS",
+    "COLUMN_TYPES",
+    "KEY",
+    "decode",
+    "encode",
+    "key_values",
+    "result_digest",
+    "same_result",
+    "without_predictions",
+]
 
 KEY = ("config", "code", "data", "split", "init")
 """Columns that identify a row."""
@@ -98,7 +109,6 @@ def result_digest(row: Row) -> str:
 
     Examples
     --------
-    >>> from dataclasses import replace
     >>> row = example_row()
     >>> result_digest(row) == result_digest(replace(row, seconds=9.0, host="elsewhere"))
     True
@@ -106,6 +116,29 @@ def result_digest(row: Row) -> str:
     False
     """
     return _digest(row, _RESULT)
+
+
+def without_predictions(row: Row) -> Row:
+    """Return the row as it is kept where every byte counts: an empty array stands for its predictions.
+
+    >>> without_predictions(example_row()).predictions.shape
+    (0,)
+    """
+    return replace(row, predictions=np.empty(0, dtype=np.uint8))
+
+
+def same_result(one: Row, other: Row) -> bool:
+    """Say whether two rows were computed alike, as far as both tell: one may be without its predictions.
+
+    Examples
+    --------
+    >>> row = example_row()
+    >>> same_result(row, without_predictions(row)), same_result(row, replace(row, epochs=9))
+    (True, False)
+    """
+    if not (len(one.predictions) and len(other.predictions)):
+        one, other = without_predictions(one), without_predictions(other)
+    return result_digest(one) == result_digest(other)
 
 
 def example_row(split: int = 5, init: int = 0) -> Row:

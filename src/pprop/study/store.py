@@ -15,7 +15,7 @@ from typing import Any, Self, final
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.row import Row, RowKey
-from pprop.study.row_codec import COLUMNS, KEY, decode, encode, key_values, result_digest
+from pprop.study.row_codec import COLUMNS, KEY, decode, encode, key_values, same_result
 from pprop.study.store_errors import damaged, damaged_row, translated
 from pprop.study.store_file import FORMAT, MARK, SCHEMA, check_file, check_sound, is_empty
 
@@ -133,6 +133,8 @@ class Store:
     def add(self, row: Row) -> bool:
         """Write a row; it is on the disk when this returns. Return False for one that is there already.
 
+        A row that is there without its predictions gets those of the one given.
+
         Raises
         ------
         InputError
@@ -146,11 +148,13 @@ class Store:
             self.execute(f"INSERT INTO rows ({_COLUMN_LIST}) VALUES ({marks})", encode(row))
         except sqlite3.IntegrityError:
             (there,) = self._select(f"WHERE {_SAME_KEY}", key_values(row.key))
-            if result_digest(there) != result_digest(row):
+            if not same_result(there, row):
                 raise InputError(
                     f"The store {str(self.path)!r} has another result for split {row.key.seeds.split}, initialisation "
                     f"{row.key.seeds.init} of {row.cell}. The one in the store was kept."
                 ) from None
+            if len(row.predictions) > len(there.predictions):
+                self.execute(f"REPLACE INTO rows ({_COLUMN_LIST}) VALUES ({marks})", encode(row))
             return False
         finished = (time.time(), *key_values(row.key))
         self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_SAME_KEY}", finished)

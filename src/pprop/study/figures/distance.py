@@ -92,7 +92,8 @@ def distance_data(
     splits
         By their seed: every split that the rows name.
     better, baseline
-        The rows of the two models; of each the seeds and the predictions are read.
+        The rows of the two models; of each the seeds and the predictions are read. Rows without predictions are left
+        out.
 
     Examples
     --------
@@ -109,6 +110,7 @@ def distance_data(
     """
     if graph.labels is None:
         reject("graph", "distance_data", "a graph with labels", "a graph without")
+    better, baseline = ([row for row in rows if len(row.predictions)] for rows in (better, baseline))
     seeds = sorted({row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline})
     if not seeds:
         reject("better", "distance_data", "rows of a split that 'baseline' has too", "none")

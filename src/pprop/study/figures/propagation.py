@@ -96,7 +96,7 @@ def propagation_data(
         unknown = sorted(set(ways) - set(WAYS))
         if unknown:
             reject("rows", "propagation_data", f"keyed by one of {', '.join(map(repr, WAYS))}", repr(unknown[0]))
-        models = {} if timed is None else timed.get(dataset, {})
+        models: Mapping[str, Sequence[Row]] = {} if timed is None else timed.get(dataset, {})
         shown = tuple(_way(name, ways[name], models.get(_TRAINED[name], ())) for name in WAYS if ways.get(name))
         if shown:
             panels.append(Propagated(dataset, shown))
