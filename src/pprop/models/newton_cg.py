@@ -17,6 +17,7 @@ MOST_STEPS = 200
 MOST_PRODUCTS = 200  # of the Hessian and a vector, per step
 SOLVED = 0.03  # part of the gradient that a step may leave of its own linear system, while the end is far
 NO_GAIN = 5  # steps that may go by without a gradient half as large, once float64 tells no losses apart
+FLAT = 1e-6  # curvature that a row has at least, for steps: where all are certain and wrong, there is none
 OVERSHOT = 0.1  # slope after a step, as a part of the slope before it, of a step that is short enough
 
 
@@ -96,7 +97,7 @@ def minimise(design: Design, signs: Any, start: Fit, penalty: float, tolerance: 
         smallest = min(smallest, at.gradient)
         if at.gradient <= tolerance or number == MOST_STEPS:
             break
-        step = _newton_step(design, wrong * (1 - wrong) / m, gradient, left, penalty, tolerance, xp)
+        step = _newton_step(design, (wrong * (1 - wrong) + FLAT) / m, gradient, left, penalty, tolerance, xp)
         gain = -_dot(gradient, (step.coefficients, step.intercepts))
         if waited >= NO_GAIN and float((gain - 1e-14 * losses).max()) <= 0:
             break
@@ -122,7 +123,7 @@ def _newton_step(
     A class's system is solved until its residual is a small part of the gradient or half the tolerance: with the
     Hessian of the minimum, that is where the next gradient will be.
     """
-    curvature = weights.sum(0) + 1e-12  # certain rows have none
+    curvature = weights.sum(0)
     approximate = design.inverse(curvature, penalty)
     enough = (SOLVED * left).clip(tolerance / 2)
     x, of_x = xp.zeros_like(gradient[0]), xp.zeros_like(gradient[1])
