@@ -121,7 +121,7 @@ class ConjugateGradient(ToleranceSolver):
 
     References
     ----------
-    Chronopoulos and Gear, "s-step iterative methods for symmetric linear systems", J. Comput. Appl. Math. 25, 1989.
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49, 1952.
 
     Examples
     --------

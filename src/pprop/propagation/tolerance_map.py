@@ -71,7 +71,7 @@ class ToleranceMap(LinearMap):
             value, ended = side.solve(one, solver)
             values.append(value)
             products, error = max(products, ended.products), max(error, self._checked(ended, operand.dtype))
-        return torch.stack(values), products, error
+        return torch.stack(values) if len(values) > 1 else values[0][None], products, error
 
     def _checked(self, ended: Ended, dtype: torch.dtype) -> float:
         """Return the relative error that is certified, or say what was reached."""
@@ -130,7 +130,7 @@ class _Side:
             transition.indptr, transition.indices, transition.weights, scale, np.ones_like(scale), transition.symmetric
         )
         self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
-        self._solves: Solves = bind_solves(kernels, System(moved, alpha, measure, norm))
+        self._solves = _bound(kernels, System(moved, alpha, measure, norm), team=symmetrised)
 
     def solve(self, predictions: Tensor, solver: ToleranceSolver) -> tuple[Tensor, Ended]:
         """Return Z for one run of predictions (n, c). Columns are brought to size one first: squares cannot overflow."""
@@ -142,3 +142,13 @@ class _Side:
         own = (predictions / unit).mul_(self._alpha * columns)
         ended = solver.run(self._solves, own, self._alpha)
         return (ended.value / columns).mul_(unit), ended
+
+
+def _bound(kernels: Kernels, system: System, *, team: bool) -> Solves:
+    """Return the solves of a backend, with the numba backend's conjugate gradients by a team where it fuses solves."""
+    solves = bind_solves(kernels, system)
+    if team and type(solves).__module__.startswith("pprop.kernels.numba_cpu."):  # numba need not be there to ask
+        from pprop.kernels.numba_cpu.conjugate_gradient import TeamSolves
+
+        return TeamSolves(system)
+    return solves

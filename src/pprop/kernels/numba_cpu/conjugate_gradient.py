@@ -1,0 +1,249 @@
+"""Conjugate gradients on u = (1 - alpha) S A u + b with the columns of a row in registers, by a team of threads.
+
+Three passes make an iteration, and between them the threads meet: the product, which also sums p.Ap; the steps of
+solution and residual, which sum |r|^2; the next direction. On a graph of some ten thousand entries a pass takes ten
+microseconds, as long as a parallel loop of numba's needs to begin and to end, and much longer than a meeting.
+
+Rows belong to blocks of fixed size, and blocks to threads; sums are made block by block in float64 and added in order,
+so that neither the bits nor the number of products depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numba
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop.kernels.numba_cpu._jit import part, serial
+from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
+from pprop.kernels.numba_cpu.team import Team, meet
+from pprop.kernels.numba_cpu.vectors import Vector, add, address, count, fma, item, lanes, load, store, times, zeros
+from pprop.kernels.solves import Ended, Limits, Solves, System
+
+__all__ = ["TeamSolves"]
+
+BLOCK = 64
+"""Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine."""
+_REST = 8
+"""Products between two looks at the norms, before the end is near."""
+_WORK = 1 << 15
+"""Entries times columns that are worth one more thread: to start one takes some 50 microseconds."""
+_CURVATURE, _SQUARE, _SIZE = 0, 1, 2
+
+
+@final
+class TeamSolves(Solves):
+    """`NumbaSolves` with conjugate gradients by a team.
+
+    Examples
+    --------
+    >>> from pprop.graph import Transition
+    >>> pair = Transition(np.arange(3), np.array([1, 0], np.int32), None, np.ones(2), np.ones(2), symmetric=True)
+    >>> solves = TeamSolves(System(pair, 0.5, np.ones(2), "euclidean"))
+    >>> ended = solves.conjugate_gradient(torch.tensor([[0.5], [0.0]]), None, Limits(1e-6, 0, 100))
+    >>> ended.products, (ended.value.flatten() * 3).round(decimals=4)
+    (2, tensor([2., 1.]))
+    """
+
+    def __init__(self, system: System) -> None:
+        self._system, self._others = system, NumbaSolves(system)
+        self._casts: dict[np.dtype[Any], tuple[NDArray[Any], ...]] = {}
+
+    def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
+        return self._others.chebyshev(own, limits)
+
+    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
+        return self._others.contraction(own, start, limits)
+
+    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
+        b = own.contiguous().numpy()
+        n, width = b.shape
+        token = lanes(8 if width > 16 else max(2, 1 << (width - 1).bit_length()))
+        stride = -(-width >> len(token)) << len(token)
+        states = np.zeros((4, n * stride), b.dtype)
+        if start is not None:
+            states[0].reshape(n, stride)[:, :width] = start.numpy()
+        matrix = self._matrix(b.dtype)
+        work = len(matrix[1]) * width
+        team = Team(min(numba.get_num_threads(), 1 + work // _WORK))
+        partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
+        share, products = self._share(len(partial), team.threads), np.zeros(team.threads, np.int64)
+
+        def solve(thread: int) -> None:
+            products[thread] = solve_part(
+                team.threads, thread, team.desk, token, share, *matrix, b, limits.stop, limits.near, limits.most,
+                states, partial, sums,
+            )  # fmt: skip
+
+        try:
+            team.run(solve)
+        finally:
+            team.close()
+        value = np.ascontiguousarray(states[0].reshape(n, stride)[:, :width])
+        norms = np.sqrt(sums)
+        return Ended(torch.from_numpy(value), int(products[0]), norms[0], norms[1])
+
+    def _share(self, blocks: int, threads: int) -> NDArray[np.int64]:
+        """Return the first block of each thread, and the end: about as many entries and rows for each."""
+        indptr = self._system.transition.indptr
+        rows = np.minimum(np.arange(blocks + 1) * BLOCK, len(indptr) - 1)
+        cost = indptr[rows] + 4 * rows  # a row of the other passes takes as long as some entries of the product
+        share = np.searchsorted(cost, np.linspace(0, cost[-1], threads + 1)).astype(np.int64)
+        share[-1] = blocks
+        return share
+
+    def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
+        """Return structure, weights and -(1 - alpha) S in a float type, and the measure."""
+        if dtype not in self._casts:
+            transition = self._system.transition
+            weights = np.empty(0, dtype) if transition.weights is None else transition.weights.astype(dtype)
+            scale = ((self._system.alpha - 1.0) * transition.row_scale).astype(dtype)
+            self._casts[dtype] = (transition.indptr, transition.indices, weights, scale, self._system.measure)
+        return self._casts[dtype]
+
+
+@intrinsic
+def _wide(typing, vector):
+    """Return a vector in float64."""
+    result = Vector(types.float64, vector.width)
+
+    def codegen(context, builder, sig, args):
+        return args[0] if vector.dtype == types.float64 else builder.fpext(args[0], context.get_value_type(result))
+
+    return result(vector), codegen
+
+
+@intrinsic
+def _fma(typing, left, right, total):
+    """Return left * right + total, lane by lane, with one rounding where the processor can."""
+
+    def codegen(context, builder, sig, args):
+        kind = args[0].type
+        suffix = "f32" if isinstance(kind.element, ir.FloatType) else "f64"
+        signature = ir.FunctionType(kind, [kind] * 3)
+        name = f"llvm.fmuladd.v{kind.count}{suffix}"
+        return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)
+
+    return left(left, right, total), codegen
+
+
+@part
+def _gather(first, past, indices, weights, weighted, source, stride, shift, token):
+    """A row of A times a state, the lanes from `shift` on."""
+    total = zeros(source, token)
+    if weighted:
+        for e in range(first, past):
+            total = fma(item(weights, e), load(source, np.int64(item(indices, e)) * stride + shift, token), total)
+    else:
+        for e in range(first, past):
+            total = add(total, load(source, np.int64(item(indices, e)) * stride + shift, token))
+    return total
+
+
+@part
+def _added(partial, kind, q):
+    """The sum of one column over all blocks, in their order."""
+    total = 0.0
+    for block in range(len(partial)):
+        total += partial[block, kind, q]
+    return total
+
+
+@serial
+def solve_part(
+    threads, thread, desk, token, share, indptr, indices, weights, minus, measure, own, stop, look, most,
+    states, partial, sums,
+):  # fmt: skip
+    """Do the share of one thread in a solve for `own`, (n, width), a residual whose solution is added to ``states[0]``.
+
+    ``states`` are u, r, p and p - (1 - alpha) S A p, with rows of `width` columns filled up with zeros to a multiple of
+    the lanes; `minus` is -(1 - alpha) S. Returns the number of products when |r| is at most `stop` times |u| in every
+    column, looked at from product `look` on, and `most` at the latest; their squares are then in `sums`.
+    """
+    n, width = own.shape
+    step = count(token)
+    stride = (width + step - 1) // step * step
+    first, past, weighted = share[thread], share[thread + 1], len(weights) > 0
+    u, r, p, image = address(states[0]), address(states[1]), address(states[2]), address(states[3])
+    columns, values, scale, mass = address(indices), address(weights), address(minus), address(measure)
+    out, square, last = address(partial), np.zeros(stride), 0.0
+    ahead, behind, back = np.zeros(stride, own.dtype), np.zeros(stride, own.dtype), np.zeros(stride, own.dtype)
+    for i in range(first * BLOCK, min(n, past * BLOCK)):
+        for q in range(width):
+            states[1, i * stride + q] = states[2, i * stride + q] = own[i, q]
+    for block in range(first, past):
+        for shift in range(0, stride, step):
+            total = zeros(out, token)
+            for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                one = _wide(load(r, i * stride + shift, token))
+                total = _fma(times(item(mass, i), one), one, total)
+            store(out, (3 * block + _SQUARE) * stride + shift, total)
+    meet(desk, threads)
+    for q in range(stride):
+        square[q] = _added(partial, _SQUARE, q)
+    for k in range(1, most + 1):
+        for block in range(first, past):
+            for shift in range(0, stride, step):
+                total = zeros(out, token)
+                for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                    at = i * stride + shift
+                    arrived = _gather(indptr[i], indptr[i + 1], columns, values, weighted, p, stride, shift, token)
+                    one = load(p, at, token)
+                    other = fma(item(scale, i), arrived, one)
+                    store(image, at, other)
+                    total = _fma(times(item(mass, i), _wide(one)), _wide(other), total)
+                store(out, (3 * block + _CURVATURE) * stride + shift, total)
+        meet(desk, threads)
+        for q in range(stride):
+            curvature = _added(partial, _CURVATURE, q)
+            ahead[q] = square[q] / curvature if curvature > 0.0 else 0.0  # a column solved to the last bit rests
+            behind[q] = -ahead[q]
+        watched = k >= look or k % _REST == 0 or k == most
+        for block in range(first, past):
+            for shift in range(0, stride, step):
+                factor, total, size = load(address(behind), shift, token), zeros(out, token), zeros(out, token)
+                for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                    at = i * stride + shift
+                    one = _fma(factor, load(image, at, token), load(r, at, token))
+                    store(r, at, one)
+                    total = _fma(times(item(mass, i), _wide(one)), _wide(one), total)
+                store(out, (3 * block + _SQUARE) * stride + shift, total)
+                if watched:
+                    factor = load(address(ahead), shift, token)
+                    for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                        at = i * stride + shift
+                        one = _fma(factor, load(p, at, token), load(u, at, token))
+                        store(u, at, one)
+                        size = _fma(times(item(mass, i), _wide(one)), _wide(one), size)
+                    store(out, (3 * block + _SIZE) * stride + shift, size)
+        meet(desk, threads)
+        good = watched
+        for q in range(stride):
+            last, square[q] = square[q], _added(partial, _SQUARE, q)
+            back[q] = square[q] / last if last > 0.0 else 0.0
+            if watched and q < width:
+                size_q = _added(partial, _SIZE, q)
+                good = good and np.sqrt(square[q]) <= stop * np.sqrt(size_q)
+                if thread == 0:
+                    sums[0, q], sums[1, q] = square[q], size_q
+        if good:
+            return k
+        for block in range(first, past):  # u waits for this pass where nobody looks at it: p is read once
+            for shift in range(0, stride, step):
+                factor, other = load(address(back), shift, token), load(address(ahead), shift, token)
+                for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                    at = i * stride + shift
+                    one = load(p, at, token)
+                    if not watched:
+                        store(u, at, _fma(other, one, load(u, at, token)))
+                    store(p, at, _fma(factor, one, load(r, at, token)))
+        meet(desk, threads)
+    return most
