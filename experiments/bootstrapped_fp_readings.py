@@ -91,10 +91,11 @@ READINGS = {
     "no self-loops, rows of length one, C = 1": Reading(C=1.0, rows="length", matrix="none"),
     "features as stored, C = 10": Reading(C=10.0, rows="stored"),
 }
-PUBLISHED = {  # test: the paper and its interval, ours and its interval
+PUBLISHED: dict[str, tuple[float, float, float, float] | None] = {  # test: the paper's, ours, with their intervals
     "citeseer": (73.55, 0.57, 75.23, 1.09),
     "cora_ml": (80.84, 0.97, 85.37, 0.63),
     "pubmed": (72.94, 1.00, 77.86, 1.24),
+    "ms_academic": None,  # 91.61 in the paper; not known here when this was written
 }
 ROUNDS = {"first": "no bootstrapping", "best": "best round", "last": "last round"}
 
@@ -245,13 +246,17 @@ def compute(datasets: list[str], readings: list[str], splits: int, rows: Rows, s
 
 def table(rows: Rows) -> str:
     """Return, per reading and round, the mean difference to ours on the same splits, in points, with its 95 % interval."""
-    lines = ["| minus ours | " + " | ".join(PUBLISHED) + " |", "|---|" + "---|" * len(PUBLISHED)]
-    paper = [f"{theirs - ours:+.2f} ± {sqrt(a * a + b * b):.2f}" for theirs, a, ours, b in PUBLISHED.values()]
+    datasets = [dataset for dataset in PUBLISHED if rows.of(dataset, OURS)]
+    lines = ["| minus ours | " + " | ".join(datasets) + " |", "|---|" + "---|" * len(datasets)]
+    paper = [
+        "-" if known is None else f"{known[0] - known[2]:+.2f} ± {sqrt(known[1] ** 2 + known[3] ** 2):.2f}"
+        for known in map(PUBLISHED.__getitem__, datasets)
+    ]
     lines.append("| the paper, on test | " + " | ".join(paper) + " |")
     for name in READINGS:
         for kind, words in ROUNDS.items():
             cells: list[str] = []
-            for dataset in PUBLISHED:
+            for dataset in datasets:
                 mine, ours = rows.of(dataset, name), rows.of(dataset, OURS)
                 apart = np.array([100 * (mine[seed][kind] - ours[seed]["best"]) for seed in mine if seed in ours])
                 if len(apart) < 2:
@@ -266,7 +271,7 @@ def table(rows: Rows) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=tuple(PUBLISHED), default=list(PUBLISHED))
+    parser.add_argument("--only", nargs="+", choices=tuple(PUBLISHED), default=list(PUBLISHED)[:3])
     parser.add_argument("--readings", nargs="+", choices=tuple(READINGS), default=list(READINGS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no split after that many")
