@@ -50,7 +50,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "many": {"share": 0.8},
     "emphasis": {"emphasis": 5},
     "folds": {"folds": 5},
-    "folds many": {"folds": 5, "share": 0.8},
+    "folds_high": {"folds": 5, "alpha": 0.3},
+    "folds_light": {"folds": 5, "penalty": 0.001},
+    "folds_calm": {"folds": 5, "dropout": 0.2},
     "wide": {"hidden": 256},
     "calm": {"dropout": 0.2},
     "low": {"alpha": 0.05},
@@ -101,8 +103,20 @@ def reference(results: Results, name: str, kind: str, prepared: Prepared, seeds:
     )
     for k, seed in enumerate(missing):
         split, own = prepared.split(seed, PER_CLASS), trained.logits[k * INITS : (k + 1) * INITS]
-        found = [accuracy(prepared, split, logits) for logits in own]
-        results.add({"dataset": name, "kind": kind, "option": "appnp", "split": seed, "runs": found})
+        cell = {"dataset": name, "kind": kind, "option": "appnp", "split": seed}
+        results.add(
+            cell | {"runs": [accuracy(prepared, split, logits) for logits in own], **after(prepared, split, own)}
+        )
+
+
+def after(prepared: Prepared, split: Split, logits: NDArray[Any]) -> dict[str, dict[str, float]]:
+    """Return the accuracies of what can be done with the members' predictions, on validation splits only."""
+    if prepared.splits == "test":
+        return {}
+    labels = prepared.graph.labels
+    assert labels is not None
+    scores = treatments(prepared.graph, split, labels, logits)
+    return {"after": {name: accuracy(prepared, split, found) for name, found in scores.items()}}
 
 
 def weighted(graph: Graph) -> Graph:
@@ -126,7 +140,7 @@ def option(
     split, labels = prepared.split(seed, PER_CLASS), prepared.graph.labels
     assert labels is not None
     graph = weighted(prepared.graph) if settings.get("idf") else prepared.graph
-    network = {name: settings[name] for name in ("hidden", "dropout") if name in settings}
+    network = {name: settings[name] for name in ("hidden", "dropout", "penalty") if name in settings}
     model = Ensemble(APPNP(alpha=alpha, **network), how.members)
     teaching = SelfTraining(
         how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1), settings.get("folds", 0)
@@ -145,7 +159,6 @@ def option(
         )
     )
     best = max(range(len(rounds)), key=lambda k: (rounds[k].stopping_accuracy, -rounds[k].stopping_loss))
-    after = treatments(prepared.graph, split, labels, rounds[0].trained.logits) if kind == "validation" else {}
     results.add(
         cell
         | {
@@ -155,7 +168,7 @@ def option(
             "stopping": [one.stopping_accuracy for one in rounds],
             "chosen": accuracy(prepared, split, rounds[best].logits),
             "all rounds": accuracy(prepared, split, np.mean([np.exp(one.logits) for one in rounds], axis=0)),
-            "after": {name: accuracy(prepared, split, scores) for name, scores in after.items()},
+            **after(prepared, split, rounds[0].trained.logits),
             "seconds": round(time.perf_counter() - begin, 1),
             "device": how.device,
         }
@@ -166,9 +179,9 @@ def mean_of(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def results_of(row: Mapping[str, Any], after: bool = False) -> dict[str, float]:
-    """Return the accuracies that a row of an option has, by the name of the result; those `after` training alone if so."""
-    if after:
+def results_of(row: Mapping[str, Any], treated: bool = False) -> dict[str, float]:
+    """Return the accuracies that a row of an option has, by the name of the result; only those of `after` where asked."""
+    if treated:
         return row.get("after", {})
     found = {"one run": mean_of(row["runs"])}
     if "rounds" in row:
@@ -177,7 +190,7 @@ def results_of(row: Mapping[str, Any], after: bool = False) -> dict[str, float]:
     return found
 
 
-def table(rows: Sequence[Mapping[str, Any]], after: bool = False) -> str:
+def table(rows: Sequence[Mapping[str, Any]], treated: bool = False) -> str:
     """Return the comparison with APPNP on the same splits as a table in Markdown, in percent."""
     lines = [
         "| graph | splits | option | members | result | accuracy | APPNP | difference (95 % interval) | p |",
@@ -185,9 +198,9 @@ def table(rows: Sequence[Mapping[str, Any]], after: bool = False) -> str:
     ]
     cells: dict[tuple[str, str, str, int, int, int], list[Mapping[str, Any]]] = {}
     for row in rows:
-        if row["option"] != "appnp":
+        if row["option"] != "appnp" or treated:
             name, kind, label, _, members, rounds, cap = cell_of(row).values()
-            cells.setdefault((name, kind, label, members, rounds, cap), []).append(row)
+            cells.setdefault((name, kind, label, members or INITS, rounds, cap), []).append(row)
     for (name, kind, label, members, _, cap), own in sorted(cells.items()):
         # single runs of "plain" are APPNP as published, too; the runs with the seeds of the study count where there are any
         appnp = {
@@ -198,8 +211,8 @@ def table(rows: Sequence[Mapping[str, Any]], after: bool = False) -> str:
             and cell_of(row)["max_epochs"] == cap
         }
         capped = "" if cap == MAX_EPOCHS else f", {cap} epochs"
-        for result in results_of(own[-1], after):
-            found = ((row, results_of(row, after)) for row in own)
+        for result in results_of(own[-1], treated):
+            found = ((row, results_of(row, treated)) for row in own)
             ours = {Seeds(row["split"], 0): each[result] for row, each in found if result in each}
             both = sorted(ours.keys() & appnp.keys())
             if len(both) < 2:

@@ -68,7 +68,8 @@ def test_with_folds_members_are_appnp_on_training_nodes_and_all_folds_but_one(gr
     for seed, held, rest in zip(seeds, (order[::2], order[1::2]), (order[1::2], order[::2]), strict=True):
         rest = np.sort(rest)
         own = np.concatenate([np.arange(24), rest])
-        alone = APPNPClassifier(graph, **{**SHORT, "random_state": seed})
+        settings: dict[str, Any] = {**SHORT, "random_state": seed}
+        alone = APPNPClassifier(graph, **settings)
         alone.fit(nodes[own], animals[own], stopping=(nodes[held], animals[held]))
         shares.append(softmax(alone.logits_, axis=1))
         right += (alone.predict(nodes[held]) == animals[held]).sum()
