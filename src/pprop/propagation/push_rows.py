@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["SparseRows", "gather_rows"]
 
 CHUNK = 512
-"""Rows that a thread makes before Ctrl-C is looked for."""
+"""Rows that are made before Ctrl-C is looked for the first time; afterwards as many as take about `PAUSE` seconds."""
+PAUSE = 0.2
 NORMS = {"row": "l1", "sym": "l2", "col": "max"}
 
 
@@ -101,16 +103,18 @@ def gather_rows(
     rounding: float,
 ) -> SparseRows:
     """Push the rows of `nodes`, shared out to numba's threads, and put them together; see the kernel for the numbers."""
-    from pprop.kernels.numba_cpu.push_rows import share_out
+    from pprop.kernels.numba_cpu.push_rows import Part, put_together, share_out
 
-    parts: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = []
+    shared: list[tuple[slice, list[Part]]] = []
     where, reports = np.empty((len(nodes), 6), np.int64), np.empty((len(nodes), 4))
-    for first in range(0, len(nodes), CHUNK):
-        part = slice(first, first + CHUNK)
-        parts.append(share_out(structure, rule, nodes[part], eps, most, finest, where[part], reports[part]))
+    first, chunk = 0, CHUNK
+    while first < len(nodes):
+        part, begun = slice(first, first + chunk), perf_counter()
+        shared.append((part, share_out(structure, rule, nodes[part], eps, most, finest, where[part], reports[part])))
+        first += chunk
+        chunk = max(CHUNK, int(chunk * PAUSE / max(perf_counter() - begun, PAUSE / 64)))  # threads start and end apart
     indptr = np.concatenate([[0], np.cumsum(where[:, 2])])
-    indices = np.concatenate([columns for columns, _ in parts]) if parts else np.empty(0, np.int32)
-    data = np.concatenate([values for _, values in parts]) if parts else np.empty(0)
+    indices, data = put_together(shared, where, indptr)
     if indptr[-1] <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     certain = where[:, 5].copy() if most else None

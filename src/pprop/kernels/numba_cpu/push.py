@@ -167,11 +167,11 @@ def _drain(graph, eps, desk, tally):
         for k in range(np.uint64(length)):
             target = arena[start + k]
             r = state[target, 0] + (amount * weights[begin + k] if weighted else amount)
-            state[target, 0] = r
-            if r >= state[target, 1]:
-                state[target, 1] = np.inf
-                queue[np.uint64(tail) & wrap] = target
-                tail += 1
+            threshold = state[target, 1]
+            above = r >= threshold  # no branch on it: half of them would be mispredicted
+            state[target, 0], state[target, 1] = r, np.inf if above else threshold
+            queue[np.uint64(tail) & wrap] = target  # where the ring is full, that is the place of the node being pushed
+            tail += above
         touched += length
         head += 1
     tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED] = count, pushed, filled, touched

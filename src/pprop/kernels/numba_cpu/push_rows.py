@@ -6,6 +6,7 @@ is added to the nodes that have been pushed (they have an entry anyway). Every v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -16,7 +17,16 @@ from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, finer, new_desk, settle
 from pprop.kernels.numba_cpu.team import Team, fetch_add
 
-__all__ = ["DIRECTED_COL", "DIRECTED_ROW", "DIRECTED_SYM", "UNDIRECTED", "push_one", "share_out"]
+__all__ = [
+    "DIRECTED_COL",
+    "DIRECTED_ROW",
+    "DIRECTED_SYM",
+    "UNDIRECTED",
+    "Part",
+    "push_one",
+    "put_together",
+    "share_out",
+]
 
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
 """Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual."""
@@ -80,6 +90,10 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
         used += length
 
 
+Part = tuple[NDArray[np.int32], NDArray[np.float64]]
+"""Columns and values of the rows that one thread has made, one after another."""
+
+
 def share_out(
     graph: tuple[Any, ...],
     rule: tuple[Any, ...],
@@ -89,24 +103,38 @@ def share_out(
     finest: float,
     where: NDArray[np.int64],
     reports: NDArray[np.float64],
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Run `push_some` in numba's number of threads; return the columns and values of all rows, in their order."""
-    threads = min(numba.get_num_threads(), len(nodes))
-    ticket, parts, team = np.zeros(1, np.int64), [(_NO_COLUMNS, _NO_VALUES)] * threads, Team(threads)
+) -> list[Part]:
+    """Run `push_some` in numba's number of threads; return what each has made."""
+    parts: list[Part] = [(_NO_COLUMNS, _NO_VALUES)] * min(numba.get_num_threads(), len(nodes))
+    ticket = np.zeros(1, np.int64)
 
     def work(worker: int) -> None:
         parts[worker] = push_some(graph, rule, nodes, eps, most, finest, ticket, len(nodes), worker, where, reports)
 
-    try:
-        team.run(work)
-    finally:
-        team.close()
-    indptr = np.zeros(len(nodes) + 1, np.int64)
-    np.cumsum(where[:, 2], out=indptr[1:])
+    _in_threads(len(parts), work)
+    return parts
+
+
+def put_together(shared: list[tuple[slice, list[Part]]], where: NDArray[np.int64], indptr: NDArray[np.int64]) -> Part:
+    """Return the columns and values of all rows in their order, given which rows each call of `share_out` has made."""
     columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float64)
-    for worker, (some_columns, some_values) in enumerate(parts):
-        put_rows(worker, where, indptr, some_columns, some_values, columns, values)
+
+    def work(worker: int) -> None:
+        for rows, parts in shared:
+            if worker < len(parts):
+                put_rows(worker, where[rows], indptr[rows], *parts[worker], columns, values)
+
+    _in_threads(max((len(parts) for _, parts in shared), default=0), work)
     return columns, values
+
+
+def _in_threads(count: int, work: Callable[[int], None]) -> None:
+    if count:
+        team = Team(count)
+        try:
+            team.run(work)
+        finally:
+            team.close()
 
 
 @serial
