@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from pprop.kernels.numba_cpu._jit import part, serial
+from pprop.kernels.numba_cpu.vectors import address, prefetch
 
 __all__ = ["COUNT", "OPENED", "PUSHES", "TOUCHED", "begin", "finer", "new_desk", "settle"]
 
@@ -139,6 +140,7 @@ def _drain(graph, eps, desk, tally):
     count, pushed, filled, touched = tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED]
     head, tail, wrap = tally[HEAD], tally[TAIL], np.uint64(len(queue) - 1)
     begun, bits, weighted = head, _bits(table), len(weights) > 0
+    lists, starts = address(indices), address(indptr)
     while head < tail:
         slot = queue[np.uint64(head) & wrap]
         if number[slot] < 0:
@@ -150,6 +152,15 @@ def _drain(graph, eps, desk, tally):
             facts[pushed, 0], facts[pushed, 1], facts[pushed, 2], facts[pushed, 3] = 0.0, kept[u], sent[u], degree[u]
             spans[pushed, 0], spans[pushed, 1], spans[pushed, 2] = filled, length, begin
             pushed += 1
+            # Lists of neighbours lie anywhere in memory: ask for the next one, and for where the one after it begins.
+            if head + 1 < tail:
+                ahead = queue[np.uint64(head + 1) & wrap]
+                if number[ahead] < 0:
+                    first = indptr[np.uint32(node[ahead])]
+                    prefetch(lists, first)
+                    prefetch(lists, first + 16)
+            if head + 2 < tail:
+                prefetch(starts, np.uint32(node[queue[np.uint64(head + 2) & wrap]]))
             for k in range(np.uint64(length)):  # a loop of its own, so that many fetches are under way at once
                 wanted[k] = degree[np.uint32(indices[np.uint64(begin) + k])]
             for k in range(np.uint64(length)):
