@@ -13,7 +13,7 @@ from scipy import sparse
 from pprop import Graph
 from pprop.graph import Transition, transition_matrix
 from pprop.kernels import choose_backend
-from pprop.kernels.numba_cpu.conjugate_gradient import TeamSolves
+from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
 from pprop.kernels.solves import Ended, Limits, System, bind_solves
 
 ALPHA = 0.1
@@ -39,7 +39,7 @@ def right_hand_side(width: int, dtype: torch.dtype = torch.float64) -> torch.Ten
 def test_any_number_of_columns_is_solved_as_by_the_recurrence_in_torch(width, weighted):
     made, own, limits = system(weighted=weighted), right_hand_side(width), Limits(1e-9, 10, 200)
     plain = bind_solves(choose_backend("reference", "cpu", "test").kernels, made).conjugate_gradient(own, None, limits)
-    ended = TeamSolves(made).conjugate_gradient(own, None, limits)
+    ended = NumbaSolves(made).conjugate_gradient(own, None, limits)
     dense = np.eye(300) - (1 - ALPHA) * made.transition.to_scipy().toarray()
     assert ended.products == plain.products
     assert ended.residual == pytest.approx(plain.residual, rel=1e-4)
@@ -50,7 +50,7 @@ def test_any_number_of_columns_is_solved_as_by_the_recurrence_in_torch(width, we
 
 def test_a_start_is_counted_in_the_size_and_improved():
     made, own = system(), right_hand_side(4)
-    solves = TeamSolves(made)
+    solves = NumbaSolves(made)
     whole = solves.conjugate_gradient(own, None, Limits(1e-12, 0, 200))
     dense = np.eye(300) - (1 - ALPHA) * made.transition.to_scipy().toarray()
     start = whole.value * 1.01
@@ -67,7 +67,7 @@ def test_the_number_of_threads_changes_no_bit(dtype):
     try:
         for threads in (1, before):
             numba.set_num_threads(threads)
-            results.append(TeamSolves(made).conjugate_gradient(own, None, Limits(1e-5, 5, 100)))
+            results.append(NumbaSolves(made).conjugate_gradient(own, None, Limits(1e-5, 5, 100)))
     finally:
         numba.set_num_threads(before)
     assert torch.equal(results[0].value, results[1].value)
@@ -78,7 +78,7 @@ def test_the_number_of_threads_changes_no_bit(dtype):
 def test_it_ends_at_the_most_products_and_leaves_a_solved_column_at_rest():
     own = right_hand_side(3)
     own[:, 1] = 0
-    ended = TeamSolves(system()).conjugate_gradient(own, None, Limits(0.0, 0, 7))
+    ended = NumbaSolves(system()).conjugate_gradient(own, None, Limits(0.0, 0, 7))
     assert ended.products == 7
     assert not ended.value[:, 1].any()
     assert ended.residual[1] == 0

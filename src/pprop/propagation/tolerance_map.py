@@ -12,7 +12,7 @@ from pprop._errors import ToleranceError
 from pprop._validate import reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.solves import Ended, Norm, Solves, System, bind_solves
+from pprop.kernels.solves import Ended, Norm, System, bind_solves
 from pprop.propagation.certificate import Certificate, check_reachable, least_error, relative_error
 from pprop.propagation.edge_dropout import dropped_transition
 from pprop.propagation.operator import PPROperator
@@ -130,7 +130,7 @@ class _Side:
             transition.indptr, transition.indices, transition.weights, scale, np.ones_like(scale), transition.symmetric
         )
         self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
-        self._solves = _bound(kernels, System(moved, alpha, measure, norm), team=symmetrised)
+        self._solves = bind_solves(kernels, System(moved, alpha, measure, norm))
 
     def solve(self, predictions: Tensor, solver: ToleranceSolver) -> tuple[Tensor, Ended]:
         """Return Z for one run of predictions (n, c). Columns are brought to size one first: squares cannot overflow."""
@@ -142,13 +142,3 @@ class _Side:
         own = (predictions / unit).mul_(self._alpha * columns)
         ended = solver.run(self._solves, own, self._alpha)
         return (ended.value / columns).mul_(unit), ended
-
-
-def _bound(kernels: Kernels, system: System, *, team: bool) -> Solves:
-    """Return the solves of a backend, with the numba backend's conjugate gradients by a team where it fuses solves."""
-    solves = bind_solves(kernels, system)
-    if team and type(solves).__module__.startswith("pprop.kernels.numba_cpu."):  # numba need not be there to ask
-        from pprop.kernels.numba_cpu.conjugate_gradient import TeamSolves
-
-        return TeamSolves(system)
-    return solves

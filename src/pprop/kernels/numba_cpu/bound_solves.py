@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_solves
+from pprop.kernels.numba_cpu.conjugate_gradient import conjugate_gradient
 from pprop.kernels.solves import Ended, Limits, Solves, System
 
 __all__ = ["NumbaSolves"]
@@ -46,15 +47,10 @@ class NumbaSolves(Solves):
 
     def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
         b = own.contiguous().numpy()
-        n, width = b.shape
-        state = np.zeros_like(b) if start is None else start.contiguous().numpy().copy()
-        residual, sums = b.flatten(), np.zeros((2, width))
-        direction, image, product = np.zeros_like(residual), np.zeros_like(residual), np.empty_like(residual)
-        k = fused_solves.conjugate_gradient(width)(
-            *self._matrix(b.dtype), limits.stop, limits.near, limits.most,
-            state.reshape(n * width), residual, direction, image, product, sums,
-        )  # fmt: skip
-        return _ended(state, k, np.sqrt(sums))
+        value, products, norms = conjugate_gradient(
+            self._matrix(b.dtype), b, None if start is None else start.numpy(), limits
+        )
+        return _ended(value, products, norms)
 
     def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
         b = own.contiguous().numpy()

@@ -10,25 +10,22 @@ so that neither the bits nor the number of products depend on the number of thre
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any
 
 import numba
 import numpy as np
-import torch
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pprop.kernels.numba_cpu._jit import part, serial
-from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import Vector, add, address, count, fma, item, lanes, load, store, times, zeros
-from pprop.kernels.solves import Ended, Limits, Solves, System
+from pprop.kernels.solves import Limits
 
-__all__ = ["TeamSolves"]
+__all__ = ["conjugate_gradient"]
 
 BLOCK = 64
 """Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine."""
@@ -39,75 +36,52 @@ _WORK = 1 << 15
 _CURVATURE, _SQUARE, _SIZE = 0, 1, 2
 
 
-@final
-class TeamSolves(Solves):
-    """`NumbaSolves` with conjugate gradients by a team.
+def conjugate_gradient(
+    matrix: tuple[NDArray[Any], ...], b: NDArray[Any], start: NDArray[Any] | None, limits: Limits
+) -> tuple[NDArray[Any], int, NDArray[np.float64]]:
+    """Return the start (or zero) plus the solution for the residual b, (n, width), the products, and |r| and |u| by column.
+
+    `matrix` is indptr, indices, weights (none: ones), (1 - alpha) S and the weights of the inner product.
 
     Examples
     --------
-    >>> from pprop.graph import Transition
-    >>> pair = Transition(np.arange(3), np.array([1, 0], np.int32), None, np.ones(2), np.ones(2), symmetric=True)
-    >>> solves = TeamSolves(System(pair, 0.5, np.ones(2), "euclidean"))
-    >>> ended = solves.conjugate_gradient(torch.tensor([[0.5], [0.0]]), None, Limits(1e-6, 0, 100))
-    >>> ended.products, (ended.value.flatten() * 3).round(decimals=4)
-    (2, tensor([2., 1.]))
+    >>> pair = np.arange(3), np.array([1, 0], np.int32), np.empty(0), np.full(2, 0.5), np.ones(2)
+    >>> value, products, _ = conjugate_gradient(pair, np.array([[0.5], [0.0]]), None, Limits(1e-6, 0, 100))
+    >>> products, (3 * value.ravel()).round(4)
+    (2, array([2., 1.]))
     """
+    indptr, indices, weights, scale, measure = matrix
+    n, width = b.shape
+    token = lanes(8 if width > 16 else max(2, 1 << (width - 1).bit_length()))
+    stride = -(-width >> len(token)) << len(token)
+    states = np.zeros((4, n * stride), b.dtype)
+    if start is not None:
+        states[0].reshape(n, stride)[:, :width] = start
+    team = Team(min(numba.get_num_threads(), 1 + len(indices) * width // _WORK))
+    partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
+    share, products = _share(indptr, len(partial), team.threads), np.zeros(team.threads, np.int64)
 
-    def __init__(self, system: System) -> None:
-        self._system, self._others = system, NumbaSolves(system)
-        self._casts: dict[np.dtype[Any], tuple[NDArray[Any], ...]] = {}
+    def solve(thread: int) -> None:
+        products[thread] = solve_part(
+            team.threads, thread, team.desk, token, share, indptr, indices, weights, -scale, measure, b,
+            limits.stop, limits.near, limits.most, states, partial, sums,
+        )  # fmt: skip
 
-    def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
-        return self._others.chebyshev(own, limits)
+    try:
+        team.run(solve)
+    finally:
+        team.close()
+    value = np.ascontiguousarray(states[0].reshape(n, stride)[:, :width])
+    return value, int(products[0]), np.sqrt(sums)
 
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
-        return self._others.contraction(own, start, limits)
 
-    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
-        b = own.contiguous().numpy()
-        n, width = b.shape
-        token = lanes(8 if width > 16 else max(2, 1 << (width - 1).bit_length()))
-        stride = -(-width >> len(token)) << len(token)
-        states = np.zeros((4, n * stride), b.dtype)
-        if start is not None:
-            states[0].reshape(n, stride)[:, :width] = start.numpy()
-        matrix = self._matrix(b.dtype)
-        work = len(matrix[1]) * width
-        team = Team(min(numba.get_num_threads(), 1 + work // _WORK))
-        partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
-        share, products = self._share(len(partial), team.threads), np.zeros(team.threads, np.int64)
-
-        def solve(thread: int) -> None:
-            products[thread] = solve_part(
-                team.threads, thread, team.desk, token, share, *matrix, b, limits.stop, limits.near, limits.most,
-                states, partial, sums,
-            )  # fmt: skip
-
-        try:
-            team.run(solve)
-        finally:
-            team.close()
-        value = np.ascontiguousarray(states[0].reshape(n, stride)[:, :width])
-        norms = np.sqrt(sums)
-        return Ended(torch.from_numpy(value), int(products[0]), norms[0], norms[1])
-
-    def _share(self, blocks: int, threads: int) -> NDArray[np.int64]:
-        """Return the first block of each thread, and the end: about as many entries and rows for each."""
-        indptr = self._system.transition.indptr
-        rows = np.minimum(np.arange(blocks + 1) * BLOCK, len(indptr) - 1)
-        cost = indptr[rows] + 4 * rows  # a row of the other passes takes as long as some entries of the product
-        share = np.searchsorted(cost, np.linspace(0, cost[-1], threads + 1)).astype(np.int64)
-        share[-1] = blocks
-        return share
-
-    def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
-        """Return structure, weights and -(1 - alpha) S in a float type, and the measure."""
-        if dtype not in self._casts:
-            transition = self._system.transition
-            weights = np.empty(0, dtype) if transition.weights is None else transition.weights.astype(dtype)
-            scale = ((self._system.alpha - 1.0) * transition.row_scale).astype(dtype)
-            self._casts[dtype] = (transition.indptr, transition.indices, weights, scale, self._system.measure)
-        return self._casts[dtype]
+def _share(indptr: NDArray[Any], blocks: int, threads: int) -> NDArray[np.int64]:
+    """Return the first block of each thread, and the end: about as many entries and rows for each."""
+    rows = np.minimum(np.arange(blocks + 1) * BLOCK, len(indptr) - 1)
+    cost = indptr[rows] + 4 * rows  # a row of the other passes takes as long as some entries of the product
+    share = np.searchsorted(cost, np.linspace(0, cost[-1], threads + 1)).astype(np.int64)
+    share[-1] = blocks
+    return share
 
 
 @intrinsic

@@ -17,7 +17,7 @@ from numba import prange
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
 
-__all__ = ["chebyshev", "conjugate_gradient", "contraction"]
+__all__ = ["chebyshev", "contraction"]
 
 _REST = 8
 """Products between two looks at the norms, before the end is near."""
@@ -38,33 +38,6 @@ def _gather(width, i, indptr, indices, weights, source, acc):
             j = indices[e]
             for q in range(width):
                 acc[q] += source[j, q]
-
-
-@inline
-def _gather_flat(width, i, indptr, indices, weights, source, acc):
-    """The same for a state without its second axis."""
-    for q in range(width):
-        acc[q] = 0
-    if len(weights) > 0:
-        for e in range(indptr[i], indptr[i + 1]):
-            at = np.int64(indices[e]) * width
-            for q in range(width):
-                acc[q] += weights[e] * source[at + q]
-    else:
-        for e in range(indptr[i], indptr[i + 1]):
-            at = np.int64(indices[e]) * width
-            for q in range(width):
-                acc[q] += source[at + q]
-
-
-@inline
-def _squares(width, block, n, measure, values, out):
-    """out = sum of measure times values^2 over the rows of a block, per column; values are flat."""
-    out[:] = 0.0
-    for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-        for q in range(width):
-            value = np.float64(values[i * width + q])
-            out[q] += measure[i] * (value * value)
 
 
 @cache
@@ -169,82 +142,3 @@ def contraction(width):
         return -most
 
     return run_contraction
-
-
-@cache
-def conjugate_gradient(width):
-    """Solve u - (1 - alpha) S A u = r with r given in `residual`, u added to `state`, in Chronopoulos' and Gear's form.
-
-    The matrix is self-adjoint in the product with weights `measure`. `direction` and `image` start at zero; all states
-    are flat, n * width. A step makes w = r - (1 - alpha) S A r, p = r + beta p, s = w + beta s, u = u + a p, r = r - a s,
-    where a and beta of each column follow from r.r and r.w. Returns the number of products when |r| is at most `stop`
-    times |u| in every column, looked at from product `look` on; negative if it is `most` and not so. The squared norms are
-    in `sums`.
-    """
-
-    @kernel
-    def run_conjugate_gradient(
-        indptr, indices, weights, scale, measure, stop, look, most, state, residual, direction, image, product, sums
-    ):
-        n = len(indptr) - 1
-        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        partial = np.zeros((blocks, 2, width))
-        gamma, before, step = np.zeros(width), np.zeros(width), np.zeros(width)
-        # the coefficients of all columns, over and over: a loop over a block has no loop over columns inside
-        ahead, back = np.zeros(ROW_BLOCK * width, state.dtype), np.zeros(ROW_BLOCK * width, state.dtype)
-        for block in prange(blocks):
-            _squares(width, block, n, measure, residual, partial[block, 0])
-        for q in range(width):
-            for block in range(blocks):
-                gamma[q] += partial[block, 0, q]
-        for k in range(1, most + 1):
-            for block in prange(blocks):
-                acc, part = np.empty(width, state.dtype), partial[block, 0]
-                part[:] = 0.0
-                for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                    _gather_flat(width, i, indptr, indices, weights, residual, acc)
-                    for q in range(width):
-                        own = residual[i * width + q]
-                        acc[q] = own - scale[i] * acc[q]
-                        product[i * width + q] = acc[q]
-                        part[q] += measure[i] * (np.float64(own) * np.float64(acc[q]))
-            watched = k >= look or k % _REST == 0 or k == most
-            for q in range(width):
-                delta = 0.0
-                for block in range(blocks):
-                    delta += partial[block, 0, q]
-                beta = gamma[q] / before[q] if before[q] > 0.0 else 0.0
-                # r.w - beta r.r / a is p.s: positive, and zero once the column is solved to the last bit
-                curvature = delta - (beta * gamma[q] / step[q] if step[q] > 0.0 else 0.0)
-                step[q] = gamma[q] / curvature if curvature > 0.0 else 0.0
-                before[q] = gamma[q]
-                ahead[q::width] = step[q]
-                back[q::width] = beta
-            for block in prange(blocks):
-                begin = block * ROW_BLOCK * width
-                entries = min(n * width, begin + ROW_BLOCK * width) - begin
-                p, u = direction[begin : begin + entries], state[begin : begin + entries]
-                s, r = image[begin : begin + entries], residual[begin : begin + entries]
-                w = product[begin : begin + entries]
-                for m in range(entries):  # two loops of few arrays each: with more, the compiler makes no vectors
-                    p[m] = r[m] + back[m] * p[m]
-                    u[m] += ahead[m] * p[m]
-                for m in range(entries):
-                    s[m] = w[m] + back[m] * s[m]
-                    r[m] -= ahead[m] * s[m]
-                _squares(width, block, n, measure, residual, partial[block, 0])
-                if watched:
-                    _squares(width, block, n, measure, state, partial[block, 1])
-            good = watched
-            for q in range(width):
-                sums[0, q] = sums[1, q] = 0.0
-                for block in range(blocks):
-                    sums[0, q] += partial[block, 0, q]
-                    sums[1, q] += partial[block, 1, q]
-                gamma[q] = sums[0, q]
-                good = good and np.sqrt(sums[0, q]) <= stop * np.sqrt(sums[1, q])
-            if good:
-                return k
-        return -most
-
-    return run_conjugate_gradient
