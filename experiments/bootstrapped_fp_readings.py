@@ -25,6 +25,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
+from reading_rows import Rows
 from scipy import special
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
@@ -181,27 +182,6 @@ class Learner:
 
 
 @final
-class Rows:
-    """The splits found so far: one record each, in a file that is always whole."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-
-    def of(self, dataset: str, reading: str) -> dict[int, dict[str, Any]]:
-        """Return the splits of a reading by their seed."""
-        return {row["split"]: row for row in self._rows if (row["dataset"], row["reading"]) == (dataset, reading)}
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Write down one more."""
-        self._rows.append(row)
-        text = ",\n ".join(json.dumps(row) for row in self._rows)
-        part = self._file.with_suffix(".part")
-        part.write_text(f"[{text}]\n", encoding="utf-8")
-        part.replace(self._file)
-
-
-@final
 class Graphs:
     """Graphs and the learners of their readings, each made once."""
 
@@ -239,7 +219,7 @@ def compute(datasets: list[str], readings: list[str], splits: int, rows: Rows, s
         if time.monotonic() > until:
             return
         row = graphs.row(dataset, name, seed)
-        rows.add(row)
+        rows.add([row])
         sys.stdout.write(f"{json.dumps(row)}\n")
         sys.stdout.flush()
 

@@ -14,7 +14,6 @@ docs/study.md.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, Literal, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from reading_rows import Rows
 from scipy.stats import t as student
 from torch import Tensor
 
@@ -170,27 +170,6 @@ PUBLISHED = {  # test: JK in the paper and its interval, V. GCN in the paper, an
     "ms_academic": (91.71, 0.10, 91.65, 89.73, 0.12),
 }
 RUNS = {"citeseer": 20, "cora_ml": 20, "pubmed": 20, "ms_academic": 5}
-
-
-@final
-class Rows:
-    """The runs found so far: one record each, in a file that is always whole."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-
-    def of(self, dataset: str, reading: str) -> dict[int, dict[str, Any]]:
-        """Return the runs of a reading by the seed of their split."""
-        return {row["split"]: row for row in self._rows if (row["dataset"], row["reading"]) == (dataset, reading)}
-
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        """Write down more runs."""
-        self._rows += rows
-        text = ",\n ".join(json.dumps(row) for row in self._rows)
-        part = self._file.with_suffix(".part")
-        part.write_text(f"[{text}]\n", encoding="utf-8")
-        part.replace(self._file)
 
 
 def compute(dataset: str, reading: str, runs: int, rows: Rows, device: str) -> None:

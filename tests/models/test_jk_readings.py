@@ -19,7 +19,9 @@ def load_script() -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a dataclass looks its module up by name
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "experiments")  # where Python finds what is beside a script that it runs
+        spec.loader.exec_module(module)
     return module
 
 
