@@ -123,7 +123,10 @@ def test_an_ended_process_leaves_a_search_that_goes_on(pprop_here, tables, tmp_p
     while not best.exists() and process.poll() is None and time.monotonic() < give_up:
         time.sleep(0.05)
     process.send_signal(number)
-    out, err = process.communicate(timeout=300)
+    try:
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert out == ""
     if number == signal.SIGINT:
         assert process.returncode == 130

@@ -257,6 +257,25 @@ def test_ctrl_c_keeps_every_finished_run_and_leaves_no_claim(tmp_path: Path, mon
     assert study(tmp_path, Job(small("gcn"), RUNS)).computed == 6 - kept
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_that_a_callback_swallows_still_ends_the_study(tmp_path: Path, monkeypatch):
+    class Collected:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    real = Store.add
+
+    def add(self, row):
+        real(self, row)
+        if len(self.keys()) == 6:  # the last run of its batch: no epoch is left that would look for Ctrl-C
+            Collected()
+
+    monkeypatch.setattr(Store, "add", add)
+    with pytest.raises(KeyboardInterrupt):
+        study(tmp_path, Job(small("gcn"), RUNS))
+    assert len(rows(tmp_path)) == 6
+
+
 def test_a_full_disk_stops_the_study_and_every_finished_run_stays(tmp_path: Path, monkeypatch):
     study(tmp_path, Job(small("mlp"), RUNS[:2]))
     real = Store.open.__func__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 import sqlite3
 import sys
 from pathlib import Path
@@ -109,6 +110,33 @@ def test_an_interrupted_trial_is_made_again(
         states = [state for (state,) in database.execute("SELECT state FROM trials ORDER BY number")]
     database.close()
     assert states == ["COMPLETE", "COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
+
+
+class _Collected:
+    """Ctrl-C while Python collects it: the exception is printed and forgotten, as in a callback of any library."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_that_a_callback_swallows_still_ends_the_search(
+    graph: Graph, labelled, quick: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    module: Any = importlib.import_module("pprop.tuning.tune")
+    add, calls = module.add_trial, 0
+
+    def swallowed(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            _Collected()
+        add(*arguments)
+
+    monkeypatch.setattr(module, "add_trial", swallowed)
+    with pytest.raises(KeyboardInterrupt):
+        tune(graph, *labelled, **quick, folder=tmp_path / "search")
+    assert json.loads((tmp_path / "search" / "best.json").read_text())["trials"] == 2
 
 
 def test_a_time_limit_ends_the_search_after_at_least_one_trial(

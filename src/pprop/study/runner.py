@@ -10,6 +10,7 @@ from typing import final
 import torch
 
 from pprop._errors import InputError, MissingDependencyError, PpropError
+from pprop._interrupt import check_interrupt, remember_interrupts
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
 from pprop.study.attempts import Attempts
@@ -184,8 +185,9 @@ class _Run:
         before = self._computed
         try:
             while claimed := self._claim(recipe, keys):
-                with end_at(self._end):
+                with end_at(self._end), remember_interrupts():
                     recipe.compute([key.seeds for key in claimed], lambda row: self._finished(job, row))
+                    check_interrupt()
         except TimeUp:
             self._time_up = True
             self._attempts.release()

@@ -6,6 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, cast, final
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._errors import InputError
+from pprop._interrupt import check_interrupt, remember_interrupts
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
@@ -233,8 +235,9 @@ def tune(
         done = [TuningTrial(*parts) for parts in finished(study, search)]
         bar.report(len(done), max((trial.score for trial in done), default=None))
         end = None if limit is None else begin + limit
-        try:
+        with suppress(TimeUp), remember_interrupts():
             while len(done) < wanted and not (done and end is not None and time.monotonic() >= end):
+                check_interrupt()
                 token, point = propose(study, search, seed, len(done)) if done else (None, search.start(defaults))
                 with end_at(end if done else None):
                     trial = judge(point)
@@ -244,8 +247,6 @@ def tune(
                 if place is not None:
                     write_json(place / BEST, _best_json(tuned))
                 bar.report(len(done), tuned.score)
-        except TimeUp:
-            pass
     return _tuned(name, search, done, begin)
 
 
