@@ -72,6 +72,24 @@ def test_the_labels_are_those_of_the_fit(appnp: NodeClassifier, nodes: Any, anim
     assert {"ant", None} <= set(explanation.labels)
 
 
+def test_a_propagated_classifier_knows_the_labels_of_its_fit(graph: Graph, nodes: Any, animals: Any) -> None:
+    given = dict(zip(nodes.tolist(), animals.tolist(), strict=True))
+    model = pprop.PropagatedClassifier(LogisticRegression(), graph)
+    model.fit(np.append(nodes, nodes[:3]), np.append(animals, animals[:3]))  # some twice
+    explanation = explain(model, 0, k=90)
+    assert explanation.labels == [given.get(node) for node in explanation.nodes.tolist()]
+    assert {"ant", None} <= set(explanation.labels)
+    assert explain(pickle.loads(pickle.dumps(model)), 0).labels == explanation.labels[:10]  # noqa: S301  its own bytes
+    numbers = model.fit(nodes, nodes // 30).explain(int(nodes[0]), k=1)
+    assert numbers.labels == [int(nodes[0]) // 30]
+
+
+def test_of_an_estimator_that_was_fitted_before_no_labels_are_known(graph: Graph, nodes: Any, animals: Any) -> None:
+    model = pprop.PropagatedClassifier(LogisticRegression(), graph).fit(nodes, animals)
+    model.set_params(estimator=model.estimator_, prefit=True).fit()
+    assert set(explain(model, 0, k=90).labels) == {None}
+
+
 def test_names_are_the_ids_of_the_graph(graph: Graph, nodes: Any, animals: Any) -> None:
     named = graph.replace(ids=[f"n{node:02d}" for node in range(90)])
     one = explain(pprop.APPNPClassifier(named, **QUICK).fit(nodes, animals), 3, k=2)
@@ -120,24 +138,31 @@ def test_a_propagated_classifier_is_explained_by_what_it_spreads(
     np.testing.assert_allclose(one.contributions, one.weights[:, None] * model.alone_[one.nodes], atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [pprop.GCNClassifier, pprop.BootstrappedFPClassifier])
-def test_a_model_that_propagates_between_its_layers_is_refused(
-    graph: Graph, nodes: Any, animals: Any, kind: Any
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (pprop.GCNClassifier, {"max_epochs": 2}),
+        (pprop.BootstrappedFPClassifier, {}),
+        (pprop.APPNPEnsembleClassifier, {"members": 2, "rounds": 0, "max_epochs": 2}),
+    ],
+)
+def test_a_model_whose_logits_are_no_sum_over_nodes_is_refused(
+    graph: Graph, nodes: Any, animals: Any, kind: Any, settings: dict[str, Any]
 ) -> None:
-    settings: dict[str, Any] = {"max_epochs": 2} if kind is pprop.GCNClassifier else {}
     model = kind(graph, **settings).fit(nodes, animals)
     with pytest.raises(
-        InputError, match=f"must be an APPNP, PPNP or MLP classifier. Got a {kind.__name__}, whose logits"
+        InputError, match=f"must be an APPNP, PPNP or MLP classifier. Got {kind.__name__}, whose logits"
     ):
         explain(model, 0)
 
 
-def test_a_predictor_that_propagates_inside_is_refused(graph: Graph, nodes: Any, animals: Any) -> None:
+@pytest.mark.parametrize("kind", [pprop.MLPNodeClassifier, pprop.APPNPClassifier, pprop.PPNPClassifier])
+def test_a_predictor_that_propagates_inside_is_refused(graph: Graph, nodes: Any, animals: Any, kind: Any) -> None:
     def inside() -> nn.Module:
         return nn.Sequential(nn.Linear(40, 3), pprop.Propagation(graph))
 
-    model = pprop.MLPNodeClassifier(graph, predictor=inside, max_epochs=2, random_state=0).fit(nodes, animals)
-    with pytest.raises(InputError, match="predictor has a Propagation of its own"):
+    model = kind(graph, predictor=inside, max_epochs=2, random_state=0).fit(nodes, animals)
+    with pytest.raises(InputError, match=f"Got {kind.__name__}, whose predictor has a Propagation of its own, instead"):
         explain(model, 0)
 
 

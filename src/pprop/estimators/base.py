@@ -53,6 +53,8 @@ class NodeScores(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     n_features_in_: int
     logits_: NDArray[Any]
+    known_nodes_: NDArray[np.int64]
+    known_labels_: NDArray[Any]
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
@@ -150,8 +152,6 @@ class NodeClassifier(NodeScores, ABC):
     logits_: NDArray[np.float32]
     train_nodes_: NDArray[np.int64]
     stopping_nodes_: NDArray[np.int64]
-    known_nodes_: NDArray[np.int64]
-    known_labels_: NDArray[Any]
 
     @abstractmethod
     def _model(self, alpha: float | None) -> AnyModel:

@@ -67,8 +67,9 @@ def explain(
     Parameters
     ----------
     model
-        A fitted APPNP, PPNP or MLP classifier, also one around a predictor of one's own, or a `PropagatedClassifier`.
-        The network's predictions for all nodes are computed at the first call and kept as long as the model.
+        A fitted APPNP, PPNP or MLP classifier, also one around a predictor of one's own that sees each node alone, or a
+        `PropagatedClassifier`. The network's predictions for all nodes are computed at the first call and kept as long as
+        the model.
     node
         A position; or several, which are explained together, a few times faster than one by one.
     k
@@ -88,7 +89,8 @@ def explain(
     ------
     InputError
         For models whose logits are no sum over nodes, since they propagate between their layers (GCN, N-GCN, GAT, JK) or
-        average probabilities; and for a model whose graph was exchanged after `fit`.
+        average probabilities, or since their predictor has a `Propagation` of its own; and for a model whose graph was
+        exchanged after `fit`.
 
     Examples
     --------
@@ -129,11 +131,10 @@ def _bind(model: NodeScores) -> _Bound:
         reject("model", "explain", "a fitted classifier of pprop", describe(model))
     description, name = model.model_, type(model).__name__
     if not isinstance(description, Model):
-        got = f"a {name}, whose logits are no sum over nodes,"
+        got = f"{name}, whose logits are no sum over nodes,"
         reject("model", "explain", "an APPNP, PPNP or MLP classifier", got)
     settings = description.propagation
-    if settings is None:
-        _check_alone(description, name)
+    _check_alone(description, name)
     weights = [torch.from_numpy(np.array(array))[None] for array in model.weights_.values()]
     kernels = choose_backend("auto", "cpu", "explain").kernels
     H = Inference(description, model.graph_, kernels).alone(weights)[0].numpy()
@@ -175,16 +176,16 @@ def _check_alone(description: Model, name: str) -> None:
         module = make_module(description.predictor)
     if any(isinstance(part, Propagation) for part in module.modules()):
         expected = "a model whose predictor sees each node alone"
-        got = f"a {name} whose predictor has a Propagation of its own"
-        reject("model", "explain", expected, got, remedy="Propagate with APPNPClassifier or PPNPClassifier.")
+        got = f"{name}, whose predictor has a Propagation of its own,"
+        reject("model", "explain", expected, got, remedy="Leave the propagation to APPNPClassifier or PPNPClassifier.")
 
 
 def _named(model: NodeScores, quantity: str, mode: str, taken: Attribution) -> Explanation:
     ids = model.graph_.ids
-    known: NDArray[np.int64] = getattr(model, "known_nodes_", taken.nodes[:0])
+    known = model.known_nodes_
     places = np.searchsorted(known, taken.nodes)
     labels: list[Any] = [
-        model.known_labels_[at].item() if at < len(known) and known[at] == node else None  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        model.known_labels_[at].item() if at < len(known) and known[at] == node else None
         for node, at in zip(taken.nodes.tolist(), places.tolist(), strict=True)
     ]
     return Explanation(

@@ -78,6 +78,8 @@ class PropagatedClassifier(base.NodeScores):
         The spread predictions of all nodes as logits, shape (n, c): of probabilities the logarithm.
     response_, normalization_, alpha_
         What was spread, and how.
+    known_nodes_, known_labels_
+        The nodes that `fit` was given, in ascending order, and their labels, for explanations; none with `prefit`.
     statistics_
         Cost and residual of the propagation.
     n_features_in_
@@ -157,7 +159,10 @@ class PropagatedClassifier(base.NodeScores):
         loops, prefit = switch(self.self_loops, "self_loops", _NAME), switch(self.prefit, "prefit", _NAME)
         batch = None if self.batch_size is None else check_int(self.batch_size, "batch_size", _NAME, low=1)
         rows = node_rows(self.features, graph, _NAME)
-        estimator = self.estimator if prefit else self._fitted(rows, graph, X, y)
+        estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
+        if not prefit:
+            nodes, labels = _samples(graph, X, y)
+            estimator = cast("Any", clone(estimator)).fit(take(rows, nodes), labels)
         classes = classes_of(estimator, _NAME)
         alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, batch, _NAME)
         solution = solve(graph, alone, alpha, solver, normalization, loops, backend=self.backend)
@@ -165,6 +170,8 @@ class PropagatedClassifier(base.NodeScores):
         self.logits_ = _log_shares(solution.value) if response == "probabilities" else solution.value
         self.alpha_, self.response_, self.normalization_ = alpha, response, normalization
         self.statistics_ = solution.statistics
+        self.known_nodes_, first = np.unique(nodes, return_index=True)
+        self.known_labels_ = labels[first]
         self.n_features_in_ = 1
         return self
 
@@ -200,18 +207,20 @@ class PropagatedClassifier(base.NodeScores):
             return "row" if response == "probabilities" else "sym"
         return check_choice(self.normalization, "normalization", _NAME, NORMALIZATIONS)
 
-    def _fitted(self, rows: Any, graph: Graph, X: object, y: object) -> Any:
-        nodes = base.node_positions(X, "X", "fit", graph.n_nodes)
-        if len(nodes) == 0:
-            reject("X", "fit", "an array of at least one node", "none")
-        if y is None:
-            raise no_target(_NAME)
-        labels = class_labels(y, "y", "fit", len(nodes))
-        classes, codes = np.unique(labels, return_inverse=True)
-        known_labels(nodes, codes, graph.n_nodes, "fit")  # refuses two classes for one node
-        if len(classes) < 2:
-            reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
-        return cast("Any", clone(self.estimator)).fit(take(rows, nodes), labels)
+
+def _samples(graph: Graph, X: object, y: object) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the nodes to be fitted to and their labels, shape (m,) each, checked."""
+    nodes = base.node_positions(X, "X", "fit", graph.n_nodes)
+    if len(nodes) == 0:
+        reject("X", "fit", "an array of at least one node", "none")
+    if y is None:
+        raise no_target(_NAME)
+    labels = class_labels(y, "y", "fit", len(nodes))
+    classes, codes = np.unique(labels, return_inverse=True)
+    known_labels(nodes, codes, graph.n_nodes, "fit")  # refuses two classes for one node
+    if len(classes) < 2:
+        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
+    return nodes, labels
 
 
 def _log_shares(spread: NDArray[np.float64]) -> NDArray[np.float64]:
