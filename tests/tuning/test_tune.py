@@ -159,6 +159,37 @@ def test_several_layers_are_a_choice_like_another():
     assert json.loads(json.dumps(space.to_json()))["varied"]["hidden"] == {"values": [8, [6, 4]]}
 
 
+def test_numbers_of_numpy_are_searched_and_kept_as_pythons_own(
+    graph: Graph, labelled, quick: dict[str, Any], tmp_path: Path
+):
+    numpys: Any = Range  # whose annotations know Python's numbers alone
+    own = {"steps": Range(2, 5), "alpha": Range(0.1, 0.5, log=True), "hidden": [8, (6, 4)], "self_loops": [True, False]}
+    theirs: dict[str, Any] = {
+        "steps": numpys(np.int64(2), np.int32(5)),
+        "alpha": numpys(np.float64(0.1), np.float64(0.5), log=np.True_),
+        "hidden": [np.int64(8), list(np.array([6, 4]))],
+        "self_loops": np.array([True, False]),
+    }
+    fixed = {"dropout": 0.5, "max_epochs": 3}
+    kept = {"dropout": np.float64(0.5), "max_epochs": np.int16(3)}
+    tuned = tune(graph, *labelled, **but(quick, {"space": theirs | kept}), folder=tmp_path)
+    again = tune(
+        graph, *labelled, **but(quick, {"space": own | fixed, "trials": 5}), folder=tmp_path
+    )  # the same search
+    assert settings_of(again)[:4] == settings_of(tuned)
+    best = json.loads((tmp_path / "best.json").read_text())
+    assert best["settings"] == json.loads(json.dumps(dict(again.settings)))
+    assert {type(value) for trial in tuned.trials for value in trial.settings.values()} <= {int, float, bool, tuple}
+    assert [type(value) for value in (numpys(np.int64(2), 7).low, numpys(0.5, np.float32(2)).high)] == [int, float]
+
+
+def test_an_array_is_a_list_of_values():
+    assert Space.of({"alpha": np.array([0.1, 0.2])}, "appnp").varied["alpha"] == (0.1, 0.2)
+    assert Space.of({"hidden": np.array([[8, 4], [6, 4]])}, "appnp").varied["hidden"] == ((8, 4), (6, 4))
+    with pytest.raises(InputError, match="no two the same"):
+        Space.of({"hidden": np.array([8, 8])}, "appnp")
+
+
 @pytest.mark.parametrize("model", ["ppnp", "mlp"])
 def test_the_other_models_are_tuned_in_their_default_space(graph: Graph, labelled, model: str):
     tuned = tune(graph, *labelled, model=model, trials=1, holdouts=1, progress=False)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast, final
 
+import numpy as np
+
 from pprop._validate import check_bool, describe, reject
 
 __all__ = ["DEFAULT_SPACES", "SETTINGS", "Range", "Space", "Varied"]
@@ -23,11 +25,22 @@ SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The models that can be tuned, and the settings of each: those of its classifier."""
 
 
+def _number(value: float | numbers.Real) -> float:
+    """Return a number of any kind, numpy's among them, as Python's own, which JSON can hold."""
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
 def _frozen(value: object) -> object:
-    """Return a value of a setting so that it can be kept and compared: several hidden layers are a tuple."""
+    """Return a value of a setting so that it can be kept, compared and written: several hidden layers are a tuple.
+
+    >>> _frozen([np.int64(64), np.int64(32)]), _frozen(np.float64(0.5)), _frozen(np.True_)
+    ((64, 32), 0.5, True)
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = cast("object", value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(cast("Sequence[object]", value))
-    return cast("object", value)
+        return tuple(_frozen(part) for part in cast("Sequence[object]", value))
+    return _number(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else value
 
 
 def _listed(value: object) -> object:
@@ -46,7 +59,7 @@ class Range:
     Parameters
     ----------
     low, high
-        The ends, low < high.
+        The ends, low < high; numpy's are kept as Python's own.
     log
         Whether every factor, rather than every difference, is as likely as another; low is then above 0.
 
@@ -65,12 +78,14 @@ class Range:
     log: bool = False
 
     def __post_init__(self) -> None:
-        check_bool(self.log, "log", "Range")
+        log = check_bool(self.log, "log", "Range")
         if not _is_number(self.low) or (self.log and self.low <= 0):
             expected = "a finite number above 0 for a logarithmic range" if self.log else "a finite number"
             reject("low", "Range", expected, describe(self.low))
         if not _is_number(self.high) or self.high <= self.low:
             reject("high", "Range", f"a finite number above 'low', {self.low!r}", describe(self.high))
+        for name, value in (("low", _number(self.low)), ("high", _number(self.high)), ("log", log)):
+            object.__setattr__(self, name, value)  # frozen from now on
 
     @property
     def whole(self) -> bool:
@@ -144,7 +159,8 @@ class Space:
         varied: dict[str, Varied] = {}
         fixed: dict[str, Any] = {}
         described = cast("Mapping[object, object]", space)
-        for name, values in described.items():
+        for name, given in described.items():
+            values = cast("object", given.tolist()) if isinstance(given, np.ndarray) else given  # to choose from
             if not isinstance(name, str) or name not in SETTINGS[model]:
                 known = ", ".join(SETTINGS[model])
                 reject("space", FUNCTION, f"about settings of {model}: {known}", describe(name))

@@ -163,8 +163,8 @@ def tune(
     model
         ``"appnp"``, ``"ppnp"`` or ``"mlp"``.
     space
-        From the name of a setting of the classifier to a `Range`, a list of values to choose from, or a value to keep.
-        What is not named keeps the classifier's default. None: alpha, steps, hidden, dropout, penalty and
+        From the name of a setting of the classifier to a `Range`, a list or an array of values to choose from, or a value
+        to keep. What is not named keeps the classifier's default. None: alpha, steps, hidden, dropout, penalty and
         learning_rate, as far as the model has them, each over a wide range.
     trials
         So many trials in all, with those that are already in the folder.
