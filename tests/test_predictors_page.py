@@ -65,11 +65,16 @@ def test_the_goal_is_met_on_every_graph() -> None:
         assert entry["interval"][0] > 0
 
 
-def test_the_network_of_the_example_learns_through_the_propagation() -> None:
+@pytest.mark.slow
+def test_the_example_reads_as_many_digits_as_the_page_says() -> None:
     example = script("examples/digits_cnn.py")
     graph = example.digits_graph()
     assert graph.features.shape == (1797, 1, 8, 8)
     assert (graph.adjacency - graph.adjacency.T).nnz == 0
-    found = example.accuracies(max_epochs=8)
-    assert set(found) == {"network alone", "APPNP"}
-    assert found["APPNP"] > 0.2  # of ten digits, a guess is right for 0.1
+    said = re.search(r"([\d.]+) % of the other images are read\nright by the network alone, ([\d.]+) % through", PAGE)
+    assert said is not None
+    alone, propagated = (float(share) / 100 for share in said.groups())
+    found = example.accuracies(max_epochs=100)
+    # three points: the run is seeded, but other processors round differently, of which 100 epochs make more
+    assert found == pytest.approx({"network alone": alone, "APPNP": propagated}, abs=0.03)
+    assert found["APPNP"] > found["network alone"] + 0.05

@@ -9,15 +9,30 @@ import pytest
 from scipy import sparse
 
 import pprop
+from pprop.graph import transition_matrix
 
 
 def test_the_table_names_the_largest_entries_and_the_error(pprop_here, tables):
     answer = pprop_here("ppr", "edges.csv", "person00", "--topk", "3", "--alpha", "0.3")
     assert answer.code == 0
-    head, titles, _, first, *_ = answer.out.splitlines()
-    assert head.startswith("person00: 3 entries, error at most")
+    head, titles, _, *lines = answer.out.splitlines()
     assert titles.split() == ["node", "share"]
-    assert first.split()[0] == "person00"
+    shares = {name: float(share) for name, share in map(str.split, lines)}
+    graph = pprop.read_edges(tables[0])
+    at = graph.positions(["person00"])[0]
+    rows = pprop.ppr(graph, [at], 0.3, topk=3)
+    assert graph.ids is not None
+    assert rows.certified is not None
+    assert rows.certain_entries is not None
+    sure = "certainly the largest" if rows.certified[0] else f"{rows.certain_entries[0]} of them certain"
+    assert head == f"person00: 3 entries, error at most {rows.error[0]:.2g} ({rows.norm}), {sure}"
+    T = transition_matrix(graph).to_scipy().toarray()
+    exact = 0.3 * np.linalg.inv(np.eye(len(T)) - 0.7 * T)[at]
+    reached = graph.positions(list(shares))
+    below = exact[reached] - list(shares.values())
+    assert (below >= -6e-7).all()  # six digits are printed
+    assert (below <= rows.entry_errors().toarray()[0, reached] + 6e-7).all()
+    assert list(shares) == [graph.ids[node] for node in np.argsort(-exact)[:3]]
 
 
 def test_json_has_what_the_library_gives(pprop_here, tables):

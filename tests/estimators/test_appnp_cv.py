@@ -34,6 +34,16 @@ def test_every_alpha_scores_as_a_classifier_of_its_own_and_the_best_is_the_model
     assert (chosen.history_.train_loss == twin.history_.train_loss).all()
 
 
+@pytest.mark.parametrize("settings", [{"hidden": (8, 6)}, {"backend": "reference"}])
+def test_what_is_not_fused_agrees_with_a_classifier_of_its_own_within_rounding(
+    graph: Graph, nodes, animals, settings: dict[str, Any]
+):
+    chosen = APPNPClassifierCV(graph, alphas=ALPHAS, **SHORT | settings).fit(nodes, animals)
+    twin = APPNPClassifier(graph, alpha=chosen.alpha_, **SHORT | settings).fit(nodes, animals)
+    assert chosen.losses_[chosen.best_index_, 0] == pytest.approx(twin.record_.stopping_loss, rel=1e-4)
+    np.testing.assert_allclose(chosen.logits_, twin.logits_, atol=1e-4 * float(np.abs(twin.logits_).max()))
+
+
 def test_of_several_runs_the_mean_chooses_the_alpha_and_the_best_is_kept(graph: Graph, nodes, animals):
     chosen = APPNPClassifierCV(graph, alphas=ALPHAS, n_runs=3, **SHORT).fit(nodes, animals)
     assert chosen.scores_.shape == chosen.losses_.shape == (3, 3)

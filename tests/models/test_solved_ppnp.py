@@ -52,11 +52,11 @@ def test_without_masks_the_training_is_that_of_ppnp(graph):
     assert agree.mean() > 0.98
 
 
-def test_with_dropped_edges_it_still_learns(graph):
-    split = pprop.paper_split(graph, seed=pprop.VALIDATION_SEEDS[0])
-    trained = pprop.train(SolvedPPNP(0.1, edge_dropout=0.5), graph, split, seeds=3, stopping=Stopping(max_epochs=60))
-    right = trained.predict(split.evaluation)[0] == graph.labels[split.evaluation]
-    assert right.mean() > 0.65
+def test_with_dropped_edges_it_learns_as_much_as_ppnp(graph):
+    split, rule = pprop.paper_split(graph, seed=pprop.VALIDATION_SEEDS[0]), Stopping(max_epochs=60)
+    solved = pprop.train(SolvedPPNP(0.1, edge_dropout=0.5), graph, split, seeds=3, stopping=rule)
+    rows = pprop.train(pprop.PPNP(0.1), graph, split, seeds=3, stopping=rule)
+    assert solved.accuracy()[0] == pytest.approx(rows.accuracy()[0], abs=0.02)
 
 
 def test_what_it_cannot_do_is_said(graph):

@@ -32,8 +32,9 @@ class APPNPClassifierCV(TrainedClassifier):
     One run per alpha, or several, are trained together, with the same nodes and, run by run, the same initial weights
     and dropout masks. The alpha with the best stopping accuracy, on average over its runs, is chosen; among equals the
     one with the lowest mean stopping loss, then the first. Of its runs the best in the same sense is the model: nothing
-    is trained again. With ``n_runs=1`` it is, on the CPU bit for bit, what ``APPNPClassifier(graph, alpha=alpha_, ...)``
-    with the same ``random_state`` learns.
+    is trained again. With ``n_runs=1`` it is what ``APPNPClassifier(graph, alpha=alpha_, ...)`` with the same
+    ``random_state`` learns: bit for bit on the numba backend with one hidden layer, and on the CPU with a predictor of
+    one's own; otherwise (several hidden layers, the reference backend, a GPU) within rounding.
 
     The stopping accuracy of the alpha that was chosen is the best of several, and so a little too good to expect of
     other nodes.
