@@ -23,6 +23,7 @@ __all__ = [
     "DIRECTED_SYM",
     "UNDIRECTED",
     "Part",
+    "at_most",
     "push_one",
     "put_together",
     "share_out",
@@ -30,14 +31,14 @@ __all__ = [
 
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
 """Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual."""
-COARSE = 8.0
-"""Times eps: a first threshold, at which more residual gathers before it is passed on: a tenth fewer pushes on
-citation graphs, none on graphs whose rows end at hubs."""
 FINER = 4.0
 """By which eps is divided when the largest entries are not certain yet."""
 _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int32), np.empty(0, np.float64)
 DOUBT = 1.0 + 1e-10
 """By which an entry must exceed the bound of another, so that no rounding turns their order round."""
+ROUNDED_DOWN, LEAST_DEGREE, MOST_DEGREE = 1.0 + 2.0**-22, 2.0**-125, 2.0**127
+"""What makes up for degrees that were rounded down to float32: to the nearest number and the next below, or to its bounds.
+A threshold may be lower than eps times the degree; the bound of an error must not be."""
 
 
 @serial
@@ -60,9 +61,7 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
         if t >= past:
             return columns[:used], values[:used]
         source, level, certain = nodes[t], eps, 0
-        begin(graph, source, COARSE * level, desk, tally)
-        desk = settle(graph, COARSE * level, desk, tally)
-        finer(1.0 / COARSE, desk, tally)
+        begin(graph, source, level, desk, tally)
         desk = settle(graph, level, desk, tally)
         while True:
             if used + tally[COUNT] > len(columns):
@@ -223,6 +222,12 @@ def _read(rule, source, desk, tally, columns, values):
     return tally[OPENED], np.sqrt(bound) if kind == DIRECTED_SYM else bound
 
 
+@part
+def at_most(degree, top):
+    """The most that a degree can be, of which `degree` is stored and none is above `top`."""
+    return top if degree >= MOST_DEGREE else min(max(np.float64(degree) * ROUNDED_DOWN, LEAST_DEGREE), top)
+
+
 @serial
 def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values):
     """Keep the `most` largest entries of a row that `_read` has written.
@@ -241,12 +246,12 @@ def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values
     rival = 0.0
     if length < count and kind == UNDIRECTED:  # the worst degree that a node not reached can have
         d = min(max(bound / eps, least), top)
-        rival = min(eps * d, bound) * (degree[source] / d) ** power
+        rival = min(eps * d, bound) * (at_most(degree[source], top) / d) ** power
     elif length < count:
         rival = bound
     for slot in range(count):  # nodes reached and not pushed: their p is 0
         if number[slot] < 0 and kind == UNDIRECTED:
-            error = min(eps * degree[node[slot]], bound) * _factor(scale, node[slot], source)
+            error = min(eps * at_most(degree[node[slot]], top), bound) * _factor(scale, node[slot], source)
             rival = max(rival, error)
     stored, left_out = 0, 0.0
     for k in range(length):
@@ -257,7 +262,8 @@ def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values
             stored += 1
             continue
         factor = _factor(scale, u, source)
-        rival = max(rival, value + (min(eps * degree[u], bound) * factor if kind == UNDIRECTED else bound))
+        error = min(eps * at_most(degree[u], top), bound) * factor if kind == UNDIRECTED else bound
+        rival = max(rival, value + error)
         if kind == DIRECTED_SYM:
             left_out += value * value
         else:
