@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from pprop import (
     APPNP,
+    GCN,
     APPNPClassifier,
     APPNPEnsembleClassifier,
     BootstrappedFPClassifier,
@@ -20,6 +26,7 @@ from pprop import (
     MLPNodeClassifier,
     PPNPClassifier,
     PropagatedClassifier,
+    SolvedPPNP,
     Split,
     Stopping,
     live,
@@ -173,10 +180,104 @@ def test_models_that_vote_or_propagate_something_else_are_told_why(graph):
         live(boosted)
 
 
-def test_a_propagated_classifier_is_live_by_its_own_predictions(graph):
-    spread = PropagatedClassifier(LogisticRegression(), graph, alpha=0.3, solver=Exact())
+SPREAD = [
+    (LogisticRegression(), {"response": "logits"}),
+    (LogisticRegression(), {"response": "logits", "self_loops": False, "normalization": "row"}),
+    (LogisticRegression(), {"response": "probabilities"}),
+    (GaussianNB(), {"response": "probabilities", "normalization": "sym", "self_loops": False}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "settings"), SPREAD)
+def test_a_propagated_classifier_is_live_and_predicts_as_one_on_the_edited_graph(graph, estimator, settings):
+    spread = PropagatedClassifier(estimator, graph, alpha=0.3, solver=Exact(), **settings)
     spread.fit(np.arange(12), ["x", "y", "z"] * 4)
-    with pytest.raises(InputError, match=r"Call live\(model.graph_, model.alone_, model.alpha_, normalization="):
-        live(spread)  # pyright: ignore[reportArgumentType]
-    changing = live(spread.graph_, spread.alone_, spread.alpha_, normalization=spread.normalization_, tol=1e-6)
-    np.testing.assert_allclose(changing.logits(), spread.logits_, atol=1e-5)
+    changing = live(spread, tol=1e-8)
+    np.testing.assert_allclose(changing.predict_proba(), spread.predict_proba(range(NODES)), atol=1e-6)
+    assert changing.predict().tolist() == spread.predict(range(NODES)).tolist()
+    assert changing.difference is not None
+    assert changing.difference.solver == "Exact()"
+    assert changing.difference.largest < 1e-6
+
+    (new,) = changing.add_node(np.linspace(0, 1, 6)).nodes
+    np.testing.assert_allclose(
+        changing.predict_proba([new]), spread.estimator_.predict_proba(np.linspace([0], [1], 6).T)
+    )
+    changing.add_edges([[new, 3], [new, 20]])
+    changing.remove_node(7)
+    changing.set_features([1, 5], np.full((2, 6), 0.5))
+    other: Any = spread.get_params(deep=False) | {
+        "estimator": spread.estimator_,
+        "graph": changing.graph,
+        "prefit": True,
+    }
+    fresh = PropagatedClassifier(**other).fit()
+    np.testing.assert_allclose(changing.predict_proba(), fresh.predict_proba(range(NODES)), atol=1e-6)
+    assert changing.predict().tolist() == fresh.predict(range(NODES)).tolist()
+
+
+def test_the_steps_of_a_propagated_classifier_differ_from_the_fixed_point_by_what_is_told(graph):
+    spread = PropagatedClassifier(GaussianNB(), graph, alpha=0.1, steps=1).fit(np.arange(12), ["x", "y", "z"] * 4)
+    changing = live(spread, tol=1e-8)
+    expected = propagate(graph, spread.alone_, 0.1, Exact(), normalization="row")
+    assert changing.difference is not None
+    assert changing.difference.solver == "PowerIteration(steps=1)"
+    difference = np.abs(expected - spread.predict_proba(range(NODES))).max()
+    assert changing.difference.largest == pytest.approx(difference, abs=1e-6)
+    assert difference > 0.01
+
+
+def test_new_features_reach_an_estimator_in_the_form_of_the_others(graph):
+    """Sparse where those of the graph are sparse, dense where they are dense, whatever is given."""
+    for known, given in ((np.asarray, sparse.csr_array), (sparse.csr_array, np.asarray)):
+        like = graph.replace(features=known(graph.features))
+        spread = PropagatedClassifier(LogisticRegression(), like).fit(np.arange(12), ["x", "y", "z"] * 4)
+        (new,) = live(spread).add_nodes(given(np.ones((1, 6)))).nodes
+        assert new == NODES
+        changing = live(spread)
+        changing.set_features([2], given(np.ones((1, 6))))
+        assert sparse.issparse(changing.graph.features) == sparse.issparse(like.features)
+
+
+def test_an_estimator_that_sees_something_else_than_the_graph_has_no_network(graph):
+    texts = [f"node {k}" for k in range(NODES)]
+    spread = PropagatedClassifier(make_pipeline(CountVectorizer(), MultinomialNB()), graph, features=texts)
+    changing = live(spread.fit(np.arange(12), ["x", "y", "z"] * 4))
+    with pytest.raises(InputError, match="there is no network"):
+        changing.add_node(np.ones(6))
+    assert changing.add_node(np.ones(6), prediction=[0.2, 0.3, 0.5]).nodes.tolist() == [NODES]
+
+
+def test_a_propagated_classifier_whose_settings_are_not_those_of_its_fit_is_refused(graph):
+    spread = PropagatedClassifier(LogisticRegression(), graph)
+    with pytest.raises(InputError, match="a PropagatedClassifier that is not fitted"):
+        live(spread)
+    spread.fit(np.arange(12), ["x", "y", "z"] * 4).set_params(self_loops=False)
+    with pytest.raises(InputError, match="not those that its predictions come from"):
+        live(spread)
+    with pytest.raises(InputError, match="there is none that H decides"):
+        live(PropagatedClassifier(LogisticRegression(), graph, alpha=0.0).fit(np.arange(12), ["x", "y", "z"] * 4))
+
+
+def test_a_training_with_a_solve_in_the_loop_can_be_live(graph):
+    split = Split(np.arange(6), np.arange(6, 12), np.arange(12, NODES))
+    labels = np.where(np.arange(NODES) < 12, np.arange(NODES) % 3, -1)
+    model = SolvedPPNP(alpha=0.2, hidden=4, edge_dropout=0.2, normalization="row", self_loops=False)
+    trained = train(model, graph, split, labels=labels, stopping=Stopping(max_epochs=5))
+    changing = live(trained, tol=1e-6)
+    X = graph.features / graph.features.sum(axis=1, keepdims=True)
+    H = np.maximum(X @ trained.weights[0][0], 0) @ trained.weights[1][0]
+    expected = propagate(graph, H, 0.2, Exact(), normalization="row", self_loops=False)
+    np.testing.assert_allclose(changing.logits(), expected, atol=1e-5)
+    assert changing.difference is not None
+    assert changing.difference.solver == "Chebyshev(tol=0.0001, max_products=10000)"
+    assert changing.difference.largest == pytest.approx(np.abs(expected - trained.logits[0]).max(), abs=1e-5)
+    (new,) = changing.add_node(np.asarray(graph.features)[3]).nodes
+    np.testing.assert_allclose(changing.logits([new])[0], H[3], atol=1e-5)
+
+
+def test_a_training_of_layers_that_propagate_is_refused_by_the_name_of_its_model(graph):
+    split = Split(np.arange(6), np.arange(6, 12), np.arange(12, NODES))
+    labels = np.where(np.arange(NODES) < 12, np.arange(NODES) % 3, -1)
+    with pytest.raises(InputError, match="GCN, whose layers propagate in between,"):
+        live(train(GCN(hidden=4), graph, split, labels=labels, stopping=Stopping(max_epochs=2)))

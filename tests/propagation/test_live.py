@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 
 import numpy as np
@@ -10,9 +11,14 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, live
+from pprop.kernels.numba_cpu import live as loops
+from pprop.propagation.live_record import LiveRecord
 from pprop.propagation.live_system import LiveSystem
 
 POWER = {"sym": 0.5, "row": 0.0, "col": 1.0}
+
+
+KINDS = ["add", "remove", "many", "prediction", "node", "drop", "drop alone", "nothing"]
 
 
 class Twin:
@@ -58,7 +64,7 @@ def random_graph(n, rng, *, weighted, columns):
 def some_edit(changing, twin, rng, *, weighted):
     """Make one random edit on both sides; return what it was, None if it could not be."""
     here = twin.here()
-    kind = rng.choice(["add", "remove", "many", "prediction", "node", "drop"], p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1])
+    kind = rng.choice(KINDS, p=[0.28, 0.28, 0.08, 0.08, 0.1, 0.08, 0.06, 0.04])
     drawn = [tuple(sorted(pair)) for pair in rng.choice(here, size=(8, 2)).tolist()]
     absent = sorted({pair for pair in drawn if pair not in twin.weights})
 
@@ -84,9 +90,10 @@ def some_edit(changing, twin, rng, *, weighted):
         for node, row in zip(nodes, H, strict=True):
             twin.H[node] = row
     elif kind == "node":
-        own, others = rng.standard_normal(len(twin.H[0])), rng.choice(here, size=2, replace=False).tolist()
+        own = rng.standard_normal(len(twin.H[0]))
+        others = rng.choice(here, size=rng.integers(3), replace=False).tolist()
         weights = [draw() for _ in others]
-        (at,) = changing.add_node(prediction=own, neighbours=others, weights=weights).nodes
+        (at,) = changing.add_node(prediction=own, neighbours=others or None, weights=weights).nodes
         assert at == len(twin.H)
         twin.weights |= {(other, int(at)): weight for other, weight in zip(others, weights, strict=True)}
         twin.H.append(own)
@@ -95,6 +102,13 @@ def some_edit(changing, twin, rng, *, weighted):
         changing.remove_node(node)
         twin.gone.add(node)
         twin.weights = {pair: weight for pair, weight in twin.weights.items() if node not in pair}
+    elif kind == "drop alone" and len(here) > 4 and (alone := set(here).difference(*twin.weights)):
+        node = int(rng.choice(sorted(alone)))
+        changing.remove_node(node)
+        twin.gone.add(node)
+    elif kind == "nothing":
+        edit = changing.add_edges if rng.random() < 0.5 else changing.remove_edges
+        assert edit(np.empty((0, 2), int)).entries == 0
     else:
         return None
     return kind
@@ -105,6 +119,12 @@ def error(changing, twin):
     Y, size = twin.solved()
     here = twin.here()
     return np.abs(changing.logits(here) / size[here, None] - Y[here]).max()
+
+
+def assert_same_graph(changing, twin):
+    here = twin.here()
+    assert changing.nodes.tolist() == here
+    np.testing.assert_allclose(changing.graph.adjacency.toarray(), twin.adjacency()[np.ix_(here, here)], rtol=1e-12)
 
 
 @pytest.mark.parametrize("normalization", ["sym", "row", "col"])
@@ -119,8 +139,8 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
         Graph.from_scipy(sparse.csr_array(A)), H, alpha, tol=tol, normalization=normalization, self_loops=self_loops
     )
     assert error(changing, twin) <= tol
-    kinds, moved = [], 0
-    while len(kinds) < 150:
+    kinds, undone, moved = [], set(), 0
+    while len(kinds) < 180:
         before, (Y, _) = copy.deepcopy(twin), twin.solved()
         kind = some_edit(changing, twin, rng, weighted=weighted)
         if kind is None:
@@ -128,14 +148,16 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
         kinds.append(kind)
         moved += np.abs(twin.solved()[0][: len(Y)] - Y[: len(twin.H)]).max() > tol  # an edit that matters
         assert error(changing, twin) <= tol
-        if len(kinds) % 5 == 0:
+        if len(kinds) % 5 == 0 or (kind == "drop alone" and rng.random() < 0.5):
+            assert_same_graph(changing, twin)
+            undone.add(kind)
             changing.undo()
             twin = before
             assert error(changing, twin) <= tol
-    assert set(kinds) == {"add", "remove", "many", "prediction", "node", "drop"}
+            assert_same_graph(changing, twin)
+    assert set(kinds) == set(KINDS)
+    assert "drop alone" in undone
     assert moved > 100
-    here = twin.here()
-    np.testing.assert_allclose(changing.graph.adjacency.toarray(), twin.adjacency()[np.ix_(here, here)], rtol=1e-12)
 
 
 def test_undoing_everything_gives_the_graph_of_the_start():
@@ -176,6 +198,71 @@ def test_the_cost_of_an_edit_does_not_grow_with_the_graph():
         entries.append(changing.add_edge(45, 52).entries)
         assert changing.refresh().entries == 2 * n + 2
     assert entries[0] == entries[1] > 0
+
+
+def shifted(rows, u, v, *, insert):
+    """Make edits one by one in sorted lists, and return how many of their entries move to another place."""
+    moves = 0
+    for pair in zip(u.tolist(), v.tolist(), strict=True):
+        for i, j in (pair, pair[::-1]):
+            row = rows[i]
+            at = bisect.bisect_left(row, j)
+            if insert:
+                moves += len(row) - at
+                row.insert(at, j)
+            else:
+                assert row.pop(at) == j
+                moves += len(row) - at
+    return moves
+
+
+def test_removing_a_hub_shifts_no_more_than_the_rows_of_its_neighbours(monkeypatch):
+    """Among them another hub; both ways, and with several nodes at a time."""
+    n, done = 300, []
+    A = np.zeros((n, n))
+    A[150] = A[:, 150] = A[40, ::3] = A[::3, 40] = 1
+    np.fill_diagonal(A, 0)
+    rows = [np.flatnonzero(row).tolist() for row in A]
+    degrees = A.sum(axis=1)
+    for name in ("add_edges", "remove_edges"):
+        real = getattr(loops, name)
+
+        def spy(*given, real=real, insert=name == "add_edges"):
+            done.append(shifted(rows, given[2], given[3], insert=insert))
+            return real(*given)
+
+        monkeypatch.setattr(loops, name, spy)
+    changing = live(Graph.from_scipy(sparse.csr_array(A)), np.eye(n)[:, :3])
+    for nodes in ([150], [40, 150]):
+        changing.remove_nodes(nodes)
+        changing.undo()
+        assert changing.graph.adjacency.toarray().tolist() == A.tolist()
+    changing.remove_edges([[150, other] for other in range(n) if other != 150])
+    changing.undo()
+    assert len(done) == 6
+    assert max(done) <= degrees[A[150] > 0].sum()
+
+
+def test_no_edit_looks_at_all_nodes(monkeypatch):
+    changing = live(Graph.from_scipy(sparse.csr_array((6, 6)), ids=list("abcdef")), np.eye(6)[:, :2])
+    changing.positions(["a"])  # the only time that all ids are read
+
+    def everyone(*_):
+        raise AssertionError("a look at all nodes")
+
+    monkeypatch.setattr(LiveSystem, "_everyone", everyone)
+    monkeypatch.setattr(LiveRecord, "nodes", property(everyone))
+    monkeypatch.setattr(LiveRecord, "_keys", everyone)
+    changing.add_edges([[0, 1], [2, 3]])
+    changing.add_node(prediction=[1.0, 0.0], neighbours=[0, 4], id="g")
+    changing.remove_node(0)
+    changing.remove_nodes([4, 5])
+    assert changing.positions(["g", "b"]).tolist() == [6, 1]
+    changing.set_predictions(1, [0.0, 1.0])
+    for _ in range(5):
+        changing.undo()
+    assert changing.positions(["f", "a"]).tolist() == [5, 0]
+    assert repr(changing) == "LiveGraph(6 nodes, alpha=0.1, tol=0.0001)"
 
 
 def test_a_heavy_edge_leaves_no_rounding_behind():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
 
-from pprop import Graph, InputError, live
+from pprop import Exact, Graph, InputError, live, propagate
+from pprop.propagation.live_system import LiveSystem
 
 PATH = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
 
@@ -38,6 +41,7 @@ REFUSED = [
     (lambda c: c.remove_edges([[0, 1], [0, 4]]), r"\(0, 4\), which is not there"),
     (lambda c: c.remove_node(7), "from 0 to 4. Got 7"),
     (lambda c: c.remove_nodes([1, 1]), "a position twice"),
+    (lambda c: c.remove_nodes(None), r"node positions from 0 to 4. Got array\(None"),
     (lambda c: c.remove_nodes(range(5)), "a graph has at least one"),
     (lambda c: c.add_node(), "needs features for the network to predict from, or a prediction"),
     (lambda c: c.add_node(np.ones(4)), "None, as the graph has none"),
@@ -79,6 +83,8 @@ def test_an_impossible_edit_is_refused_and_changes_nothing(changing, edit, messa
         ({"H": np.ones((4, 2))}, r"'H' parameter of live must be .* shape \(5, c\)"),
         ({"H": np.full((5, 2), np.inf)}, "Got 10 that are not"),
         ({"H": None}, "'H' parameter of live must be predictions"),
+        ({"response": "margins"}, "'response' parameter of live must be one of 'logits' or 'probabilities'"),
+        ({"response": "probabilities"}, r"'H' parameter of live must be probabilities, .* Got \[3.0, 3.0\] at index 0"),
         ({"normalization": "none"}, "'normalization' parameter of live"),
         ({"history": -1}, "'history' parameter of live"),
     ],
@@ -102,6 +108,122 @@ def test_a_removed_node_is_no_longer_there_and_its_position_stays_unused(changin
     assert changing.add_node(prediction=np.ones(3)).nodes.tolist() == [5]
     assert changing.graph.n_nodes == 5
     assert changing.logits().shape == (5, 3)
+
+
+NOTHING = [
+    lambda c: c.add_edges(np.empty((0, 2), int)),
+    lambda c: c.add_edges(np.empty((0, 2), int), []),
+    lambda c: c.remove_edges(np.empty((0, 2), int)),
+    lambda c: c.remove_nodes([]),
+    lambda c: c.add_nodes(predictions=np.empty((0, 3))),
+    lambda c: c.set_predictions([], np.empty((0, 3))),
+]
+
+
+@pytest.mark.parametrize("edit", NOTHING)
+def test_an_edit_of_nothing_changes_nothing_and_can_be_undone(changing, edit):
+    before, fingerprint = changing.logits(), changing.fingerprint
+    update = edit(changing)
+    assert (len(update.nodes), update.pushes, update.entries) == (0, 0, 0)
+    assert changing.fingerprint == fingerprint
+    assert changing.undo().edit == f"undo {update.edit}"
+    np.testing.assert_array_equal(changing.logits(), before)
+    assert changing.fingerprint == fingerprint
+
+
+def test_a_removed_node_without_edges_comes_back(changing):
+    (new,) = changing.add_node(prediction=np.ones(3)).nodes
+    changing.remove_node(new)
+    assert changing.graph.n_nodes == 5
+    assert changing.undo().edit == "undo remove_node"
+    assert changing.graph.n_nodes == 6
+    np.testing.assert_array_equal(changing.logits([new]), np.ones((1, 3)))
+    changing.undo()
+    assert changing.nodes.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_undo_that_fails_can_be_tried_again(changing, monkeypatch):
+    before = changing.fingerprint
+    changing.remove_node(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveSystem, "_make_room", lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
+        with pytest.raises(MemoryError):
+            changing.undo()
+        assert changing.nodes.tolist() == [0, 1, 3, 4]
+        assert changing.graph.n_edges == 2
+    changing.undo()
+    assert changing.fingerprint == before
+
+
+@pytest.mark.parametrize("neighbours", [None, (), np.empty(0, int)])
+def test_a_new_node_without_neighbours_has_no_edge(changing, neighbours):
+    (new,) = changing.add_node(prediction=[1.0, 2.0, 3.0], neighbours=neighbours).nodes
+    assert changing.graph.adjacency.toarray()[new].tolist() == [0] * 6
+    np.testing.assert_array_equal(changing.logits([new]), [[1.0, 2.0, 3.0]])
+
+
+class Watched:
+    """A graph that counts how often its ids are read."""
+
+    def __init__(self, graph):
+        self.graph, self.reads = graph, 0
+
+    @property
+    def ids(self):
+        self.reads += 1
+        return self.graph.ids
+
+    def __getattr__(self, name):
+        return getattr(self.graph, name)
+
+
+def test_making_the_graph_reads_all_ids_once_and_not_once_per_node():
+    reads = []
+    for n in (5, 50):
+        graph = Graph.from_scipy(sparse.csr_array((n, n)), ids=[f"node {k}" for k in range(n)])
+        changing = live(graph, np.ones((n, 2)))
+        watched: Any = Watched(graph)
+        changing._record._base = watched
+        changing.remove_node(1)
+        assert changing.graph.ids is not None
+        assert changing.graph.ids.tolist() == [f"node {k}" for k in range(n) if k != 1]
+        reads.append(watched.reads)
+    assert reads[0] == reads[1]
+
+
+def test_an_id_is_free_again_when_its_node_is_gone_and_is_given_back_by_an_undo():
+    changing = live(Graph.from_scipy(PATH, ids=list("abcde")), np.eye(5)[:, :2])
+    assert changing.positions(["b"]).tolist() == [1]
+    changing.remove_node(1)
+    with pytest.raises(InputError, match="unknown id 'b'"):
+        changing.positions(["b"])
+    changing.add_nodes(predictions=np.ones((2, 2)), ids=["b", "z"])
+    assert changing.positions(["b", "z"]).tolist() == [5, 6]
+    changing.remove_nodes([5])
+    changing.undo()
+    assert changing.positions(["b"]).tolist() == [5]
+    changing.undo()
+    with pytest.raises(InputError, match="unknown id 'z'"):
+        changing.positions(["z"])
+    changing.undo()
+    assert changing.positions(["b", "e"]).tolist() == [1, 4]
+
+
+def test_spread_probabilities_stay_probabilities_and_must_be_given_as_such():
+    rng = np.random.default_rng(0)
+    H = rng.dirichlet(np.ones(3), size=5)
+    changing = live(Graph.from_scipy(PATH), H, alpha=0.2, tol=1e-8, response="probabilities")
+    expected = propagate(Graph.from_scipy(PATH), H, 0.2, Exact(), normalization="row")
+    np.testing.assert_allclose(changing.predict_proba(), expected, atol=2e-8)
+    np.testing.assert_allclose(changing.logits(), expected, atol=2e-8)
+    changing.add_node(prediction=[0.0, 1.0, 0.0], neighbours=[2])
+    np.testing.assert_allclose(changing.predict_proba().sum(axis=1), 1, rtol=1e-12)
+    for edit in (
+        lambda: changing.set_predictions(0, [0.5, 0.6, 0.0]),
+        lambda: changing.add_node(prediction=[1.5, -0.5, 0.0]),
+    ):
+        with pytest.raises(InputError, match="probabilities, none negative, that sum to one"):
+            edit()
 
 
 def test_a_graph_on_demand_has_the_features_labels_and_ids_of_its_nodes():

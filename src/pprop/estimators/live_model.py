@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -12,23 +12,29 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
+from pprop.estimators._outputs import outputs
 from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.graph import Graph
 from pprop.graph._attributes import Features
 from pprop.kernels import choose_backend
-from pprop.models import Architecture, Model
+from pprop.models import PPNP, Architecture, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
 from pprop.models.inference import Inference
-from pprop.propagation import LiveDifference, LiveGraph
+from pprop.propagation import LiveDifference, LiveGraph, PowerIteration, Solver, propagate
+from pprop.propagation.live_predictions import probabilities_of
 from pprop.training import Trained
 
 __all__ = ["live"]
 
+EXPECTED = "a fitted APPNPClassifier, PPNPClassifier or PropagatedClassifier, a training of APPNP, PPNP or SolvedPPNP, or a Graph"
+_AGREE = 1e-3
+"""How far a propagation may be from the one of the fit, relative to max|H|: far above the rounding of any backend."""
+
 
 def live(
-    model: NodeClassifier | Trained | Graph,
+    model: NodeClassifier | PropagatedClassifier | Trained | Graph,
     H: ArrayLike | None = None,
     alpha: float | None = None,
     *,
@@ -36,6 +42,7 @@ def live(
     normalization: str | None = None,
     self_loops: bool | None = None,
     history: int = 1000,
+    response: str | None = None,
 ) -> LiveGraph:
     """Make the graph of a fitted model live: edges, nodes and features change, and predictions follow.
 
@@ -46,15 +53,20 @@ def live(
     Parameters
     ----------
     model
-        A fitted `APPNPClassifier` or `PPNPClassifier`, one trained run of `APPNP` or `PPNP`, or a `Graph`.
+        A fitted `APPNPClassifier`, `PPNPClassifier` or `PropagatedClassifier`, one trained run of `APPNP`, `PPNP` or
+        `SolvedPPNP`, or a `Graph`.
     H
         With a graph: predictions of each node on its own, shape (n, c). They are made by the network of a model.
     alpha, normalization, self_loops
-        With a graph: as in `propagate`; alpha is 0.1 and the matrix the paper's unless given. A model has its own.
+        With a graph: as in `propagate`; alpha is 0.1 and the matrix the paper's unless given ("row" for probabilities). A
+        model has its own.
     tol
         |Z_i - Z*_i| <= tol d_i^p for every node and class at any time; see `LiveGraph`.
     history
         Number of edits that can be undone.
+    response
+        With a graph: what H is, "logits" (the default) or "probabilities". Both are spread as they are; `predict_proba` takes
+        the softmax of logits, and divides probabilities by their sum.
 
     Returns
     -------
@@ -78,30 +90,34 @@ def live(
         if H is None:
             reject("H", "live", "predictions of shape (n, c) with a graph", "None")
         given = H.detach().cpu().numpy() if isinstance(H, Tensor) else H
+        default = "row" if response == "probabilities" else "sym"
         return LiveGraph(
             model,
             given,
             0.1 if alpha is None else alpha,
             tol=tol,
-            normalization="sym" if normalization is None else normalization,
+            normalization=default if normalization is None else normalization,
             self_loops=True if self_loops is None else self_loops,
             history=history,
+            response="logits" if response is None else response,
         )
-    for name, value in (("H", H), ("alpha", alpha), ("normalization", normalization), ("self_loops", self_loops)):
+    fixed = {"H": H, "alpha": alpha, "normalization": normalization, "self_loops": self_loops, "response": response}
+    for name, value in fixed.items():
         if value is not None:
             reject(name, "live", "None with a fitted model, which has its own", describe(value))
+    if isinstance(model, PropagatedClassifier):
+        return _from_propagated(model, tol, history)
     return _from_model(model, tol, history)
 
 
 def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
-    description, graph, weights, logits, classes = _parts(fitted)
+    description, graph, weights, logits, classes, solver = _parts(fitted)
     settings = description.propagation
-    if settings is None:
+    if settings is None or solver is None:
         raise InputError(
             "live needs a model that propagates. The network alone predicts a node from its features only."
         )
-    if settings.alpha == 0:
-        raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
+    _check_teleport(settings.alpha)
     kernels = choose_backend("auto", "cpu", "live").kernels
 
     def network(features: Features) -> NDArray[Any]:
@@ -119,18 +135,78 @@ def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
         classes=classes,
         history=history,
     )
-    fixed = changing.logits()
-    changing.difference = LiveDifference(
-        repr(settings.solver),
-        largest=float(np.abs(fixed - logits).max(initial=0.0)),
-        classes=int(np.count_nonzero(fixed.argmax(axis=1) != logits.argmax(axis=1))),
-    )
+    changing.difference = _difference(solver, changing.logits(), logits)
     return changing
 
 
-def _parts(fitted: object) -> tuple[Model, Graph, list[Tensor], NDArray[Any], NDArray[Any] | None]:
-    """Return the description of a model, its graph, weights with the runs axis, logits of all nodes, and classes."""
-    expected = "a fitted APPNPClassifier or PPNPClassifier, a training of APPNP or PPNP, or a Graph"
+def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> LiveGraph:
+    if not hasattr(model, "alone_"):
+        reject("model", "live", EXPECTED, "a PropagatedClassifier that is not fitted")
+    check_same_graph(model)
+    _check_teleport(model.alpha_)
+    solver = PowerIteration(model.steps) if model.solver is None else model.solver
+    graph, estimator, classes, response = model.graph_, model.estimator_, model.classes_, model.response_
+    probabilities = response == "probabilities"
+    spread = np.exp(model.logits_) if probabilities else model.logits_
+    again = propagate(graph, model.alone_, model.alpha_, solver, model.normalization_, model.self_loops)
+    apart = np.abs((probabilities_of(again, response) if probabilities else again) - spread).max(initial=0.0)
+    far = max(_AGREE, 10 * float(getattr(solver, "tol", 0.0))) * max(float(np.abs(model.alone_).max(initial=0.0)), 1.0)
+    if not apart <= far:
+        raise InputError(
+            "The settings of this PropagatedClassifier are not those that its predictions come from. Call fit again."
+        )
+
+    def network(features: Features) -> NDArray[Any]:
+        rows: Any = features  # in the kind of container that the estimator was fitted to
+        if sparse.issparse(graph.features) != sparse.issparse(features):
+            rows = sparse.csr_array(features) if sparse.issparse(graph.features) else rows.toarray()
+        return outputs(estimator, rows, features.shape[0], len(classes), response, None, "live")
+
+    changing = LiveGraph(
+        graph,
+        model.alone_,
+        model.alpha_,
+        tol=tol,
+        normalization=model.normalization_,
+        self_loops=model.self_loops,
+        network=network
+        if model.features is None
+        else None,  # which sees what is beside the graph, and no features of it
+        classes=classes,
+        history=history,
+        response=response,
+    )
+    now = changing.predict_proba() if probabilities else changing.logits()
+    changing.difference = _difference(solver, now, spread)
+    return changing
+
+
+def _check_teleport(alpha: float) -> None:
+    if alpha == 0:
+        raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
+
+
+def _difference(solver: Solver, fixed: NDArray[Any], evaluated: NDArray[Any]) -> LiveDifference:
+    return LiveDifference(
+        repr(solver),
+        largest=float(np.abs(fixed - evaluated).max(initial=0.0)),
+        classes=int(np.count_nonzero(fixed.argmax(axis=1) != evaluated.argmax(axis=1))),
+    )
+
+
+@final
+class _Parts(NamedTuple):
+    """A model that predicts, then propagates, and what it was evaluated with."""
+
+    description: Model
+    graph: Graph
+    weights: list[Tensor]  # with the runs axis
+    logits: NDArray[Any]  # of all nodes
+    classes: NDArray[Any] | None
+    solver: Solver | None
+
+
+def _parts(fitted: object) -> _Parts:
     if isinstance(fitted, Trained):
         if len(fitted.seeds) != 1:
             reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
@@ -138,18 +214,25 @@ def _parts(fitted: object) -> tuple[Model, Graph, list[Tensor], NDArray[Any], ND
         weights = [torch.from_numpy(np.array(array[:1])) for array in fitted.weights]
     elif isinstance(fitted, NodeClassifier):
         if not hasattr(fitted, "weights_"):
-            reject("model", "live", expected, f"a {type(fitted).__name__} that is not fitted")
+            reject("model", "live", EXPECTED, f"a {type(fitted).__name__} that is not fitted")
         check_same_graph(fitted)
         description, graph, logits, classes = fitted.model_, fitted.graph_, fitted.logits_, fitted.classes_
         weights = [torch.from_numpy(np.array(array))[None] for array in fitted.weights_.values()]
     else:
-        remedy = ""
-        if isinstance(fitted, PropagatedClassifier):
-            remedy = "Call live(model.graph_, model.alone_, model.alpha_, normalization=model.normalization_)."
-        reject("model", "live", expected, describe(fitted), remedy=remedy)
+        reject("model", "live", EXPECTED, describe(fitted))
+    if isinstance(description, SolvedPPNP):  # with nothing dropped PPNP, of the same two weights
+        ppnp = PPNP(
+            float(description.alpha),
+            hidden=description.hidden,
+            normalization=description.normalization,
+            self_loops=description.self_loops,
+        )
+        return _Parts(ppnp, graph, weights, logits, classes, description.solver)
     if not isinstance(description, Model):
         why = "which propagates features"
         if isinstance(description, Architecture | Ensemble):
             why = "whose members vote" if isinstance(description, Ensemble) else "whose layers propagate in between"
-        reject("model", "live", expected, f"{type(fitted).__name__}, {why},")
-    return description, graph, weights, logits, classes
+        name = type(description if isinstance(fitted, Trained) else fitted).__name__
+        reject("model", "live", EXPECTED, f"{name}, {why},")
+    solver = None if description.propagation is None else description.propagation.solver
+    return _Parts(description, graph, weights, logits, classes, solver)

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._validate import check_array, check_positions, describe, reject
+from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.propagation.live_record import LiveRecord
 from pprop.propagation.operator import check_operator
 
 __all__ = [
+    "check_distinct",
     "check_live",
     "check_live_positions",
+    "check_pair",
     "check_pairs",
-    "check_predictions",
     "check_weights",
     "one_or_many",
 ]
@@ -43,6 +44,14 @@ def check_live_positions(nodes: object, parameter: str, record: LiveRecord, func
     gone = at[~record.alive[at]]
     if len(gone):
         reject(parameter, function, "positions of nodes of the graph", f"{gone[0]}, which was removed")
+    return at
+
+
+def check_distinct(nodes: object, parameter: str, record: LiveRecord, function: str) -> Nodes:
+    """Return positions of nodes that are there, shape (m,), none of them twice."""
+    at = check_live_positions(nodes, parameter, record, function)
+    if len(np.unique(at)) != len(at):
+        reject(parameter, function, "distinct positions", "a position twice")
     return at
 
 
@@ -79,29 +88,20 @@ def check_weights(weights: object, count: int, function: str) -> NDArray[np.floa
     return found
 
 
-def check_predictions(
-    predictions: Any, parameter: str, count: int, columns: int | None, function: str
-) -> NDArray[np.float64]:
-    """Return predictions of so many nodes, shape (m, c), finite; a torch tensor may be one.
+def check_pair(u: object, v: object, record: LiveRecord, function: str) -> Nodes:
+    """Return one pair of nodes that are there, shape (1, 2).
 
-    >>> check_predictions([[1, 2]], "predictions", 1, 2, "add_node")
-    array([[1., 2.]])
+    >>> import scipy.sparse as sp
+    >>> from pprop.graph import Graph
+    >>> check_pair(1, 0, LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))), "add_edge")
+    array([[1, 0]])
     """
-    expected = f"an array of finite numbers of shape ({count}, {'c' if columns is None else columns})"
-    array = check_array(predictions, parameter, function, expected)
-    if columns is None and array.ndim == 1:
-        array = array[:, None]
-    if (
-        array.ndim != 2
-        or len(array) != count
-        or array.dtype.kind not in "buif"
-        or columns not in (None, array.shape[1])
-    ):
-        reject(parameter, function, expected, describe(array))
-    found = array.astype(np.float64)
-    if not np.isfinite(found).all():
-        reject(parameter, function, expected, f"{int((~np.isfinite(found)).sum())} that are not")
-    return found
+    high = record.n - 1
+    pair = [check_int(end, name, function, low=0, high=high) for end, name in ((u, "u"), (v, "v"))]
+    for end, name in zip(pair, ("u", "v"), strict=True):
+        if not record.alive[end]:
+            reject(name, function, "the position of a node of the graph", f"{end}, which was removed")
+    return np.array([pair], np.int64)
 
 
 def one_or_many(features: Any) -> Any:

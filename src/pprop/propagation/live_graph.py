@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._errors import InputError
-from pprop._validate import check_float, check_int, describe, reject
+from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph._attributes import Features
 from pprop.propagation.live_edits import (
+    check_distinct,
     check_live,
     check_live_positions,
+    check_pair,
     check_pairs,
-    check_predictions,
     check_weights,
     one_or_many,
 )
+from pprop.propagation.live_predictions import RESPONSES, check_predictions, probabilities_of
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
 
 if TYPE_CHECKING:  # its kernels are compiled code, which nobody else has to load
@@ -65,6 +67,8 @@ class LiveGraph:
         Names of the classes, shape (c,).
     history
         Number of edits that can be undone.
+    response
+        What H and Z are: "logits", or "probabilities", which are then divided by their sum and go through no softmax.
 
     Attributes
     ----------
@@ -98,13 +102,15 @@ class LiveGraph:
         network: Network | None = None,
         classes: NDArray[Any] | None = None,
         history: int = 1000,
+        response: str = "logits",
     ) -> None:
         from pprop.propagation.live_system import LiveSystem
 
         check_live(graph, normalization, self_loops)
         self.alpha = check_float(alpha, "alpha", "live", "[0.001, 1]")
         self.tol = check_float(tol, "tol", "live", "(0, inf)")
-        predictions = check_predictions(H, "H", graph.n_nodes, None, "live")
+        self._response = check_choice(response, "response", "live", RESPONSES)
+        predictions = check_predictions(H, "H", graph.n_nodes, None, "live", response)
         self._history: deque[tuple[str, Nodes, Callable[[], Nodes]]] = deque(
             maxlen=check_int(history, "history", "live", low=0)
         )
@@ -120,7 +126,7 @@ class LiveGraph:
         self.difference: LiveDifference | None = None
 
     def __repr__(self) -> str:
-        return f"LiveGraph({len(self.nodes)} nodes, alpha={self.alpha:g}, tol={self.tol:g})"
+        return f"LiveGraph({self._record.count} nodes, alpha={self.alpha:g}, tol={self.tol:g})"
 
     @property
     def nodes(self) -> Nodes:
@@ -144,27 +150,25 @@ class LiveGraph:
         return self._record.positions(ids)
 
     def logits(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return Z of nodes (default: all that are there), shape (m, c)."""
-        return self._system.values(self._positions(nodes, "nodes", "logits"))
+        """Return Z of nodes (default: all that are there), shape (m, c): where probabilities are spread, these."""
+        return self._system.values(self._positions(nodes, "logits"))
 
     def predict_proba(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the softmax of the logits, shape (m, c)."""
-        logits = self._system.values(self._positions(nodes, "nodes", "predict_proba"))
-        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return powers / powers.sum(axis=1, keepdims=True)
+        """Return the probabilities of the classes, shape (m, c)."""
+        return probabilities_of(self._system.values(self._positions(nodes, "predict_proba")), self._response)
 
     def predict(self, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,); column numbers where classes have no names."""
-        best = self._system.values(self._positions(nodes, "nodes", "predict")).argmax(axis=1)
+        best = self._system.values(self._positions(nodes, "predict")).argmax(axis=1)
         return best if self._classes is None else self._classes[best]
 
     def error_bound(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the most by which a logit of each node may differ from the exact one, shape (m,): tol d^p."""
-        return self.tol * self._system.degrees(self._positions(nodes, "nodes", "error_bound"))
+        return self.tol * self._system.degrees(self._positions(nodes, "error_bound"))
 
     def add_edge(self, u: int, v: int, weight: float = 1.0) -> LiveUpdate:
         """Add an edge between two nodes, or a self-loop, that is not there."""
-        return self._add_edges(self._pair(u, v, "add_edge"), [weight], "add_edge")
+        return self._add_edges(check_pair(u, v, self._record, "add_edge"), [weight], "add_edge")
 
     def add_edges(self, pairs: ArrayLike, weights: ArrayLike | None = None) -> LiveUpdate:
         """Add edges, shape (m, 2), of weight one or of weights (m,), with one round of pushes for all."""
@@ -172,7 +176,7 @@ class LiveGraph:
 
     def remove_edge(self, u: int, v: int) -> LiveUpdate:
         """Remove an edge."""
-        return self._remove_edges(self._pair(u, v, "remove_edge"), "remove_edge")
+        return self._remove_edges(check_pair(u, v, self._record, "remove_edge"), "remove_edge")
 
     def remove_edges(self, pairs: ArrayLike) -> LiveUpdate:
         """Remove edges, shape (m, 2), with one round of pushes for all."""
@@ -181,7 +185,7 @@ class LiveGraph:
     def add_node(
         self,
         features: object = None,
-        neighbours: Sequence[int] = (),
+        neighbours: Sequence[int] | None = None,
         *,
         prediction: ArrayLike | None = None,
         weights: ArrayLike | None = None,
@@ -196,7 +200,7 @@ class LiveGraph:
         features
             One node's, for the network to predict from: shape (f,), or (1, f) if sparse.
         neighbours, weights
-            Positions to connect it with, and weights of these edges, one each by default.
+            Positions to connect it with, if any, and weights of these edges, one each by default.
         prediction
             In place of the network's, shape (c,).
         id
@@ -211,18 +215,15 @@ class LiveGraph:
         """Add m nodes without edges, from features (m, f) or predictions (m, c)."""
         several: Any = features if features is not None else predictions
         count = several.shape[0] if hasattr(several, "shape") and several.ndim else len(np.atleast_1d(several))
-        return self._add_nodes(features, predictions, ids, (), None, count, "add_nodes")
+        return self._add_nodes(features, predictions, ids, None, None, count, "add_nodes")
 
     def remove_node(self, u: int) -> LiveUpdate:
         """Remove a node and its edges. Its position is not given to another."""
-        return self._remove_nodes(self._positions([u], "u", "remove_node"), "remove_node")
+        return self._remove_nodes(check_live_positions([u], "u", self._record, "remove_node"), "remove_node")
 
     def remove_nodes(self, nodes: ArrayLike) -> LiveUpdate:
         """Remove nodes, shape (m,), and their edges."""
-        at = self._positions(nodes, "nodes", "remove_nodes")
-        if len(np.unique(at)) != len(at):
-            reject("nodes", "remove_nodes", "an array of distinct positions", "a position twice")
-        return self._remove_nodes(at, "remove_nodes")
+        return self._remove_nodes(check_distinct(nodes, "nodes", self._record, "remove_nodes"), "remove_nodes")
 
     def set_features(self, nodes: ArrayLike, features: object) -> LiveUpdate:
         """Give a node other features, or several (m,) theirs (m, f): the network predicts them anew, on their own."""
@@ -236,16 +237,17 @@ class LiveGraph:
         """Give a node another prediction of its own (c,), or several (m,) theirs (m, c)."""
         at, single = self._some(nodes, "set_predictions")
         given = one_or_many(predictions) if single else predictions
-        found = check_predictions(given, "predictions", len(at), self._system.columns, "set_predictions")
+        found = self._check_predictions(given, "predictions", len(at), "set_predictions")
         return self._set_predictions(at, found, "set_predictions", None)
 
     def undo(self) -> LiveUpdate:
         """Take back the last edit. Predictions are then within the tolerance of what they were, not the same bits."""
         if not self._history:
             raise InputError(f"There is no edit to undo: none was made, or more than {self._history.maxlen} ago.")
-        edit, nodes, reverse = self._history.pop()
-        touched = reverse()
+        edit, nodes, reverse = self._history[-1]
         self._stale = True
+        touched = reverse()
+        self._history.pop()  # only now: one that fails can be tried again
         pushes, entries, summed_up = self._system.settle(touched, self._system.reach(touched))
         return LiveUpdate(f"undo {edit}", nodes, pushes, entries, summed_up)
 
@@ -267,7 +269,7 @@ class LiveGraph:
         self._system.add_edges(u, v, found)
 
         def reverse() -> Nodes:
-            self._system.remove_edges(u[::-1].copy(), v[::-1].copy(), found[::-1].copy())
+            self._system.remove_edges(u, v, found)
             return pairs.ravel()
 
         return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
@@ -292,7 +294,7 @@ class LiveGraph:
         features: object,
         predictions: ArrayLike | None,
         ids: object,
-        neighbours: ArrayLike,
+        neighbours: ArrayLike | None,
         weights: ArrayLike | None,
         count: int,
         edit: str,
@@ -301,15 +303,14 @@ class LiveGraph:
             raise InputError(f"{edit} needs features for the network to predict from, or a prediction.")
         found = None if features is None else self._record.check_features(features, count, edit)
         alone = self._predict_alone(found, edit) if found is not None and predictions is None else predictions
-        H = check_predictions(alone, "predictions", count, self._system.columns, edit)
+        H = self._check_predictions(alone, "predictions", count, edit)
         keys = self._record.check_ids(ids, count, edit)
-        others = self._positions(neighbours, "neighbours", edit, distinct=True)
+        others = check_distinct(() if neighbours is None else neighbours, "neighbours", self._record, edit)
         strengths = check_weights(weights, len(others), edit)
         self._record.add(count, found, keys)
         at = self._system.append(H)
         ends = np.full(len(others), at[0] if count else 0, np.int64)
-        if len(others):
-            self._system.add_edges(ends, others, strengths)
+        self._system.add_edges(ends, others, strengths)
 
         def reverse() -> Nodes:
             self._system.remove_edges(ends, others, strengths)
@@ -320,7 +321,7 @@ class LiveGraph:
         return self._commit(edit, at, np.concatenate([at, others]), reverse)
 
     def _remove_nodes(self, at: Nodes, edit: str) -> LiveUpdate:
-        if len(at) >= len(self.nodes):
+        if len(at) >= self._record.count:
             reject("nodes", edit, "fewer nodes than there are: a graph has at least one", f"all {len(at)}")
         u, v, weights = self._system.edges_at(at)
         touched = np.unique(np.concatenate([at, u, v]))
@@ -328,8 +329,8 @@ class LiveGraph:
         self._record.hide(at, hidden=True)
 
         def reverse() -> Nodes:
-            self._record.hide(at, hidden=False)
             self._system.add_edges(u, v, weights)
+            self._record.hide(at, hidden=False)
             return touched
 
         return self._commit(edit, at, touched, reverse)
@@ -341,9 +342,9 @@ class LiveGraph:
         self._system.set_predictions(at, H)
 
         def reverse() -> Nodes:
+            self._system.set_predictions(at, before)
             if features is not None:
                 self._record.put_features(at.tolist(), features)
-            self._system.set_predictions(at, before)
             return at
 
         return self._commit(edit, at, at, reverse)
@@ -370,25 +371,16 @@ class LiveGraph:
                 f"{function} was given features, and this graph is live with predictions from elsewhere: there is no "
                 "network. Use set_predictions, or predictions=... for new nodes."
             )
-        return check_predictions(self._network(features), "features", features.shape[0], self._system.columns, function)
+        return self._check_predictions(self._network(features), "features", features.shape[0], function)
 
-    def _pair(self, u: object, v: object, function: str) -> Nodes:
-        high = self._record.n - 1
-        pair = [check_int(end, name, function, low=0, high=high) for end, name in ((u, "u"), (v, "v"))]
-        for end, name in zip(pair, ("u", "v"), strict=True):
-            if not self._record.alive[end]:
-                reject(name, function, "the position of a node of the graph", f"{end}, which was removed")
-        return np.array([pair], np.int64)
+    def _check_predictions(self, given: Any, parameter: str, count: int, function: str) -> NDArray[np.float64]:
+        return check_predictions(given, parameter, count, self._system.columns, function, self._response)
 
     def _some(self, nodes: Any, function: str) -> tuple[Nodes, bool]:
         """Return one position or several, and whether it was one."""
         single = np.ndim(nodes) == 0
-        return self._positions([nodes] if single else nodes, "nodes", function, distinct=True), single
+        return check_distinct([nodes] if single else nodes, "nodes", self._record, function), single
 
-    def _positions(self, nodes: ArrayLike | None, parameter: str, function: str, *, distinct: bool = False) -> Nodes:
-        if nodes is None:
-            return self.nodes
-        at = check_live_positions(nodes, parameter, self._record, function)
-        if distinct and len(np.unique(at)) != len(at):
-            reject(parameter, function, "distinct positions", "a position twice")
-        return at
+    def _positions(self, nodes: ArrayLike | None, function: str) -> Nodes:
+        """Return positions to be read, all of them for None: of an edit that would be too much."""
+        return self.nodes if nodes is None else check_live_positions(nodes, "nodes", self._record, function)

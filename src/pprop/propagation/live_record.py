@@ -67,7 +67,7 @@ class LiveDifference:
     solver
         Of the model: ``PowerIteration(steps=10)``, for instance.
     largest
-        Largest absolute difference of a logit.
+        Largest absolute difference of a logit; of a probability where these are spread.
     classes
         Number of nodes whose class is another.
 
@@ -98,7 +98,7 @@ class LiveRecord:
     def __init__(self, graph: Graph) -> None:
         self._base = graph
         self.alive = np.ones(graph.n_nodes, np.bool_)
-        self.n = graph.n_nodes
+        self.n = self.count = graph.n_nodes  # positions, and nodes that are there
         self._changed: dict[int, Features] = {}
         self._new_ids: list[Any] = []
         self._index: dict[object, int] | None = None
@@ -144,6 +144,7 @@ class LiveRecord:
     def add(self, count: int, features: Features | None, ids: Sequence[Any]) -> None:
         """Add nodes at the end."""
         first, self.n = self.n, self.n + count
+        self.count += count
         if self.n > len(self.alive):
             self.alive = np.concatenate([self.alive, np.zeros(self.n + len(self.alive) // 2, np.bool_)])
         self.alive[first : self.n] = True
@@ -158,13 +159,23 @@ class LiveRecord:
         for at in range(self.n - count, self.n):
             self._changed.pop(at, None)
         if self._base.ids is not None:
-            del self._new_ids[len(self._new_ids) - count :]
-        self.n, self._index = self.n - count, None
+            first = len(self._new_ids) - count
+            if self._index is not None:
+                for key in self._new_ids[first:]:
+                    del self._index[key]
+            del self._new_ids[first:]
+        self.n, self.count = self.n - count, self.count - count
 
     def hide(self, nodes: Nodes, *, hidden: bool) -> None:
         """Take nodes out, or put them back where they were."""
         self.alive[nodes] = not hidden
-        self._index = None
+        self.count += -len(nodes) if hidden else len(nodes)
+        if self._index is not None:  # of these nodes alone: an edit has no time for all of them
+            for at in nodes.tolist():
+                if hidden:
+                    del self._index[self._id(at)]
+                else:
+                    self._index[self._id(at)] = at
 
     def put_features(self, nodes: Sequence[int] | range, rows: Sequence[Features | None]) -> list[Features | None]:
         """Give nodes other features, one row each (None: those of the start); return what they had."""
@@ -187,7 +198,7 @@ class LiveRecord:
             features=features,
             feature_names=None if features is None else base.feature_names,
             labels=None if base.labels is None else self._labels(base.labels)[nodes],
-            ids=None if base.ids is None else [[*base.ids.tolist(), *self._new_ids][at] for at in nodes.tolist()],
+            ids=None if base.ids is None else self._keys(nodes),
             name=None,  # a dataset's name stands for its file
         )
 
@@ -209,7 +220,18 @@ class LiveRecord:
 
     def _ids(self) -> dict[object, int]:
         if self._index is None:
-            assert self._base.ids is not None
-            keys = [*self._base.ids.tolist(), *self._new_ids]
-            self._index = {key: at for at, key in enumerate(keys) if self.alive[at]}
+            nodes = self.nodes
+            self._index = dict(zip(self._keys(nodes), nodes.tolist(), strict=True))
         return self._index
+
+    def _keys(self, nodes: Nodes) -> list[Any]:
+        """Return the ids of many nodes."""
+        assert self._base.ids is not None
+        keys = [*self._base.ids.tolist(), *self._new_ids]
+        return [keys[at] for at in nodes.tolist()]
+
+    def _id(self, at: int) -> Any:
+        """Return the id of one node."""
+        ids = self._base.ids
+        assert ids is not None
+        return ids[at].item() if at < len(ids) else self._new_ids[at - len(ids)]

@@ -112,30 +112,29 @@ class LiveSystem:
         return found
 
     def add_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
-        """Add edges that are not there."""
+        """Add edges that are not there, if any."""
+        if not len(u):
+            return
         if not len(self._rows.weights) and not (weights == 1.0).all():
             self._pack(0, weighted=True)
         self._make_room(u, v)
+        u, v, weights = _by_neighbour(u, v, weights)
         loops.add_edges(self._rows, self._state, u, v, weights, self._self_loops, self.alpha, self._power)
 
     def remove_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
-        """Remove edges that are there, of these weights."""
+        """Remove edges that are there, of these weights, if any."""
+        if not len(u):
+            return
+        u, v, weights = _by_neighbour(u, v, weights, last_first=True)
         loops.remove_edges(self._rows, self._state, u, v, weights, self._self_loops, self.alpha, self._power)
 
     def edges_at(self, nodes: Nodes) -> tuple[Nodes, Nodes, Values]:
-        """Return the edges of `nodes`, each once, self-loops of the graph included."""
-        rows, state = self._rows, self._state
-        ends: list[tuple[int, int, float]] = []
-        seen: set[int] = set()
-        for i in nodes.tolist():
-            here = slice(rows.start[i], rows.start[i] + rows.length[i])
-            found = rows.weights[here].tolist() if len(rows.weights) else [1.0] * int(rows.length[i])
-            at = zip(rows.indices[here].tolist(), found, strict=True)
-            ends += [(i, j, weight) for j, weight in at if j not in seen]
-            ends += [(i, i, float(state.loop[i]))] * bool(state.own[i])
-            seen.add(i)
-        u, v, weights = zip(*ends, strict=True) if ends else ((), (), ())
-        return np.array(u, np.int64), np.array(v, np.int64), np.array(weights, np.float64)
+        """Return the edges of distinct `nodes`, each once, self-loops of the graph included."""
+        u, v, weights = self._listed(nodes)
+        if len(nodes) > 1:
+            once = (u <= v) | ~np.isin(v, nodes)  # an edge between two of them is in the rows of both
+            u, v, weights = u[once], v[once], weights[once]
+        return u, v, weights
 
     def predictions_of(self, nodes: Nodes) -> Values:
         """Return rows of H, shape (m, c)."""
@@ -152,7 +151,7 @@ class LiveSystem:
         first, self.n = self.n, self.n + len(H)
         if self.n > len(self._queued):
             self._grow(self.n + self.n // 2)
-        at, state = self._everyone()[first:], self._state
+        at, state = slice(first, self.n), self._state
         for array in (*self._rows[:3], state.r, state.own):
             array[at] = 0
         for array in (state.degree, state.peak, state.loop):
@@ -160,7 +159,7 @@ class LiveSystem:
         state.H[at, : self.columns] = H
         state.H[at, self.columns :] = 0.0
         state.Y[at] = state.H[at]  # d = 1 in every normalisation
-        return at
+        return np.arange(first, self.n, dtype=np.int64)
 
     def pop(self, count: int) -> None:
         """Forget the last nodes, which have no edges."""
@@ -202,17 +201,19 @@ class LiveSystem:
 
     def entries(self) -> tuple[Nodes, Nodes, Values]:
         """Return all entries of the adjacency matrix, self-loops of the graph included, as rows, columns, weights."""
-        rows, lengths = self._rows, self._rows.length[: self.n]
-        row = np.repeat(self._everyone(), lengths)
-        first = np.repeat(rows.start[: self.n] - (np.cumsum(lengths) - lengths), lengths)
-        at = first + np.arange(len(row))
-        weights = rows.weights[at] if len(rows.weights) else np.ones(len(at))
-        loop = np.flatnonzero(self._state.own[: self.n])
-        u, v = np.concatenate([row, loop]), np.concatenate([rows.indices[at].astype(np.int64), loop])
-        return u, v, np.concatenate([weights, self._state.loop[loop]])
+        return self._listed(self._everyone())
 
     def _everyone(self) -> Nodes:
         return np.arange(self.n, dtype=np.int64)
+
+    def _listed(self, nodes: Nodes) -> tuple[Nodes, Nodes, Values]:
+        """Return the entries of some rows, self-loops of the graph last."""
+        rows, lengths, loop = self._rows, self._rows.length[nodes], nodes[self._state.own[nodes]]
+        row = np.repeat(nodes, lengths)
+        at = np.repeat(rows.start[nodes] - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(row))
+        weights = rows.weights[at] if len(rows.weights) else np.ones(len(at))
+        u, v = np.concatenate([row, loop]), np.concatenate([rows.indices[at].astype(np.int64), loop])
+        return u, v, np.concatenate([weights, self._state.loop[loop]])
 
     def _own_part(self, nodes: Nodes) -> Values:
         """G = D^-p H."""
@@ -290,6 +291,20 @@ class LiveSystem:
         indices, weights = np.empty(size, np.int32), np.empty(size if weighted else 0)
         self._tail = pack_rows(self._rows, self.n, indices, weights)
         self._rows = LiveRows(*self._rows[:3], indices, weights)
+
+
+def _by_neighbour(u: Nodes, v: Nodes, weights: Values, *, last_first: bool = False) -> tuple[Nodes, Nodes, Values]:
+    """Return edges in an order that is that of the neighbours in every row: by the larger end, then by the smaller.
+
+    A whole row is then written from its beginning, or taken away from its end, and nothing in it is shifted: a hub costs
+    its degree and not the square of it.
+    """
+    if len(u) == 1:
+        return u, v, weights
+    order = np.lexsort((np.minimum(u, v), np.maximum(u, v)))
+    if last_first:
+        order = order[::-1]
+    return u[order], v[order], weights[order]
 
 
 def _split_loops(graph: Graph) -> tuple[LiveRows, int]:
