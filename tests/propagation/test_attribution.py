@@ -122,6 +122,16 @@ def test_a_smaller_eps_has_a_smaller_error(make_random: Any) -> None:
     assert errors[-1] < 1e-5
 
 
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+def test_an_eps_that_no_push_can_reach_is_refused_in_the_name_of_the_caller(make_random: Any, alpha: float) -> None:
+    graph, _ = make_random(40)
+    attributor = Attributor(predictions(40), PPROperator(graph, alpha), Exact())
+    least = 64 * 2.0**-53 / alpha
+    with pytest.raises(InputError, match=f"^The 'eps' parameter of explain must be at least {least:.2g}, what float64"):
+        attributor.fast(np.array([5]), 10, 0.9 * least)
+    assert attributor.fast(np.array([5]), 10, 1.1 * least)[0].error < 1e-7
+
+
 def test_pushing_leaves_no_trace_for_the_next_node(make_random: Any) -> None:
     graph, _ = make_random(40)
     operator = PPROperator(graph, ALPHA)

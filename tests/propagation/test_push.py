@@ -11,6 +11,7 @@ from scipy import sparse
 
 from pprop import Graph, InputError, ppr
 from pprop.graph import transition_matrix
+from pprop.kernels.numba_cpu.push_rows import at_most
 from pprop.propagation import LocalPush
 
 ALPHA = 0.15
@@ -186,6 +187,20 @@ def test_the_unit_of_the_weights_counts_for_eps_only(make_graph):
     same = ppr(tiny, [0, 3], ALPHA, 1e-3, normalization="row", self_loops=False)
     fine = ppr(graph, [0, 3], ALPHA, 1e-3 * 2.0**-20, normalization="row", self_loops=False)
     assert same.matrix.toarray() == pytest.approx(fine.matrix.toarray(), rel=1e-6)
+
+
+def test_a_stored_degree_is_never_too_high_and_what_bounds_errors_never_too_low():
+    weights = np.concatenate([np.geomspace(1e-60, 1e60, 2000), np.random.default_rng(0).uniform(1.0, 2.0, 2000)])
+    pairs: Any = np.arange(2 * len(weights)).reshape(-1, 2).T
+    half = sparse.coo_array((weights, pairs), shape=(pairs.size, pairs.size))
+    push = LocalPush(Graph.from_scipy(sparse.csr_array(half + half.T)), ALPHA, self_loops=False)
+    stored, top = push._structure[3], float(push.degrees.max())
+    assert stored.dtype == np.float32
+    assert (stored.astype(np.float64) <= push.degrees).all()
+    bounds = np.array([at_most(degree, top) for degree in stored])
+    assert (bounds >= push.degrees).all()
+    normal = (push.degrees > 1e-37) & (push.degrees < 1e38)
+    assert (bounds[normal] <= push.degrees[normal] * (1 + 3e-7)).all()
 
 
 def test_no_nodes_give_no_rows(make_graph):

@@ -222,7 +222,7 @@ class Attributor:
     def _push(self, node: int, eps: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the nodes that a row of P was pushed to, and its entries there, from below."""
         if not isinstance(self._solver, PowerIteration):
-            pushed = self._local_push.row(node, eps)
+            pushed = self._local_push.row(node, eps, function="explain")
             # a residual at j is worth r_j Pi[j], of which Pi[j, j] >= alpha
             return pushed.nodes, pushed.values + self._local_push.alpha * pushed.residuals
         from pprop.kernels.numba_cpu.operator_rows import level_push

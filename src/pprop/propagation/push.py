@@ -122,7 +122,7 @@ class LocalPush:
         self._structure = (graph.indptr, graph.indices, weights, thresholds, kept, sent)
         self._power = power
 
-    def row(self, node: int, eps: float) -> PushedRow:
+    def row(self, node: int, eps: float, *, function: str = "LocalPush.row") -> PushedRow:
         """Return one row as p and r, without the improvement that `rows` makes at the end.
 
         Parameters
@@ -131,11 +131,13 @@ class LocalPush:
             Position of the node.
         eps
             All r_j stay below eps d_j, before the scaling of "sym" and "col".
+        function
+            The name under which wrong arguments are refused.
         """
-        node = check_int(node, "node", "LocalPush.row", low=0, high=self.graph.n_nodes - 1)
+        node = check_int(node, "node", function, low=0, high=self.graph.n_nodes - 1)
         from pprop.kernels.numba_cpu.push_rows import push_one
 
-        nodes, values, residuals, touched = push_one(self._structure, node, self._check_eps(eps, "LocalPush.row"))
+        nodes, values, residuals, touched = push_one(self._structure, node, self._check_eps(eps, function))
         factors = self.factors(nodes, node)
         return PushedRow(nodes.astype(np.int64), values * factors, residuals * factors, int(touched))
 
