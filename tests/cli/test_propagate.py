@@ -138,6 +138,18 @@ def test_a_solver_to_a_tolerance_tells_what_it_certifies(pprop_here, tables, sco
     assert "to a relative error of at most" in pprop_here(*command, "--force").out
 
 
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float64, 1e-6), (np.float32, 160 * 2.0**-23)])
+@pytest.mark.parametrize("solver", ["chebyshev", "cg", "contraction"])
+def test_without_a_tolerance_a_solver_takes_one_that_the_numbers_can_reach(
+    pprop_here, tables, tmp_path: Path, solver, dtype, tol
+):
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).normal(size=(40, 2)).astype(dtype))
+    command = ("propagate", "edges.csv", "scores.npy", "--solver", solver, "--out", "z.npy", "--json")
+    certificate = pprop_here(*command).record["certificate"]
+    assert certificate["relative_error"] <= certificate["tol"] == tol
+    assert np.load(tmp_path / "z.npy").dtype == dtype
+
+
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
     [

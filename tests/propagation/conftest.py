@@ -13,6 +13,7 @@ from scipy import sparse
 
 from pprop import Graph, propagate
 from pprop.kernels import BACKENDS
+from pprop.kernels.numba_cpu.large_steps import LargeSteps
 
 Dense = NDArray[np.float64]
 
@@ -24,6 +25,21 @@ _EDGES = [(0, 0), (0, 1), (1, 2), (2, 3), (3, 0), (3, 1), (4, 1), (5, 4), (2, 5)
 def backend(request: pytest.FixtureRequest) -> str:
     """The name of every registered CPU backend in turn."""
     return request.param
+
+
+@pytest.fixture
+def large_kernels(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Make every graph a large one to the numba backend; the function returned counts the calls of its large kernels."""
+    for module in ("solves", "numba_cpu.backend"):
+        monkeypatch.setattr(f"pprop.kernels.{module}.LARGE_ENTRIES", 0)
+    calls, forward = list[None](), LargeSteps.forward
+
+    def counted(steps: LargeSteps, predictions: Any, draw: Any) -> Any:
+        calls.append(None)
+        return forward(steps, predictions, draw)
+
+    monkeypatch.setattr(LargeSteps, "forward", counted)
+    return lambda: len(calls)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from pprop import Exact, Graph, InputError, PowerIteration, Propagation, propaga
 PATH = Graph.from_scipy(sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
 H = np.ones((5, 7))
 SHAPE = "must be an array of real numbers of shape (5,) or (5, c)."
+SOLVERS = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 
 
 @pytest.mark.parametrize("function", [propagate, solve])
@@ -47,8 +48,8 @@ SHAPE = "must be an array of real numbers of shape (5,) or (5, c)."
         ),
         ({"H": [1, 2, math.nan, 4, 5]}, "H", "must be free of NaN and infinity. Got 1 such values instead."),
         ({"H": np.full(5, np.inf)}, "H", "must be free of NaN and infinity. Got 5 such values instead."),
-        ({"solver": "exact"}, "solver", "must be PowerIteration(steps), Exact() or Limit(). Got 'exact' instead."),
-        ({"solver": 10}, "solver", "must be PowerIteration(steps), Exact() or Limit(). Got 10 instead."),
+        ({"solver": "exact"}, "solver", f"must be {SOLVERS}. Got 'exact' instead."),
+        ({"solver": 10}, "solver", f"must be {SOLVERS}. Got 10 instead."),
         ({"normalization": "max"}, "normalization", "must be one of 'sym', 'row' or 'col'. Got 'max' instead."),
         ({"normalization": None}, "normalization", "must be one of 'sym', 'row' or 'col'. Got None instead."),
         ({"self_loops": "no"}, "self_loops", "must be True or False. Got 'no' instead."),
@@ -73,9 +74,7 @@ def test_wrong_arguments_are_named_in_one_sentence(function: Any, arguments, par
 
 def test_a_solver_class_is_no_solver():
     solver: Any = Exact
-    with pytest.raises(
-        InputError, match=r"^The 'solver' parameter of propagate must be PowerIteration\(steps\), Exact\(\) or Limit"
-    ):
+    with pytest.raises(InputError, match=f"^The 'solver' parameter of propagate must be {re.escape(SOLVERS)}"):
         propagate(PATH, H, solver=solver)
 
 
@@ -94,7 +93,7 @@ def test_steps_are_a_count(steps):
         ({"dropout": 1}, "dropout", "must be a float in [0, 1). Got 1 instead."),
         ({"dropout": -0.5}, "dropout", "must be a float in [0, 1). Got -0.5 instead."),
         ({"dropout": math.nan}, "dropout", "must be a float in [0, 1). Got nan instead."),
-        ({"solver": "exact"}, "solver", "must be PowerIteration(steps), Exact() or Limit(). Got 'exact' instead."),
+        ({"solver": "exact"}, "solver", f"must be {SOLVERS}. Got 'exact' instead."),
         ({"normalization": "max"}, "normalization", "must be one of 'sym', 'row' or 'col'. Got 'max' instead."),
         ({"self_loops": 0.5}, "self_loops", "must be True or False. Got 0.5 instead."),
         (

@@ -11,6 +11,7 @@ the degrees as weights, whose norm of u is the 2-norm in the variables of the sy
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -23,10 +24,13 @@ from pprop.graph import Transition
 from pprop.kernels.contract import Kernels
 from pprop.kernels.sized import LARGE_ENTRIES
 
-__all__ = ["Ended", "Limits", "Norm", "Solves", "System", "bind_solves"]
+__all__ = ["Ended", "Limits", "Measured", "Norm", "Solves", "System", "bind_solves", "column_norms"]
 
 Norm = Literal["euclidean", "max", "sum"]
 """Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column."""
+
+Measured = tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]
+"""A residual of shape (n, c), its norms and those of the state that it belongs to, both (c,)."""
 
 _REST = 8
 """Products between two looks at the norms before the end is near: a look waits for the device."""
@@ -89,6 +93,9 @@ class Ended:
 class Solves(ABC):
     """Three ways to a fixed point, bound to a system; b and u are (n, c), in float32 or float64, on one device."""
 
+    compensated: bool = False
+    """Whether `residual` sums rows with more digits than float64 has, so that it can judge solves in float64 too."""
+
     @abstractmethod
     def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
         """Solve by Chebyshev's recurrence, for a self-adjoint matrix: no sum over nodes but to end."""
@@ -103,6 +110,24 @@ class Solves(ABC):
     @abstractmethod
     def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
         """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
+
+    @abstractmethod
+    def residual(self, own: Tensor, state: Tensor) -> Measured:
+        """Return b + (1 - alpha) S A u - u with sums in float64 or better, for b and u in float64."""
+
+
+def column_norms(system: System, values: Tensor) -> Tensor:
+    """Return the norms of the columns of values (n, c), shape (c,), in float64.
+
+    >>> pair = Transition(np.arange(3), np.array([1, 0], np.int32), None, np.ones(2), np.ones(2), symmetric=True)
+    >>> column_norms(System(pair, 0.5, np.array([1.0, 4.0]), "euclidean"), torch.tensor([[3.0], [2.0]]))
+    tensor([5.], dtype=torch.float64)
+    """
+    wide, measure = values.double(), torch.from_numpy(system.measure)[:, None].to(values.device)
+    if system.norm == "euclidean":
+        return (wide * wide).mul_(measure).sum(dim=0).sqrt()
+    sizes = wide.abs().mul_(measure)
+    return sizes.amax(dim=0) if system.norm == "max" else sizes.sum(dim=0)
 
 
 def bind_solves(kernels: Kernels, system: System) -> Solves:
@@ -121,20 +146,23 @@ def bind_solves(kernels: Kernels, system: System) -> Solves:
     (10, 0.9990234375)
     """
     # The contract of Kernels is part of the version of stored results, so the fused solves are no method of it.
-    fused = type(kernels).__module__.startswith("pprop.kernels.numba_cpu.")
-    if fused and len(system.transition.indices) < LARGE_ENTRIES:
-        from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
+    if not type(kernels).__module__.startswith("pprop.kernels.numba_cpu."):
+        return _ByProducts(kernels, system)
+    from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
+    from pprop.kernels.numba_cpu.residual import accurate_residual
 
-        return NumbaSolves(system)
-    return _ByProducts(kernels, system)
+    large = len(system.transition.indices) >= LARGE_ENTRIES
+    return _ByProducts(kernels, system, accurate_residual) if large else NumbaSolves(system)
 
 
 @final
 class _ByProducts(Solves):
-    """The recurrences in torch, around a backend's product with S A."""
+    """The recurrences in torch, around a backend's product with S A; the residual by that product or in a better way."""
 
-    def __init__(self, kernels: Kernels, system: System) -> None:
-        self._system = system
+    def __init__(
+        self, kernels: Kernels, system: System, better: Callable[[System, Tensor, Tensor], Measured] | None = None
+    ) -> None:
+        self._system, self._better, self.compensated = system, better, better is not None
         self._product = kernels.steps(system.transition, 0.0, 1)
         self._measure = torch.from_numpy(system.measure)[:, None]
 
@@ -181,6 +209,13 @@ class _ByProducts(Solves):
             state = arrived
         raise AssertionError("the last product always ends the solve")
 
+    def residual(self, own: Tensor, state: Tensor) -> Measured:
+        if self._better is not None:
+            return self._better(self._system, own, state)
+        residual = self._moved(state).add_(own).sub_(state)
+        norm, size = self._norms(residual, state)
+        return residual, norm.cpu().numpy(), size.cpu().numpy()
+
     def _moved(self, state: Tensor) -> Tensor:
         return self._product.forward(state[None], None)[0].mul_(1.0 - self._system.alpha)
 
@@ -189,13 +224,7 @@ class _ByProducts(Solves):
         return (left.double() * right.double()).mul_(self._measure.to(left.device)).sum(dim=0)
 
     def _norms(self, residual: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        return self._norm(residual), self._norm(state)
-
-    def _norm(self, values: Tensor) -> Tensor:
-        if self._system.norm == "euclidean":
-            return self._inner(values, values).sqrt()
-        sizes = values.double().abs().mul_(self._measure.to(values.device))
-        return sizes.amax(dim=0) if self._system.norm == "max" else sizes.sum(dim=0)
+        return column_norms(self._system, residual), column_norms(self._system, state)
 
 
 def _ended(value: Tensor, products: int, residual: Tensor, size: Tensor) -> Ended:

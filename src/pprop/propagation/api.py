@@ -13,13 +13,12 @@ from torch import Tensor
 from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Backend, choose_backend
-from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome
-from pprop.propagation.differentiable import apply_map
+from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome, working_type
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Solution, Statistics
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
-from pprop.propagation.tolerance import ToleranceSolver
-from pprop.propagation.tolerance_map import ToleranceMap
+from pprop.propagation.tolerance import EVERY_SOLVER, ToleranceSolver
+from pprop.propagation.tolerance_map import ToleranceMap, apply_in_type
 
 __all__ = ["propagate", "solve"]
 
@@ -78,7 +77,7 @@ def propagate(
     check_operator(graph, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
     _, _, linear_map = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "propagate")
-    return restore(apply_map(linear_map, tensor, None))
+    return restore(apply_in_type(linear_map, tensor, None))
 
 
 @overload
@@ -148,9 +147,10 @@ def solve(
     begin = time.perf_counter()
     bound = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "solve")
     operator, chosen, linear_map = bound
-    value = apply_map(linear_map, tensor, None)
+    value = apply_in_type(linear_map, tensor, None)
     seconds = time.perf_counter() - begin
-    norm, residual = operator.residual_norm(operator.residual(tensor.detach(), value.detach(), chosen.kernels))
+    given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
+    norm, residual = operator.residual_norm(operator.residual(given, found, chosen.kernels))
     statistics = Statistics(
         backend=chosen.name,
         matrix_products=linear_map.matrix_products,
@@ -176,7 +176,7 @@ def _bind(
 ) -> tuple[PPROperator, Backend, LinearMap]:
     """Return the operator, the backend and the solver as a linear map, for predictions like `tensor`."""
     if not isinstance(solver, Solver):
-        reject("solver", function, "PowerIteration(steps), Exact() or Limit()", describe(solver))
+        reject("solver", function, EVERY_SOLVER, describe(solver))
     teleport = solver.check_alpha(alpha, function)
     chosen = choose_backend(backend, tensor.device.type, function)
     operator = PPROperator(graph, teleport, normalization, self_loops)
@@ -184,22 +184,22 @@ def _bind(
 
 
 def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
-    """Return H as a float tensor of shape (1, n, c), and the function that undoes it."""
+    """Return H as a tensor of its own float type, or float64, of shape (1, n, c), and the function that undoes it."""
     expected = f"an array of real numbers of shape ({graph.n_nodes},) or ({graph.n_nodes}, c)"
     tensor = H if isinstance(H, Tensor) else _from_numpy(H, function, expected)
     if tensor.ndim not in (1, 2) or tensor.shape[0] != graph.n_nodes:
         reject("H", function, expected, describe(H))
     if tensor.is_complex() or tensor.layout != torch.strided:
         reject("H", function, expected, describe(H))
-    result_dtype = tensor.dtype if tensor.is_floating_point() else torch.float64
-    working = torch.float64 if result_dtype == torch.float64 else torch.float32
-    batch = tensor.to(working).reshape(1, graph.n_nodes, -1).contiguous()
-    if not bool(torch.isfinite(batch).all()):
-        reject("H", function, "free of NaN and infinity", f"{int((~torch.isfinite(batch)).sum())} such values")
+    batch = tensor if tensor.is_floating_point() else tensor.to(torch.float64)
+    batch = batch.reshape(1, graph.n_nodes, -1).contiguous()
+    finite = torch.isfinite(batch.to(working_type(batch.dtype)))
+    if not bool(finite.all()):
+        reject("H", function, "free of NaN and infinity", f"{int((~finite).sum())} such values")
     shape, is_tensor = tuple(tensor.shape), isinstance(H, Tensor)
 
     def restore(value: Tensor) -> Any:
-        result = value.reshape(shape).to(result_dtype)
+        result = value.reshape(shape)
         return result if is_tensor else result.numpy()
 
     return batch, restore

@@ -13,6 +13,7 @@ from typing import Any, final
 import torch
 
 from pprop._validate import reject
+from pprop.kernels.solves import Ended
 from pprop.propagation.solution import Statistics
 
 __all__ = [
@@ -20,9 +21,14 @@ __all__ = [
     "CertifiedSolution",
     "ToleranceOutcome",
     "check_reachable",
+    "default_tolerance",
+    "error_before_rounding",
     "least_error",
     "relative_error",
+    "rounded_error",
     "stop_ratio",
+    "working_type",
+    "worst_error",
 ]
 
 ROUNDING_UNITS = 8
@@ -52,7 +58,7 @@ class Certificate:
         The relative error that was asked for.
     relative_error
         What the residual proves: no column is further from the fixed point, in relation to the fixed point. Never less
-        than 8 units of rounding over alpha.
+        than 8 units of rounding over alpha. In half precision, what rounding the result has added counts.
     norm
         The norm of a column in which that holds, in words.
 
@@ -121,13 +127,67 @@ def relative_error(alpha: float, residual: float, size: float) -> float:
     return residual / gap if gap > 0 else float("inf")
 
 
+def worst_error(alpha: float, ended: Ended) -> float:
+    """Return the relative error that the residuals of a solve certify for all of its columns.
+
+    >>> import numpy as np
+    >>> worst_error(0.5, Ended(torch.zeros(1, 2), 1, np.array([0.25, 0.1]), np.ones(2)))
+    1.0
+    """
+    columns = zip(ended.residual.tolist(), ended.size.tolist(), strict=True)
+    return max(relative_error(alpha, residual, size) for residual, size in columns)
+
+
+def rounded_error(error: float, lost: float) -> float:
+    """Return the relative error of a value that had `error` before it was moved by `lost` times its own norm.
+
+    >>> rounded_error(0.5, 0.25)
+    0.875
+    """
+    return error + lost * (1.0 + error)  # the value is at most 1 + error times as large as the fixed point
+
+
+def error_before_rounding(error: float, dtype: torch.dtype) -> float:
+    """Return the relative error that becomes at most `error` when every entry is rounded to a float type.
+
+    >>> error_before_rounding(0.01, torch.float64), round(error_before_rounding(0.01, torch.bfloat16), 4)
+    (0.01, 0.0061)
+    """
+    unit = _rounding(dtype)
+    return (error - unit) / (1.0 + unit)
+
+
+def working_type(dtype: torch.dtype) -> torch.dtype:
+    """Return the float type in which results of a float type are computed: half precision in float32.
+
+    >>> working_type(torch.bfloat16), working_type(torch.float64)
+    (torch.float32, torch.float64)
+    """
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _rounding(dtype: torch.dtype) -> float:
+    """Return what rounding a result to its float type can move it by, 0 where it was computed in that type."""
+    return 0.0 if dtype == working_type(dtype) else torch.finfo(dtype).eps / 2
+
+
 def least_error(alpha: float, dtype: torch.dtype) -> float:
     """Return the relative error below which the rounding of a float type lets no residual prove anything.
 
-    >>> least_error(0.5, torch.float64) < 1e-14
-    True
+    >>> least_error(0.5, torch.float64) < 1e-14, least_error(0.5, torch.float16) > 2**-11
+    (True, True)
     """
-    return ROUNDING_UNITS * torch.finfo(dtype).eps / alpha
+    return rounded_error(ROUNDING_UNITS * torch.finfo(working_type(dtype)).eps / alpha, _rounding(dtype))
+
+
+def default_tolerance(alpha: float, dtype: torch.dtype) -> float:
+    """Return the tolerance of a solver that was given none: a millionth, or twice the least where that is more.
+
+    >>> default_tolerance(0.1, torch.float64), round(default_tolerance(0.1, torch.float32), 6)
+    (1e-06, 1.9e-05)
+    """
+    least = least_error(alpha, dtype)
+    return max(1e-6, min(2.0 * least, 0.5 + 0.5 * least))  # below 1, as a tolerance is, wherever the least is
 
 
 def check_reachable(tol: float, alpha: float, dtype: torch.dtype, solver: str) -> None:

@@ -12,9 +12,10 @@ from pprop._validate import check_choice, check_float, check_int, describe, reje
 from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
 from pprop.kernels.random_bits import signed
-from pprop.propagation.differentiable import apply_map
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
+from pprop.propagation.tolerance import EVERY_SOLVER
+from pprop.propagation.tolerance_map import apply_in_type
 
 __all__ = ["Propagation"]
 
@@ -65,7 +66,7 @@ class Propagation(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(solver, Solver):
-            reject("solver", "Propagation", "PowerIteration(steps), Exact() or Limit()", describe(solver))
+            reject("solver", "Propagation", EVERY_SOLVER, describe(solver))
         check_operator(graph, normalization, self_loops, "Propagation")
         self.solver = solver
         self.dropout = check_float(dropout, "dropout", "Propagation", "[0, 1)")
@@ -84,14 +85,13 @@ class Propagation(nn.Module):
         if predictions.ndim not in (2, 3) or predictions.shape[-2] != n:
             reject("predictions", "Propagation", expected, predictions)
         batch = predictions if predictions.ndim == 3 else predictions[None]
-        batch = batch.to(torch.promote_types(batch.dtype, torch.float32))  # half precision is computed in float32
         draw = None
         if self.training and self.dropout > 0:
             if len(self._seeds) != len(batch):
                 reject("seed", "Propagation", f"{len(batch)} integers, one per run", f"{len(self._seeds)}")
             draw = Draw(self._seeds.to(batch.device), self.passes, self.dropout)
             self.passes += 1
-        value = apply_map(self._map(batch), batch, draw).to(predictions.dtype)
+        value = apply_in_type(self._map(batch), batch, draw)
         return value if predictions.ndim == 3 else value[0]
 
     def extra_repr(self) -> str:

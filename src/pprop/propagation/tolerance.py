@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Self, final
 
 import torch
 from torch import Tensor
@@ -13,13 +13,15 @@ from torch import Tensor
 from pprop._validate import check_float, check_int, reject
 from pprop.kernels import Kernels
 from pprop.kernels.solves import Ended, Limits, Solves
-from pprop.propagation.certificate import stop_ratio
+from pprop.propagation.certificate import check_reachable, default_tolerance, stop_ratio
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap, Solver
 from pprop.propagation.tolerance_map import ToleranceMap
 
-__all__ = ["Chebyshev", "ConjugateGradient", "Contraction", "ToleranceSolver"]
+__all__ = ["EVERY_SOLVER", "Chebyshev", "ConjugateGradient", "Contraction", "ToleranceSolver"]
 
+EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
+"""What the argument `solver` of a function that takes any may be."""
 MARGIN = 0.98
 """Share of the bound that conjugate gradients use: their residual drifts from the true one by its rounding."""
 DRIFT_UNITS = 10_000
@@ -33,15 +35,27 @@ class ToleranceSolver(Solver):
     Its gradient is another solve, with the transpose, to the same tolerance: nothing is kept from step to step.
     """
 
-    tol: float = 1e-6
+    tol: float | None = None
     max_products: int = 10_000
 
     symmetric = True
     """Whether it wants a matrix that is symmetric in some variables, that is an undirected graph."""
 
     def __post_init__(self) -> None:
-        check_float(self.tol, "tol", type(self).__name__, "(0, 1)")
+        if self.tol is not None:
+            check_float(self.tol, "tol", type(self).__name__, "(0, 1)")
         check_int(self.max_products, "max_products", type(self).__name__, low=1)
+
+    @property
+    def wanted(self) -> float:
+        """The tolerance; where none was given and none is settled yet, that of float64."""
+        return 1e-6 if self.tol is None else self.tol
+
+    def settled(self, alpha: float, dtype: torch.dtype) -> Self:
+        """Return the solver with the tolerance that it has for results of a float type; refuse one out of their reach."""
+        settled = self if self.tol is not None else replace(self, tol=default_tolerance(alpha, dtype))
+        check_reachable(settled.wanted, alpha, dtype, type(self).__name__)
+        return settled
 
     def check_alpha(self, alpha: object, function: str) -> float:
         if function == "PropagationSettings":  # whose dropout, and whose fused training, know power steps and rows
@@ -51,7 +65,7 @@ class ToleranceSolver(Solver):
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         if self.symmetric and not operator.transition.symmetric:
-            remedy = f"Use Contraction(tol={self.tol:g})."
+            remedy = "Use Contraction()." if self.tol is None else f"Use Contraction(tol={self.tol:g})."
             reject("graph", type(self).__name__, "undirected", "a directed one", remedy=remedy)
         return ToleranceMap(self, operator, kernels)
 
@@ -63,7 +77,7 @@ class ToleranceSolver(Solver):
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
         """Solve for the right-hand side `own` = alpha h, (n, c), in the variables of `Solves`.
 
-        `Ended.residual` bounds the residual of the value that is returned.
+        `Ended.residual` bounds the residual of the value that is returned, but for the rounding of a product.
         """
 
 
@@ -82,7 +96,8 @@ class Chebyshev(ToleranceSolver):
     Parameters
     ----------
     tol
-        Relative error of every column, in (0, 1).
+        Relative error of every column, in (0, 1). None: 1e-6, or twice the least that the float type of H can reach where
+        that is more, 1.9e-5 in float32 at alpha 0.1.
     max_products
         Products with T after which to give up with a `ToleranceError`.
 
@@ -102,9 +117,9 @@ class Chebyshev(ToleranceSolver):
 
     def limits(self, alpha: float) -> Limits:
         rate = math.acosh(1.0 / (1.0 - alpha))
-        near = math.ceil(math.acosh(1.0 / self.tol) / rate) - 1
-        enough = math.ceil(math.acosh((2.0 - alpha) / stop_ratio(alpha, self.tol)) / rate) + 2
-        return Limits(stop_ratio(alpha, self.tol), near, min(enough, self.max_products))
+        near = math.ceil(math.acosh(1.0 / self.wanted) / rate) - 1
+        enough = math.ceil(math.acosh((2.0 - alpha) / stop_ratio(alpha, self.wanted)) / rate) + 2
+        return Limits(stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
 
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
         return solves.chebyshev(own, self.limits(alpha))
@@ -116,8 +131,8 @@ class ConjugateGradient(ToleranceSolver):
     """Conjugate gradients in A_hat's variables, for undirected graphs: the fewest products, with sums over all nodes.
 
     It finds out from H which part of the spectrum matters, for each column by itself. Parameters and norm are those of
-    `Chebyshev`. The residual it ends by is that of its recurrence; where `tol` is so small that the two might differ by
-    rounding, the true residual is computed once more at the end.
+    `Chebyshev`. The residual it ends by is that of its recurrence; where `tol` is so small, or the float type so short, that
+    the two might differ by rounding, the true residual is computed once more at the end.
 
     References
     ----------
@@ -133,15 +148,16 @@ class ConjugateGradient(ToleranceSolver):
 
     def limits(self, alpha: float) -> Limits:
         rate = math.acosh(1.0 / (1.0 - alpha))
-        near = int(0.6 * math.acosh(1.0 / self.tol) / rate)
+        near = int(0.6 * math.acosh(1.0 / self.wanted) / rate)
         condition = math.sqrt((2.0 - alpha) / alpha)  # of the norms of residual and energy
-        enough = math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / stop_ratio(alpha, self.tol)) / rate) + 10
-        return Limits(MARGIN * stop_ratio(alpha, self.tol), near, min(enough, self.max_products))
+        enough = math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / stop_ratio(alpha, self.wanted)) / rate) + 10
+        return Limits(MARGIN * stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
 
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
         limits = self.limits(alpha)
         ended = solves.conjugate_gradient(own, None, limits)
-        if self.tol >= DRIFT_UNITS * torch.finfo(own.dtype).eps / alpha:
+        # a result in float32 is judged by its residual in float64 in any case, see `ToleranceSide`
+        if own.dtype != torch.float64 or self.wanted >= DRIFT_UNITS * torch.finfo(own.dtype).eps / alpha:
             return Ended(ended.value, ended.products, ended.residual / MARGIN, ended.size)
         return self._verified(solves, own, alpha, limits, ended)
 
@@ -152,7 +168,7 @@ class ConjugateGradient(ToleranceSolver):
             step = solves.contraction(own, ended.value, Limits(0.0, 1, 1))
             products += 1
             residual = (1.0 - alpha) * step.residual
-            good = bool((residual <= stop_ratio(alpha, self.tol) * step.size).all())
+            good = bool((residual <= stop_ratio(alpha, self.wanted) * step.size).all())
             if good or products >= limits.most:
                 return Ended(step.value, products, residual, step.size)
             rest = Limits(limits.stop, 1, limits.most - products)
@@ -185,9 +201,9 @@ class Contraction(ToleranceSolver):
     def limits(self, alpha: float) -> Limits:
         rate = -math.log1p(-alpha)
         # the step that shows |u' - u| leaves at most 1 - alpha of it as the residual of u'
-        stop = stop_ratio(alpha, self.tol) / (1.0 - alpha)
+        stop = stop_ratio(alpha, self.wanted) / (1.0 - alpha)
         enough = math.ceil(math.log(2.0 * (2.0 - alpha) / (alpha * stop)) / rate) + 2
-        return Limits(stop, int(0.5 * math.log(1.0 / self.tol) / rate), min(max(enough, 1), self.max_products))
+        return Limits(stop, int(0.5 * math.log(1.0 / self.wanted) / rate), min(max(enough, 1), self.max_products))
 
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
         ended = solves.contraction(own, own / alpha, self.limits(alpha))

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from pprop._errors import ToleranceError
-from pprop._validate import reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.solves import Ended, Norm, System, bind_solves
-from pprop.propagation.certificate import Certificate, check_reachable, least_error, relative_error
+from pprop.kernels.solves import Norm
+from pprop.propagation.certificate import (
+    Certificate,
+    error_before_rounding,
+    least_error,
+    rounded_error,
+    working_type,
+    worst_error,
+)
+from pprop.propagation.differentiable import apply_map
 from pprop.propagation.edge_dropout import dropped_transition
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap
+from pprop.propagation.tolerance_side import ToleranceSide
 
 if TYPE_CHECKING:  # the solvers make these maps
     from pprop.propagation.tolerance import ToleranceSolver
 
-__all__ = ["ToleranceMap"]
+__all__ = ["ToleranceMap", "apply_in_type"]
 
 _NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}
 _TRANSPOSED: dict[str, str] = {"sym": "sym", "row": "col", "col": "row"}
@@ -35,72 +43,91 @@ _WORDS = {
 }
 
 
+def apply_in_type(linear_map: LinearMap, predictions: Tensor, draw: Draw | None) -> Tensor:
+    """Apply a linear map, with gradients, to predictions (R, n, c) of any float type; the result has that type.
+
+    Half precision is computed in float32 and rounded at the end: by the map itself where it vouches for the result.
+    """
+    if isinstance(linear_map, ToleranceMap):
+        return apply_map(linear_map, predictions, draw)
+    return apply_map(linear_map, predictions.to(working_type(predictions.dtype)), draw).to(predictions.dtype)
+
+
 @final
 class ToleranceMap(LinearMap):
     """Pi H and Pi^T G to a tolerance, (R, n, c) to (R, n, c), run by run.
 
     `matrix_products` and `certificate` are those of the last forward pass; of several runs, those of the slowest and of
-    the least certain. A draw drops edges of the graph, see `dropped_transition`.
+    the least certain. A draw drops edges of the graph, see `dropped_transition`. The certificate is that of the result in
+    the float type of H; a gradient is within the tolerance before it is rounded to half precision, where small numbers
+    have few digits or none.
     """
 
     def __init__(self, solver: ToleranceSolver, operator: PPROperator, kernels: Kernels) -> None:
         self._solver, self._operator, self._kernels = solver, operator, kernels
-        self._whole: dict[bool, _Side] = {}
+        self._whole: dict[bool, ToleranceSide] = {}
         self._dropped: dict[tuple[int, int, float], Transition] = {}
         words = _WORDS[operator.normalization, solver.symmetric]
-        self.certificate = Certificate(solver.tol, float("inf"), words)
+        self.certificate = Certificate(solver.wanted, float("inf"), words)
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        value, products, error = self._apply(predictions, draw, transposed=False)
+        solver = self._solver.settled(self._operator.alpha, predictions.dtype)
+        value, products, error = self._apply(predictions, solver, draw, transposed=False)
         self.matrix_products = products
-        self.certificate = Certificate(self._solver.tol, error, self.certificate.norm)
+        self.certificate = Certificate(solver.wanted, error, self.certificate.norm)
         return value
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._apply(gradient, draw, transposed=True)[0]
+        solver = self._solver.settled(self._operator.alpha, gradient.dtype)
+        return self._apply(gradient, solver, draw, transposed=True)[0]
 
-    def _apply(self, operand: Tensor, draw: Draw | None, *, transposed: bool) -> tuple[Tensor, int, float]:
-        alpha, solver = self._operator.alpha, self._solver
-        check_reachable(solver.tol, alpha, operand.dtype, type(solver).__name__)
+    def _apply(
+        self, operand: Tensor, solver: ToleranceSolver, draw: Draw | None, *, transposed: bool
+    ) -> tuple[Tensor, int, float]:
+        """Return the solution, the products of the run with most of them, and the relative error of the worst column."""
+        alpha, dtype = self._operator.alpha, operand.dtype
         if alpha == 1.0 or operand.numel() == 0:
             return operand.clone(), 0, 0.0
+        inner = replace(solver, tol=error_before_rounding(solver.wanted, dtype))
         values: list[Tensor] = []
         products, error = 0, 0.0
-        for run, one in enumerate(operand):
+        for run, one in enumerate(operand.to(working_type(dtype))):
             side = self._side(draw, run, transposed=transposed)
-            value, ended = side.solve(one, solver)
-            values.append(value)
-            products, error = max(products, ended.products), max(error, self._checked(ended, operand.dtype))
-        return torch.stack(values) if len(values) > 1 else values[0][None], products, error
+            value, ended = side.solve(one, inner)
+            values.append(value.to(dtype))
+            reached = worst_error(alpha, ended)
+            if not transposed and value.dtype != dtype:
+                reached = rounded_error(reached, side.lost(value, values[-1]))
+            products, error = max(products, ended.products), max(error, reached)
+            self._check(reached, solver, ended.products, dtype)
+        value = torch.stack(values) if len(values) > 1 else values[0][None]
+        return value, products, max(error, least_error(alpha, dtype))
 
-    def _checked(self, ended: Ended, dtype: torch.dtype) -> float:
-        """Return the relative error that is certified, or say what was reached."""
-        alpha, solver = self._operator.alpha, self._solver
-        columns = zip(ended.residual.tolist(), ended.size.tolist(), strict=True)
-        reached = max(relative_error(alpha, residual, size) for residual, size in columns)
-        if reached <= solver.tol * (1.0 + 1e-9):  # the same condition, rounded another way
-            return max(reached, least_error(alpha, dtype))
-        capped = ended.products >= solver.max_products
+    def _check(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> None:
+        """Say what was reached where that is not what was asked for."""
+        if reached <= solver.wanted * (1.0 + 1e-9):  # the same condition, rounded another way
+            return
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
+        capped = products >= solver.max_products
         remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
         raise ToleranceError(
-            f"{type(solver).__name__} was asked for a relative error of {solver.tol:g} at alpha {alpha:g} and reached "
-            f"{reached:.2g} in {ended.products} products. {remedy}"
+            f"{type(solver).__name__} was asked for a relative error of {solver.wanted:g} at alpha "
+            f"{self._operator.alpha:g} and reached {reached:.2g} in {products} products. {remedy}"
         )
 
-    def _side(self, draw: Draw | None, run: int, *, transposed: bool) -> _Side:
+    def _side(self, draw: Draw | None, run: int, *, transposed: bool) -> ToleranceSide:
         if draw is not None:
             return self._make(self._left(draw, run), transposed=transposed)
         if transposed not in self._whole:
             self._whole[transposed] = self._make(self._operator.transition, transposed=transposed)
         return self._whole[transposed]
 
-    def _make(self, transition: Transition, *, transposed: bool) -> _Side:
+    def _make(self, transition: Transition, *, transposed: bool) -> ToleranceSide:
         normalization = self._operator.normalization
         if transposed:
             transition, normalization = transition.transpose, _TRANSPOSED[normalization]
         norm = "euclidean" if self._solver.symmetric else _NORM_OF[normalization]
-        return _Side(transition, self._operator.alpha, self._kernels, norm, symmetrised=self._solver.symmetric)
+        return ToleranceSide(transition, self._operator.alpha, self._kernels, norm, symmetrised=self._solver.symmetric)
 
     def _left(self, draw: Draw, run: int) -> Transition:
         """Return what a run's dropout leaves, which the backward pass asks for again."""
@@ -110,35 +137,3 @@ class ToleranceMap(LinearMap):
                 self._dropped.clear()
             self._dropped[key] = dropped_transition(self._operator, draw, run)
         return self._dropped[key]
-
-
-@final
-class _Side:
-    """z = (1 - alpha) T z + alpha h in the variables u = S_c z, and the norm that certifies it."""
-
-    def __init__(
-        self, transition: Transition, alpha: float, kernels: Kernels, norm: Norm, *, symmetrised: bool
-    ) -> None:
-        # a scale of 0 belongs to an empty column: nobody receives that u, and any other scale serves
-        columns = np.where(transition.column_scale > 0, transition.column_scale, 1.0)
-        scale = transition.row_scale * columns
-        if symmetrised:
-            measure = 1.0 / scale  # the degrees
-        else:
-            measure = columns**-2.0 if norm == "euclidean" else 1.0 / columns
-        moved = Transition(
-            transition.indptr, transition.indices, transition.weights, scale, np.ones_like(scale), transition.symmetric
-        )
-        self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
-        self._solves = bind_solves(kernels, System(moved, alpha, measure, norm))
-
-    def solve(self, predictions: Tensor, solver: ToleranceSolver) -> tuple[Tensor, Ended]:
-        """Return Z for one run of predictions (n, c). Columns are brought to size one first: squares cannot overflow."""
-        largest = predictions.abs().amax(dim=0)
-        if not bool(torch.isfinite(largest).all()):
-            reject("H", type(solver).__name__, "free of NaN and infinity", "some")
-        unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
-        columns = self._columns.to(predictions)
-        own = (predictions / unit).mul_(self._alpha * columns)
-        ended = solver.run(self._solves, own, self._alpha)
-        return (ended.value / columns).mul_(unit), ended

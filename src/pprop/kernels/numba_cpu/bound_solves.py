@@ -11,7 +11,8 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_solves
 from pprop.kernels.numba_cpu.conjugate_gradient import conjugate_gradient
-from pprop.kernels.solves import Ended, Limits, Solves, System
+from pprop.kernels.numba_cpu.residual import accurate_residual
+from pprop.kernels.solves import Ended, Limits, Measured, Solves, System
 
 __all__ = ["NumbaSolves"]
 
@@ -31,6 +32,8 @@ class NumbaSolves(Solves):
     >>> (ended.value.flatten() * 3).round(decimals=4)
     tensor([2., 1.])
     """
+
+    compensated = True
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -60,6 +63,9 @@ class NumbaSolves(Solves):
             *self._matrix(b.dtype), b, norm, limits.stop, limits.near, limits.most, state, spare, sums
         )
         return _ended(state if k % 2 == 0 else spare, k, np.sqrt(sums) if norm == 0 else sums)
+
+    def residual(self, own: Tensor, state: Tensor) -> Measured:
+        return accurate_residual(self._system, own, state)
 
     def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
         """Return structure, weights and (1 - alpha) S in a float type, and the measure."""

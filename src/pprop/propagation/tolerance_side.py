@@ -1,0 +1,115 @@
+"""One side of a solve to a tolerance, T or its transpose, in the variables in which it is solved and certified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pprop._validate import reject
+from pprop.graph import Transition
+from pprop.kernels import Kernels
+from pprop.kernels.solves import Ended, Norm, System, bind_solves, column_norms
+from pprop.propagation.certificate import least_error, worst_error
+
+if TYPE_CHECKING:  # the solvers make the maps that use this
+    from pprop.propagation.tolerance import ToleranceSolver
+
+__all__ = ["ToleranceSide"]
+
+LONG_UNITS = 16
+"""Units of rounding, over alpha and times the entries of the longest row, below which the sums of a float64 solve are
+doubted: they can be off by half a unit for each entry, and a residual made of the same sums does not show it."""
+
+
+@final
+class ToleranceSide:
+    """z = (1 - alpha) T z + alpha h in the variables u = S_c z, and the norm that certifies it.
+
+    Parameters
+    ----------
+    transition
+        T.
+    alpha
+        Teleport probability, in (0, 1).
+    kernels
+        Of the backend.
+    norm
+        The norm in which T is at most 1, and in which the certificate holds.
+    symmetrised
+        Whether that is the 2-norm in the variables of the symmetric A_hat, whatever the normalisation.
+    """
+
+    def __init__(
+        self, transition: Transition, alpha: float, kernels: Kernels, norm: Norm, *, symmetrised: bool
+    ) -> None:
+        # a scale of 0 belongs to an empty column: nobody receives that u, and any other scale serves
+        columns = np.where(transition.column_scale > 0, transition.column_scale, 1.0)
+        scale = transition.row_scale * columns
+        if symmetrised:
+            measure = 1.0 / scale  # the degrees
+        else:
+            measure = columns**-2.0 if norm == "euclidean" else 1.0 / columns
+        moved = Transition(
+            transition.indptr, transition.indices, transition.weights, scale, np.ones_like(scale), transition.symmetric
+        )
+        self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
+        self._system = System(moved, alpha, measure, norm)
+        self._solves = bind_solves(kernels, self._system)
+        self._longest = int(np.diff(transition.indptr).max(initial=0))
+
+    def solve(self, predictions: Tensor, solver: ToleranceSolver) -> tuple[Tensor, Ended]:
+        """Return Z for one run of predictions (n, c) in float32 or float64, and how the solve ended.
+
+        Columns are brought to size one first: squares cannot overflow.
+        """
+        largest = predictions.abs().amax(dim=0)
+        if not bool(torch.isfinite(largest).all()):
+            reject("H", type(solver).__name__, "free of NaN and infinity", "some")
+        unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
+        columns = self._columns.to(predictions)
+        own = (predictions / unit).mul_(self._alpha * columns)
+        ended = solver.run(self._solves, own, self._alpha)
+        value = (ended.value / columns).mul_(unit)
+        return (
+            self._verified(predictions, unit, value, ended, solver) if self._doubts(solver, value) else (value, ended)
+        )
+
+    def lost(self, value: Tensor, rounded: Tensor) -> float:
+        """Return by how much Z was moved by rounding, in relation to its norm: that of the worst column."""
+        columns = self._columns.to(value.device)
+        moved = column_norms(self._system, (rounded.double() - value.double()) * columns)
+        size = column_norms(self._system, value.double() * columns)
+        return float(torch.where(moved > 0, moved / size, 0.0).max())
+
+    def _doubts(self, solver: ToleranceSolver, value: Tensor) -> bool:
+        """Whether the residual that a solve has seen may be off by more than a small part of the tolerance."""
+        if value.dtype != torch.float64:
+            return True
+        unit = torch.finfo(value.dtype).eps / self._alpha
+        return self._solves.compensated and solver.wanted < LONG_UNITS * self._longest * unit
+
+    def _verified(
+        self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Ended, solver: ToleranceSolver
+    ) -> tuple[Tensor, Ended]:
+        """Measure the residual of Z itself in float64, and solve for what is missing as long as that helps.
+
+        The products that only measure are not counted.
+        """
+        alpha, columns, unit = self._alpha, self._columns.to(value.device), unit.double()
+        own = (predictions.double() / unit).mul_(alpha * columns)
+        products, last, again = ended.products, 0.0, False
+        while True:
+            state = (value.double() / unit).mul_(columns)
+            residual, norm, size = self._solves.residual(own, state)
+            ended = Ended(state, products, norm, size)
+            reached, left = worst_error(alpha, ended), solver.max_products - products
+            if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):
+                return value, ended
+            tol = max(min(0.25 * solver.wanted / reached, 0.1), least_error(alpha, value.dtype))
+            change = replace(solver, tol=tol, max_products=left).run(self._solves, residual.to(value.dtype), alpha)
+            products, last, again = products + change.products, reached, True
+            value = ((state + change.value) / columns).mul_(unit).to(value.dtype)
