@@ -1,63 +1,73 @@
-"""What more accuracy the same labels give: ensembles, self-training, stopping nodes that train, other settings.
+"""What more accuracy the same labels give: ensembles, self-training, stopping nodes that train, labels reused, chosen alphas.
 
-    PPROP_DATA=folder python experiments/more_accuracy.py --only citeseer cora_ml --splits 10
-    PPROP_DATA=folder python experiments/more_accuracy.py --splits 20 --members 8 --device cuda --option plain folds
-    PPROP_DATA=folder python experiments/more_accuracy.py --splits 20 --members 8 --device cuda --option folds --test
+    export PPROP_DATA=folder
+    python experiments/more_accuracy.py --only citeseer cora_ml --splits 10
+    python experiments/more_accuracy.py --members 10 --device cuda --minutes 9 --option plain folds folds_spread
+    python experiments/more_accuracy.py --splits 20 --members 10 --device cuda --option folds --test
     python experiments/more_accuracy.py --table [--after]
 
 Options are measured on validation splits, which hold no test nodes and no test labels, each paired with APPNP (the published
 settings, five runs per split, the seeds of the study) on the same splits. Every result is kept in the results file the
-moment it is there, and is not computed again. With ``--test`` one option, chosen before, is run on the test splits,
-once; APPNP's runs there are those of the study.
+moment it is there, and is not computed again: the same command goes on where the last one ended, or where its
+``--minutes`` were over. With ``--test`` one option, chosen before, is run on the test splits, once; APPNP's runs there
+are those of the study.
 
-An option trains an ensemble and then teaches it with its own predictions; each of its rounds is a result: round 0 is the
+All splits of a graph are trained together, and members are trained once for all options that use them
+(`ensemble_members.py`): spreading errors costs no training, and choosing an alpha none for an alpha that is there. With
+``--rounds`` an ensemble is taught by its own predictions, split by split; each of its rounds is a result: round 0 is the
 ensemble alone, "all rounds" the mean over all of them, which is what `APPNPEnsembleClassifier` predicts, "chosen" the
 round with the best stopping accuracy. ``--after`` shows what else can be done with the predictions of round 0
-(`after_training.py`). Options whose name begins with "folds" train on stopping labels, too; no other does.
+(`after_training.py`). Options whose name begins with "folds" train on stopping labels, too; no other does. "spread"
+options reuse stopping labels when predicting.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accuracy_rows import INITS, MAX_EPOCHS, Results, table
 from after_training import treatments
+from ensemble_members import Block, Network, train_blocks
 from numpy.typing import NDArray
-from scipy import sparse
 
-from pprop import APPNP, TEST_SEEDS, VALIDATION_SEEDS, Graph, Split, Stopping, run_seed, train
+from pprop import TEST_SEEDS, VALIDATION_SEEDS, Split, Stopping, Trained
+from pprop._interrupt import remember_interrupts
 from pprop.datasets import DATASETS
-from pprop.models.ensemble import Ensemble
-from pprop.study.bootstrap import bootstrap_interval
+from pprop.models.ensemble import Ensemble, mean_log_probabilities
+from pprop.models.error_spreading import spread_errors
 from pprop.study.cell import Seeds
+from pprop.study.deadline import TimeUp, end_at
+from pprop.study.more_accuracy import ALPHAS, FOLDS, STRENGTH
 from pprop.study.opened import study_folder
 from pprop.study.prepared import Datasets, Prepared
-from pprop.study.statistics import paired_test
 from pprop.study.store import Store
 from pprop.study.zoo import make_cell
-from pprop.training.self_training import Round, SelfTraining, self_train
+from pprop.training.alpha_choice import best_alpha
+from pprop.training.self_training import SelfTraining, scores, self_train
+from pprop.training.vote_errors import vote_errors
 
-PUBLISHED = {"citeseer": 75.73, "cora_ml": 85.09, "pubmed": 79.73, "ms_academic": 93.27}
-INITS = 5
 STUDY = Path(__file__).parents[1] / "results" / "study.pack"
-PER_CLASS = 20
-MAX_EPOCHS = 10000
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "plain": {},
     "idf": {"idf": True},
     "few": {"share": 0.2},
     "many": {"share": 0.8},
     "emphasis": {"emphasis": 5},
-    "folds": {"folds": 5},
-    "folds_high": {"folds": 5, "alpha": 0.3},
-    "folds_light": {"folds": 5, "penalty": 0.001},
-    "folds_calm": {"folds": 5, "dropout": 0.2},
+    "spread": {"spread": STRENGTH},
+    "alphas": {"alphas": ALPHAS},
+    "folds": {"folds": FOLDS},
+    "folds_spread": {"folds": FOLDS, "spread": STRENGTH},
+    "folds_alphas": {"folds": FOLDS, "alphas": ALPHAS},
+    "folds_high": {"folds": FOLDS, "alpha": 0.3},
+    "folds_light": {"folds": FOLDS, "penalty": 0.001},
+    "folds_calm": {"folds": FOLDS, "dropout": 0.2},
     "wide": {"hidden": 256},
     "calm": {"dropout": 0.2},
     "low": {"alpha": 0.05},
@@ -65,196 +75,171 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 """What differs from: the published alpha, half of the nodes teach, each counts once, features as they are, stopping nodes stop alone."""
 
-
-class Results:
-    """The results file: a list of rows, written after each of them."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-
-    def has(self, **key: object) -> bool:
-        return any(all(cell_of(row).get(name) == value for name, value in key.items()) for row in self.rows)
-
-    def add(self, row: dict[str, Any]) -> None:
-        self.rows.append(row)
-        order = sorted(self.rows, key=lambda one: (one["dataset"], one["kind"], one["option"], one["split"]))
-        self.path.write_text("[\n" + ",\n".join(json.dumps(one) for one in order) + "\n]\n", encoding="utf-8")
+NETWORK = ("hidden", "dropout", "penalty", "idf")
 
 
-def cell_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row is a result of."""
-    cell = {name: row.get(name) for name in ("dataset", "kind", "option", "split", "members")}
-    return cell | {"rounds": len(row.get("rounds", [None])) - 1, "max_epochs": row.get("max_epochs", MAX_EPOCHS)}
-
-
-def accuracy(prepared: Prepared, split: Split, logits: NDArray[Any]) -> float:
-    return prepared.scores(logits.argmax(axis=1).astype(np.uint8), split)["accuracy"]
-
-
-def reference(results: Results, name: str, kind: str, prepared: Prepared, seeds: Sequence[int], device: str) -> None:
-    """Run APPNP as published, all splits and initialisations in one training; on test splits the study's runs are taken."""
-    missing = [seed for seed in seeds if not results.has(dataset=name, kind=kind, option="appnp", split=seed)]
-    if not missing:
-        return
-    if kind == "test":
-        found = published_runs(name)
-        for seed in missing:
-            runs = [found[Seeds(seed, init)] for init in range(INITS)]
-            results.add({"dataset": name, "kind": kind, "option": "appnp", "split": seed, "runs": runs})
-        return
-    runs = [(seed, init) for seed in missing for init in range(INITS)]
-    trained = train(
-        APPNP(alpha=DATASETS[name].recommended.alpha),
-        prepared.graph,
-        [prepared.split(seed, PER_CLASS) for seed, _ in runs],
-        seeds=[run_seed(*run) for run in runs],
-        device=device,
-        progress=None,
-    )
-    for k, seed in enumerate(missing):
-        split, own = prepared.split(seed, PER_CLASS), trained.logits[k * INITS : (k + 1) * INITS]
-        cell = {"dataset": name, "kind": kind, "option": "appnp", "split": seed}
-        results.add(
-            cell | {"runs": [accuracy(prepared, split, logits) for logits in own], **after(prepared, split, own)}
-        )
-
-
+@cache
 def published_runs(name: str) -> dict[Seeds, float]:
     """Return the test accuracies of APPNP in the packed study, so that no test run of it is made again."""
     with study_folder(STUDY) as folder, Store.open(folder) as store:
         return {row.key.seeds: row.accuracy for row in store.rows(make_cell("appnp", {}, name).config)}
 
 
-def after(prepared: Prepared, split: Split, logits: NDArray[Any]) -> dict[str, dict[str, float]]:
-    """Return the accuracies of what can be done with the members' predictions, on validation splits only."""
-    if prepared.splits == "test":
-        return {}
-    labels = prepared.graph.labels
-    assert labels is not None
-    scores = treatments(prepared.graph, split, labels, logits)
-    return {"after": {name: accuracy(prepared, split, found) for name, found in scores.items()}}
+class Work:
+    """The rows of one graph that are not there yet, and what has to be trained for them."""
 
+    def __init__(self, results: Results, name: str, prepared: Prepared, seeds: Sequence[int], how: argparse.Namespace):
+        self.results, self.name, self.prepared, self.how = results, name, prepared, how
+        self.kind = prepared.splits
+        assert prepared.graph.labels is not None
+        self.labels: NDArray[np.int64] = prepared.graph.labels
+        self.began = time.perf_counter()
+        self.wanted: dict[tuple[str, int], list[Block]] = {}
+        for seed in seeds:
+            if not how.members_only and not self._has("appnp", seed, max_epochs=how.max_epochs):
+                self._want_reference(seed)
+            for label in how.option:
+                if not self._has(label, seed, members=how.members, rounds=how.rounds, max_epochs=how.max_epochs):
+                    self.wanted[label, seed] = self._blocks(OPTIONS[label], seed)
 
-def weighted(graph: Graph) -> Graph:
-    """Return the graph with column j of its features times log(n / df_j), df_j being the number of nodes that have it."""
-    assert graph.features is not None
-    words = sparse.csr_array(graph.features).astype(np.float64)  # pyright: ignore[reportArgumentType]  dense or sparse
-    having = np.bincount(words.indices, minlength=words.shape[1])
-    words.data *= np.log(graph.n_nodes / np.maximum(having, 1))[words.indices]
-    return graph.replace(features=words)
+    def _has(self, label: str, seed: int, **key: object) -> bool:
+        return self.results.has(dataset=self.name, kind=self.kind, option=label, split=seed, **key)
 
+    def _cell(self, label: str, seed: int) -> dict[str, Any]:
+        return {"dataset": self.name, "kind": self.kind, "option": label, "split": seed}
 
-def option(
-    results: Results, name: str, kind: str, prepared: Prepared, seed: int, label: str, how: argparse.Namespace
-) -> None:
-    """Run one option on one split."""
-    cell = {"dataset": name, "kind": kind, "option": label, "split": seed, "members": how.members}
-    if results.has(**cell, rounds=how.rounds, max_epochs=how.max_epochs):
-        return
-    settings = OPTIONS[label]
-    alpha = settings.get("alpha", DATASETS[name].recommended.alpha)
-    split, labels = prepared.split(seed, PER_CLASS), prepared.graph.labels
-    assert labels is not None
-    graph = weighted(prepared.graph) if settings.get("idf") else prepared.graph
-    network = {name: settings[name] for name in ("hidden", "dropout", "penalty") if name in settings}
-    model = Ensemble(APPNP(alpha=alpha, **network), how.members)
-    teaching = SelfTraining(
-        how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1), settings.get("folds", 0)
-    )
-    begin = time.perf_counter()
-    rounds: list[Round] = list(
-        self_train(
-            model,
+    def _want_reference(self, seed: int) -> None:
+        if self.kind == "test":
+            found = published_runs(self.name)
+            self.results.add(self._cell("appnp", seed) | {"runs": [found[Seeds(seed, init)] for init in range(INITS)]})
+        else:
+            network = Network(DATASETS[self.name].recommended.alpha)
+            self.wanted["appnp", seed] = [Block(network, seed, INITS, published=True)]
+
+    def _blocks(self, settings: Mapping[str, Any], seed: int) -> list[Block]:
+        """Return the members that an option needs: one block for each alpha."""
+        network = {name: settings[name] for name in NETWORK if name in settings}
+        alphas = settings.get("alphas") or [settings.get("alpha", DATASETS[self.name].recommended.alpha)]
+        folds = settings.get("folds", 0)
+        return [Block(Network(alpha, **network), seed, self.how.members, folds) for alpha in alphas]
+
+    def run(self) -> None:
+        """Train what is needed, network by network, and write each row as soon as its members are there."""
+        blocks = {block: None for needed in self.wanted.values() for block in needed}
+        networks = {block.network: None for block in blocks}
+        logits: dict[Block, NDArray[np.float32]] = {}
+        whole: dict[Block, Trained] = {}
+
+        def ended(block: Block, found: NDArray[np.float32]) -> None:
+            logits[block] = found
+            self._write(logits, lambda label: label == "appnp" or self.how.rounds == 0)
+
+        for network in networks:
+            own = [block for block in blocks if block.network == network]
+            sys.stderr.write(f"{self.name}: {sum(block.members for block in own)} runs of {network}\n")
+            stopping = Stopping(max_epochs=self.how.max_epochs)
+            trained = train_blocks(own, self.prepared, stopping, self.how.device, ended)
+            if self.how.rounds:
+                whole |= trained
+                self._write(logits, lambda label: label != "appnp", whole)
+
+    def _write(
+        self,
+        logits: Mapping[Block, NDArray[np.float32]],
+        which: Callable[[str], bool],
+        whole: Mapping[Block, Trained] | None = None,
+    ) -> None:
+        there = logits if whole is None else whole
+        ready = [key for key, blocks in self.wanted.items() if which(key[0]) and all(b in there for b in blocks)]
+        for label, seed in ready:
+            blocks = self.wanted.pop((label, seed))
+            found = [logits[block] for block in blocks]
+            if label == "appnp":
+                runs = [self._accuracy(blocks[0], one) for one in found[0]]
+                row: dict[str, Any] = {"max_epochs": self.how.max_epochs, "runs": runs}
+                self.results.add(self._cell(label, seed) | row | self._after(blocks[0], found[0]))
+            else:
+                self.results.add(self._cell(label, seed) | self._row(OPTIONS[label], blocks, found, whole))
+
+    def _row(
+        self,
+        settings: Mapping[str, Any],
+        blocks: Sequence[Block],
+        found: Sequence[NDArray[np.float32]],
+        whole: Mapping[Block, Trained] | None,
+    ) -> dict[str, Any]:
+        row: dict[str, Any] = {"members": self.how.members, "max_epochs": self.how.max_epochs}
+        split, best = blocks[0].split(self.prepared), 0
+        if len(blocks) > 1:
+            own = blocks[0].splits(self.prepared)
+            judged = [scores(one, own, split.train, self.labels) for one in found]
+            best = best_alpha([score[2] for score in judged], [score[1] for score in judged])
+            row |= {"alpha": blocks[best].network.alpha, "alphas": [block.network.alpha for block in blocks]}
+            row |= {"alpha stopping": [score[2] for score in judged]}
+            row |= {"alpha ensembles": [self._accuracy(blocks[0], mean_log_probabilities(one)) for one in found]}
+        block = blocks[best]
+        own = block.splits(self.prepared)
+        rounds = [found[best]] if whole is None else self._taught(settings, block, split, whole[block])
+        judged = [scores(one, own, split.train, self.labels) for one in rounds]
+        chosen = max(range(len(rounds)), key=lambda k: (judged[k][2], -judged[k][1]))
+        voted, every = [mean_log_probabilities(one) for one in rounds], np.concatenate(rounds)
+        vote = mean_log_probabilities(every)
+        row |= {
+            "runs": [self._accuracy(block, one) for one in rounds[0]],
+            "rounds": [self._accuracy(block, one) for one in voted],
+            "stopping": [score[2] for score in judged],
+            "chosen": self._accuracy(block, voted[chosen]),
+            "all rounds": self._accuracy(block, vote),
+        }
+        if "spread" in settings:
+            known = vote_errors(every, own * len(rounds), self.labels)
+            spread = spread_errors(self.prepared.graph, vote, known, settings["spread"])
+            row |= {"strength": settings["spread"], "errors spread": self._accuracy(block, spread)}
+        ended = round(time.perf_counter() - self.began, 1)  # all that is trained together took so long up to here
+        row |= {"ended": ended, "device": self.how.device}
+        return row if "spread" in settings or len(blocks) > 1 else row | self._after(block, rounds[0])
+
+    def _taught(
+        self, settings: Mapping[str, Any], block: Block, split: Split, first: Trained
+    ) -> list[NDArray[np.float32]]:
+        """Return the logits of the members of all rounds."""
+        teaching = SelfTraining(self.how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1), block.folds)
+        rounds = self_train(
+            Ensemble(block.network.model(), block.members),
             teaching,
-            graph,
+            block.network.graph(self.prepared),
             split,
-            labels=labels,
-            seed=run_seed(seed, 0) % 2**64,
-            stopping=Stopping(max_epochs=how.max_epochs),
-            device=how.device,
+            labels=self.labels,
+            seed=block.first_seed(),
+            first=first,
+            stopping=Stopping(max_epochs=self.how.max_epochs),
+            device=self.how.device,
         )
-    )
-    best = max(range(len(rounds)), key=lambda k: (rounds[k].stopping_accuracy, -rounds[k].stopping_loss))
-    results.add(
-        cell
-        | {
-            "max_epochs": how.max_epochs,
-            "runs": [accuracy(prepared, split, logits) for logits in rounds[0].trained.logits],
-            "rounds": [accuracy(prepared, split, one.logits) for one in rounds],
-            "stopping": [one.stopping_accuracy for one in rounds],
-            "chosen": accuracy(prepared, split, rounds[best].logits),
-            "all rounds": accuracy(prepared, split, np.mean([np.exp(one.logits) for one in rounds], axis=0)),
-            **after(prepared, split, rounds[0].trained.logits),
-            "seconds": round(time.perf_counter() - begin, 1),
-            "device": how.device,
-        }
-    )
+        return [one.trained.logits for one in rounds]
+
+    def _accuracy(self, block: Block, logits: NDArray[Any]) -> float:
+        found = logits.argmax(axis=1).astype(np.uint8)
+        return self.prepared.scores(found, block.split(self.prepared))["accuracy"]
+
+    def _after(self, block: Block, logits: NDArray[np.float32]) -> dict[str, dict[str, float]]:
+        """Return the accuracies of what can be done with the members' predictions, on validation splits only."""
+        if self.kind == "test":
+            return {}
+        split, own = block.split(self.prepared), block.splits(self.prepared)
+        found = treatments(self.prepared.graph, split, own, self.labels, logits)
+        return {"after": {name: self._accuracy(block, scored) for name, scored in found.items()}}
 
 
-def mean_of(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def results_of(row: Mapping[str, Any], treated: bool = False) -> dict[str, float]:
-    """Return the accuracies that a row of an option has, by the name of the result; only those of `after` where asked."""
-    if treated:
-        return row.get("after", {})
-    found = {"one run": mean_of(row["runs"])}
-    if "rounds" in row:
-        found |= {("ensemble" if k == 0 else f"round {k}"): value for k, value in enumerate(row["rounds"])}
-        found |= {name: row[name] for name in ("chosen", "all rounds")}
-    return found
-
-
-def table(rows: Sequence[Mapping[str, Any]], treated: bool = False) -> str:
-    """Return the comparison with APPNP on the same splits as a table in Markdown, in percent."""
-    lines = [
-        "| graph | splits | option | members | result | accuracy | APPNP | difference (95 % interval) | p |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    cells: dict[tuple[str, str, str, int, int, int], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["option"] != "appnp" or treated:
-            name, kind, label, _, members, rounds, cap = cell_of(row).values()
-            cells.setdefault((name, kind, label, members or INITS, rounds, cap), []).append(row)
-    for (name, kind, label, members, _, cap), own in sorted(cells.items()):
-        # single runs of "plain" are APPNP as published, too; the runs with the seeds of the study count where there are any
-        appnp = {
-            Seeds(row["split"], 0): mean_of(row["runs"])
-            for reference in ("plain", "appnp")
-            for row in rows
-            if (row["dataset"], row["kind"], row["option"]) == (name, kind, reference)
-            and cell_of(row)["max_epochs"] == cap
-        }
-        capped = "" if cap == MAX_EPOCHS else f", {cap} epochs"
-        for result in results_of(own[-1], treated):
-            found = ((row, results_of(row, treated)) for row in own)
-            ours = {Seeds(row["split"], 0): each[result] for row, each in found if result in each}
-            both = sorted(ours.keys() & appnp.keys())
-            if len(both) < 2:
-                continue
-            low, high = (100 * end for end in bootstrap_interval([ours[seeds] - appnp[seeds] for seeds in both]))
-            test = paired_test(ours, appnp, over="splits")
-            mean, base = (100 * float(np.mean([values[seeds] for seeds in both])) for values in (ours, appnp))
-            lines.append(
-                f"| {name} | {len(both)} {kind} | {label}{capped} | {members} | {result} | {mean:.2f} | {base:.2f} | "
-                f"{mean - base:+.2f} ({low:.2f} to {high:.2f}) | {test.p:.2g} |"
-            )
-    return "\n".join(lines)
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", dest="dataset", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--option", nargs="+", default=["plain"], choices=list(OPTIONS))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--members", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument(
-        "--max-epochs", type=int, default=MAX_EPOCHS, help="of a run; with --members-only of APPNP, too"
-    )
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--max-epochs", type=int, default=MAX_EPOCHS, help="of a run, of APPNP, too")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--minutes", type=float, help="end after so long; the same command goes on from there")
     parser.add_argument(
         "--members-only", action="store_true", help="compare with single members of 'plain', train no other APPNP"
     )
@@ -262,21 +247,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/more_accuracy.json"))
     parser.add_argument("--table", action="store_true", help="print what is in the file, and run nothing")
     parser.add_argument("--after", action="store_true", help="print what can be done after training instead")
-    how = parser.parse_args()
+    how = parser.parse_args(arguments)
     results = Results(how.out)
     if how.test and len(how.option) != 1:
         parser.error("--test runs one option: name it with --option.")
     kind, seeds = ("test", TEST_SEEDS) if how.test else ("validation", VALIDATION_SEEDS)
     datasets = Datasets()
     names: list[str] = [] if how.table else how.dataset
-    for name in names:
-        prepared = datasets.prepare(name, kind)
-        if not how.members_only:
-            reference(results, name, kind, prepared, seeds[: how.splits], how.device)
-        for label in how.option:
-            for seed in seeds[: how.splits]:
-                option(results, name, kind, prepared, seed, label, how)
-            sys.stderr.write(f"{name} {label} done\n")
+    try:
+        with end_at(None if how.minutes is None else time.monotonic() + 60 * how.minutes), remember_interrupts():
+            for name in names:
+                Work(results, name, datasets.prepare(name, kind), seeds[: how.splits], how).run()
+                sys.stderr.write(f"{name} done\n")
+    except TimeUp:
+        sys.stderr.write("The time is over. The same command goes on from here.\n")
     print(table(results.rows, how.after))
 
 

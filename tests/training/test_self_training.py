@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from scipy.special import log_softmax, softmax
 
 from pprop import APPNP, Graph, InputError, Split, Stopping, run_seed, train
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
+from pprop.training import self_training
 from pprop.training.self_training import SelfTraining, most_certain, self_train
 
 FEW = Stopping(max_epochs=12)
@@ -64,6 +67,24 @@ def test_labels_of_stopping_nodes_change_nothing_but_the_stopping(graph: Graph, 
     )
     assert (here[1].logits == there[1].logits).all()
     assert here[1].stopping_accuracy == pytest.approx(1 - there[1].stopping_accuracy)
+
+
+def test_members_that_are_trained_already_are_not_trained_again(graph: Graph, labels, monkeypatch: pytest.MonkeyPatch):
+    model, teaching = Ensemble(APPNP(hidden=6), members=2), SelfTraining(rounds=1, folds=2)
+    alone = list(self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, stopping=FEW))
+    calls: list[int] = []
+
+    def counted(*args: Any, **settings: Any) -> Any:
+        calls.append(1)
+        return train(*args, **settings)
+
+    monkeypatch.setattr(self_training, "train", counted)
+    given = alone[0].trained
+    taught = list(self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, first=given, stopping=FEW))
+    assert len(calls) == 1
+    assert taught[0].trained is given
+    assert (taught[1].trained.logits == alone[1].trained.logits).all()
+    assert taught[0].stopping_loss == alone[0].stopping_loss
 
 
 def test_with_folds_each_member_of_each_round_trains_on_all_but_its_own_stopping_nodes(graph: Graph, labels):

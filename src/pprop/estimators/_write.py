@@ -22,11 +22,12 @@ from pprop.graph._files import path_of
 if TYPE_CHECKING:
     from pprop.estimators.base import NodeClassifier
 
-__all__ = ["CARD", "HISTORY_PREFIX", "KNOWN_LABELS", "KNOWN_NODES", "WEIGHT_PREFIX", "write_artefact"]
+__all__ = ["CARD", "EXTRA_PREFIX", "HISTORY_PREFIX", "KNOWN_LABELS", "KNOWN_NODES", "WEIGHT_PREFIX", "write_artefact"]
 
 CARD = "MODEL_CARD.md"
 WEIGHT_PREFIX = "weights."
 HISTORY_PREFIX = "history."
+EXTRA_PREFIX = "extra."
 KNOWN_NODES, KNOWN_LABELS = "known.nodes", "known.labels"
 """The nodes that fit was given labels of, and the positions of those labels among the classes."""
 FUNCTION = "save"
@@ -45,6 +46,7 @@ def write_artefact(
     tensors = {
         **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
         **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(estimator.history_).items()},
+        **{f"{EXTRA_PREFIX}{name}": array for name, array in estimator._extras().items()},  # pyright: ignore[reportPrivateUsage]
         KNOWN_NODES: estimator.known_nodes_,
         KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
     }

@@ -20,7 +20,7 @@ from pprop._validate import describe, reject
 from pprop.estimators._manifest import WEIGHTS, Manifest, damaged, feature_shape
 from pprop.estimators._model_weights import Weights, expected_weights, logits_from
 from pprop.estimators._settings import ModuleOrFactory
-from pprop.estimators._write import HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
+from pprop.estimators._write import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
 from pprop.estimators.appnp import APPNPClassifier
 from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.base import NodeClassifier
@@ -114,7 +114,7 @@ def load(
     manifest = Manifest.read(folder)
     if graph is not None and not isinstance(graph, Graph):
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
-    found, history, known = _read_weights(folder, manifest)
+    found, history, known, extras = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
     used = _find_graph(folder, manifest) if graph is None else _check_features(graph, manifest)
     estimator = _unfitted(folder, manifest, used, predictor)
@@ -132,7 +132,11 @@ def load(
     estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     estimator.known_labels_ = manifest.classes[codes]
     estimator.settings_ = estimator._settings()  # pyright: ignore[reportPrivateUsage]
-    estimator.logits_ = logits_from(model, used, weights, backend)
+    logits = logits_from(model, used, weights, backend)
+    try:
+        estimator.logits_ = estimator._restored(logits, extras)  # pyright: ignore[reportPrivateUsage]
+    except InputError as error:
+        raise damaged(folder, f"{WEIGHTS} has an array besides the weights that does not fit ({error})") from error
     estimator._keep_record(  # pyright: ignore[reportPrivateUsage]
         manifest.record,
         history,
@@ -143,7 +147,7 @@ def load(
     return estimator
 
 
-def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known]:
+def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known, Weights]:
     try:
         content = (folder / WEIGHTS).read_bytes()
     except OSError as error:
@@ -162,10 +166,14 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
         curves[field.name] = curve
     none = np.empty(0, dtype=np.int64)  # in a model of an earlier version
     known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none)
+    extras = {
+        name.removeprefix(EXTRA_PREFIX): tensors.pop(name) for name in list(tensors) if name.startswith(EXTRA_PREFIX)
+    }
     stray = [name for name in tensors if not name.startswith(WEIGHT_PREFIX)]
     if stray:
         raise damaged(folder, f"{WEIGHTS} holds the unknown tensor {stray[0]!r}")
-    return {name.removeprefix(WEIGHT_PREFIX): tensor for name, tensor in tensors.items()}, History(**curves), known
+    weights = {name.removeprefix(WEIGHT_PREFIX): tensor for name, tensor in tensors.items()}
+    return weights, History(**curves), known, extras
 
 
 def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Known:

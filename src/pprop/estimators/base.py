@@ -170,6 +170,16 @@ class NodeClassifier(NodeScores, ABC):
     def _check_learning(self) -> None:
         """Refuse impossible settings that are not the model's own."""
 
+    def _extras(self) -> Weights:
+        """Return the arrays besides the weights that the logits are made of; a model is saved with them."""
+        return {}
+
+    def _restored(self, logits: NDArray[np.float32], extras: Weights) -> NDArray[np.float32]:
+        """Return the logits of a loaded model, given those of its weights and what `_extras` was; refuse what does not fit."""
+        if extras:
+            reject("extras", type(self).__name__, "none", describe(sorted(extras)))
+        return logits
+
     def fit(self, X: ArrayLike, y: ArrayLike, *, stopping: StoppingNodes = None) -> Self:
         """Train on some nodes of the graph.
 

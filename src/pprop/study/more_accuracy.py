@@ -5,7 +5,14 @@ from __future__ import annotations
 from pprop.estimators import APPNPEnsembleClassifier
 from pprop.graph import Graph
 
-__all__ = ["build", "build_folds"]
+__all__ = ["ALPHAS", "FOLDS", "STRENGTH", "build", "build_folds", "build_folds_alphas", "build_folds_spread"]
+
+FOLDS, MEMBERS = 5, 10
+STRENGTH = 0.1
+"""Of spread errors."""
+
+ALPHAS = (0.1, 0.2, 0.3)
+"""To choose from; the published ones, 0.1 and 0.2, are among them."""
 
 
 def build(graph: Graph, seed: int = 0) -> APPNPEnsembleClassifier:
@@ -47,4 +54,40 @@ def build_folds(graph: Graph, seed: int = 0) -> APPNPEnsembleClassifier:
     >>> model.folds, model.members, model.rounds, model.random_state
     (5, 10, 0, 7)
     """
-    return APPNPEnsembleClassifier(graph, members=10, rounds=0, folds=5, random_state=seed)
+    return APPNPEnsembleClassifier(graph, members=MEMBERS, rounds=0, folds=FOLDS, random_state=seed)
+
+
+def build_folds_spread(graph: Graph, seed: int = 0) -> APPNPEnsembleClassifier:
+    """Return `build_folds` with the errors at known nodes spread around them when predicting.
+
+    Parameters
+    ----------
+    graph, seed
+        As for `build_folds`.
+
+    Examples
+    --------
+    >>> from pprop.datasets import load_dataset
+    >>> model = build_folds_spread(load_dataset("citeseer"))
+    >>> model.folds, model.spread_errors
+    (5, 0.1)
+    """
+    return build_folds(graph, seed).set_params(spread_errors=STRENGTH)
+
+
+def build_folds_alphas(graph: Graph, seed: int = 0) -> APPNPEnsembleClassifier:
+    """Return `build_folds` with the teleport probability chosen by the stopping nodes, each held out by a fifth of the members.
+
+    Parameters
+    ----------
+    graph, seed
+        As for `build_folds`.
+
+    Examples
+    --------
+    >>> from pprop.datasets import load_dataset
+    >>> model = build_folds_alphas(load_dataset("citeseer"))
+    >>> model.folds, model.alpha
+    (5, (0.1, 0.2, 0.3))
+    """
+    return build_folds(graph, seed).set_params(alpha=ALPHAS)

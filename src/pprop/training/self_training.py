@@ -19,7 +19,7 @@ from pprop.training.result import Trained
 from pprop.training.stopping import Stopping
 from pprop.training.train import run_seed, train
 
-__all__ = ["Round", "SelfTraining", "most_certain", "scores", "self_train"]
+__all__ = ["Round", "SelfTraining", "member_seeds", "most_certain", "scores", "self_train"]
 
 Nodes = NDArray[np.int64]
 
@@ -109,6 +109,16 @@ def most_certain(logits: NDArray[Any], free: NDArray[np.bool_], share: float) ->
     return np.sort(np.concatenate(chosen))
 
 
+def member_seeds(seed: int, number: int, members: int) -> list[int]:
+    """Return the seeds of the members of a round: that of `self_train` for the very first, its own for each other.
+
+    >>> member_seeds(7, 0, 2) == [7, run_seed(7, 1)], member_seeds(7, 1, 2) == [run_seed(7, 2), run_seed(7, 3)]
+    (True, True)
+    """
+    first = number * members
+    return [run_seed(seed, first + k) if first + k else seed for k in range(members)]
+
+
 def self_train(
     model: Ensemble,
     teaching: SelfTraining,
@@ -117,6 +127,7 @@ def self_train(
     *,
     labels: NDArray[np.int64],
     seed: int = 0,
+    first: Trained | None = None,
     stopping: Stopping = Stopping(),
     learning_rate: float = 0.01,
     backend: str = "auto",
@@ -144,6 +155,8 @@ def self_train(
         Class indices, shape (n,), of these nodes; those of others are not read.
     seed
         Of the first member of the first round; member k of round r has ``run_seed(seed, r * members + k)``.
+    first
+        The members of the first round, if they are trained already on the nodes of `member_splits`; they are not trained again.
     stopping, learning_rate, backend, device, progress, verbose
         As for `train`.
 
@@ -170,19 +183,22 @@ def self_train(
     own = member_splits(split, labels, model.members, teaching.folds)
     learnt, known, taught = own, labels, np.empty(0, dtype=np.int64)
     for number in range(teaching.rounds + 1):
-        first = number * model.members
-        trained = train(
-            model.member,
-            graph,
-            learnt,
-            seeds=[run_seed(seed, first + k) if first + k else seed for k in range(model.members)],
-            labels=known,
-            stopping=stopping,
-            learning_rate=learning_rate,
-            backend=backend,
-            device=device,
-            progress=progress,
-            verbose=verbose,
+        trained = (
+            first
+            if number == 0 and first is not None
+            else train(
+                model.member,
+                graph,
+                learnt,
+                seeds=member_seeds(seed, number, model.members),
+                labels=known,
+                stopping=stopping,
+                learning_rate=learning_rate,
+                backend=backend,
+                device=device,
+                progress=progress,
+                verbose=verbose,
+            )
         )
         logits = mean_log_probabilities(trained.logits)
         yield Round(trained, taught, logits, *scores(trained.logits, own, split.train, labels))

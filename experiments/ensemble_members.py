@@ -1,0 +1,127 @@
+"""The trainings behind `more_accuracy.py`: members of ensembles on many splits, all that have the same network in one call.
+
+A block is the members of one ensemble on one split. Options that differ only in what is done with the members share a block,
+and so do options that choose between alphas; a block is trained once. Runs of all blocks with the same network and
+alpha lie on one axis, whatever their training and stopping nodes, and `train` plans how many of them go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop import APPNP, Graph, Split, Stopping, Trained, run_seed, train
+from pprop.models import Model
+from pprop.study.prepared import Prepared
+from pprop.training.folds import member_splits
+from pprop.training.self_training import member_seeds
+
+PER_CLASS = 20
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is trained; `idf` weights features by log(n / df) before rows are scaled."""
+
+    alpha: float
+    hidden: int = 64
+    dropout: float = 0.5
+    penalty: float = 0.005
+    idf: bool = False
+
+    def model(self) -> Model:
+        return APPNP(alpha=self.alpha, hidden=self.hidden, dropout=self.dropout, penalty=self.penalty)
+
+    def graph(self, prepared: Prepared) -> Graph:
+        return weighted(prepared.graph) if self.idf else prepared.graph
+
+
+@dataclass(frozen=True)
+class Block:
+    """The members of an ensemble on a split; `published`: runs with the seeds of the study instead."""
+
+    network: Network
+    seed: int
+    members: int
+    folds: int = 0
+    published: bool = False
+
+    def split(self, prepared: Prepared) -> Split:
+        return prepared.split(self.seed, PER_CLASS)
+
+    def splits(self, prepared: Prepared) -> list[Split]:
+        labels = prepared.graph.labels
+        assert labels is not None
+        return member_splits(self.split(prepared), labels, self.members, self.folds)
+
+    def first_seed(self) -> int:
+        return run_seed(self.seed, 0) % 2**64
+
+    def seeds(self) -> list[int]:
+        if self.published:
+            return [run_seed(self.seed, init) for init in range(self.members)]
+        return member_seeds(self.first_seed(), 0, self.members)
+
+
+def weighted(graph: Graph) -> Graph:
+    """Return the graph with column j of its features times log(n / df_j), df_j being the number of nodes that have it."""
+    assert graph.features is not None
+    words = sparse.csr_array(graph.features).astype(np.float64)  # pyright: ignore[reportArgumentType]  dense or sparse
+    having = np.bincount(words.indices, minlength=words.shape[1])
+    words.data *= np.log(graph.n_nodes / np.maximum(having, 1))[words.indices]
+    return graph.replace(features=words)
+
+
+def train_blocks(
+    blocks: Sequence[Block],
+    prepared: Prepared,
+    stopping: Stopping,
+    device: str,
+    finished: Callable[[Block, NDArray[np.float32]], None],
+) -> dict[Block, Trained]:
+    """Train blocks of one network in one call; `finished` gets the logits (m, n, c) of each as its last member ends."""
+    starts = np.cumsum([0, *(block.members for block in blocks)])
+    owner = np.repeat(np.arange(len(blocks)), [block.members for block in blocks])
+    found: dict[int, NDArray[np.float32]] = {}
+
+    def ended(trained: Trained, runs: NDArray[np.int64]) -> None:
+        found.update(zip(runs.tolist(), trained.logits, strict=True))
+        for k in np.unique(owner[runs]).tolist():
+            own = range(int(starts[k]), int(starts[k + 1]))
+            if all(run in found for run in own):
+                finished(blocks[k], np.stack([found.pop(run) for run in own]))
+
+    network = blocks[0].network
+    trained = train(
+        network.model(),
+        network.graph(prepared),
+        [split for block in blocks for split in block.splits(prepared)],
+        seeds=[seed for block in blocks for seed in block.seeds()],
+        stopping=stopping,
+        device=device,
+        verbose=True,
+        on_end=ended,
+    )
+    return {
+        block: part(trained, slice(begin, begin + block.members)) for block, begin in zip(blocks, starts, strict=False)
+    }
+
+
+def part(trained: Trained, runs: slice) -> Trained:
+    """Return some of the runs."""
+    return replace(
+        trained,
+        splits=trained.splits[runs],
+        seeds=trained.seeds[runs],
+        epochs=trained.epochs[runs],
+        best_epoch=trained.best_epoch[runs],
+        stopping_loss=trained.stopping_loss[runs],
+        stopping_accuracy=trained.stopping_accuracy[runs],
+        history=trained.history[runs],
+        weights=tuple(weights[runs] for weights in trained.weights),
+        logits=trained.logits[runs],
+    )
