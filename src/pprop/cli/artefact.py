@@ -10,7 +10,7 @@ from pprop.cli.node_table import prediction_table
 from pprop.cli.output import Session
 from pprop.cli.tables import write_csv
 from pprop.cli.targets import new_folder
-from pprop.estimators import GraphSource, NodeClassifier
+from pprop.estimators import APPNPEnsembleClassifier, GraphSource, NodeClassifier
 
 __all__ = ["FILES", "save_artefact", "write_artefact", "write_figure"]
 
@@ -39,8 +39,10 @@ def write_artefact(
         return
     from pprop.study.figures import curves_data, draw_curves
 
-    name = type(model).__name__.removesuffix("Classifier").removesuffix("Node")
+    name = type(model).__name__.replace("Classifier", "").removesuffix("Node")
     title = name if model.graph_.name is None else f"{name} on {model.graph_.name}"
+    if isinstance(model, APPNPEnsembleClassifier):
+        title += " (epochs are rounds)"
     write_figure(draw_curves(curves_data(model.history_, model.record_.best_epoch), title), folder / "curves")
 
 

@@ -64,7 +64,7 @@ def explain(
     The logits of a node are a sum over nodes, itself among them. The table has the largest terms of that sum with the
     label that the node had in the training, its share of all terms in absolute values, and its contribution to the
     logit of each class; then one line for all other nodes, and the sum. Models that propagate between their layers
-    (GCN, GAT, ...) cannot be explained like that and are refused.
+    (GCN, GAT, ...) and ensembles cannot be explained like that and are refused.
     """
     with Session("explain", json=json, debug=debug) as session:
         if plot is not None:

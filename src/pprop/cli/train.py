@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +23,8 @@ from pprop.cli.graphs import (
 )
 from pprop.cli.output import DebugOption, DeviceOption, JsonOption, Session, VerboseOption
 from pprop.cli.targets import ForceOption, check_folder
-from pprop.cli.text import counted
+from pprop.cli.train_models import ModelName, make_classifier, own_settings, read_numbers
+from pprop.cli.train_report import report
 
 if TYPE_CHECKING:
     from pprop.datasets import Split
@@ -36,16 +36,9 @@ __all__ = ["EXAMPLES", "train"]
 EXAMPLES = (
     "pprop train citeseer --out model",
     "pprop train citeseer --model ppnp --split-seed 794209841 --json",
+    "pprop train citeseer --model appnp-cv --alphas 0.05,0.1,0.2 --out model",
     "pprop train edges.csv --nodes nodes.csv --label-column topic --out model",
 )
-
-
-class ModelName(StrEnum):
-    """The models that can be trained."""
-
-    APPNP = "appnp"
-    PPNP = "ppnp"
-    MLP = "mlp"
 
 
 def train(
@@ -55,7 +48,33 @@ def train(
         float | None,
         typer.Option("--alpha", help="Teleport probability.  [default: the paper's for the graph, or 0.1]"),
     ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Power steps of appnp.  [default: 10]")] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Power steps; not of ppnp and mlp.  [default: 10]")
+    ] = None,
+    alphas: Annotated[
+        str | None,
+        typer.Option(
+            "--alphas", help="appnp-cv, appnp-ensemble: teleport probabilities to choose from, such as 0.05,0.1,0.2."
+        ),
+    ] = None,
+    runs: Annotated[int | None, typer.Option("--runs", help="appnp-cv: runs for each alpha.  [default: 1]")] = None,
+    members: Annotated[
+        int | None, typer.Option("--members", help="appnp-ensemble: runs that vote.  [default: 8]")
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", help="appnp-ensemble: trainings from its own predictions.  [default: 2]"),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option("--folds", help="appnp-ensemble: folds of stopping nodes, of which all but one train a member."),
+    ] = None,
+    spread_errors: Annotated[
+        float | None,
+        typer.Option(
+            "--spread-errors", help="appnp-ensemble: how strongly errors at known nodes correct others.  [default: 0]"
+        ),
+    ] = None,
     hidden: Annotated[str, typer.Option("--hidden", help="Width of the hidden layer, or of several: 64,32.")] = "64",
     dropout: Annotated[float, typer.Option("--dropout", help="On inputs, hidden layer and propagation.")] = 0.5,
     penalty: Annotated[float, typer.Option("--penalty", help="L2 penalty on the first layer.")] = 0.005,
@@ -101,6 +120,10 @@ def train(
     On a dataset, the split is the paper's: --split-seed is the seed itself ('pprop data info' lists the paper's 20),
     and any other integer draws another split in the same way. On your own graph the nodes with labels are divided at
     random into test (--test), early stopping (--stopping) and training nodes; all nodes get predictions.
+
+    Besides APPNP, PPNP and the network alone (mlp), there are appnp-cv, which trains with several alphas and lets the
+    stopping nodes choose, and appnp-ensemble, whose members vote and learn from the votes they are most certain of. The
+    latter can be neither explained nor live: its logits are no sum over nodes.
     """
     with Session("train", json=json, debug=debug) as session:
         origin = GraphInput.of(
@@ -114,8 +137,21 @@ def train(
             features=features,
             directed=directed,
         )
-        _check_usage(model, alpha, steps, origin, (split_seed, init_seed), (test, stopping, seed))
-        widths = _widths(hidden)
+        _check_usage(origin, (split_seed, init_seed), (test, stopping, seed))
+        own = own_settings(
+            model,
+            {
+                "alpha": alpha,
+                "steps": steps,
+                "alphas": None if alphas is None else read_numbers(alphas, "alphas", float),
+                "runs": runs,
+                "members": members,
+                "rounds": rounds,
+                "folds": folds,
+                "spread-errors": spread_errors,
+            },
+        )
+        widths = read_numbers(hidden, "hidden", int)
         if out is not None:
             from pprop.cli.artefact import FILES
 
@@ -123,9 +159,8 @@ def train(
         known = origin.read()
         split, run = _split(known, origin, (split_seed, init_seed), (test, stopping, seed))
         settings = {
-            **({} if model is ModelName.MLP else {"alpha": alpha}),
-            **({"steps": 10 if steps is None else steps} if model is ModelName.APPNP else {}),
-            "hidden": widths,
+            **own,
+            "hidden": widths[0] if len(widths) == 1 else widths,
             "dropout": dropout,
             "penalty": penalty,
             "learning_rate": learning_rate,
@@ -137,7 +172,7 @@ def train(
         }
         session.say(f"{model.upper()} on {origin.title}: {known}, {split}")
         fitted = _fit(model, known, split, run, settings)
-        record, text = _report(fitted, model, origin, split, (split_seed, init_seed, seed))
+        record, text = report(fitted, str(model), origin, split, init_seed)
         if out is not None:
             from pprop.cli.artefact import save_artefact
 
@@ -146,18 +181,7 @@ def train(
         session.result(record | {"out": out}, text)
 
 
-def _check_usage(
-    model: ModelName,
-    alpha: float | None,
-    steps: int | None,
-    origin: GraphInput,
-    paper: tuple[int | None, ...],
-    own: tuple[float | None, ...],
-) -> None:
-    if model is ModelName.MLP and alpha is not None:
-        raise typer.BadParameter("--alpha belongs to appnp and ppnp; mlp does not propagate.")
-    if model is not ModelName.APPNP and steps is not None:
-        raise typer.BadParameter(f"--steps belongs to appnp; {model} has none.")
+def _check_usage(origin: GraphInput, paper: tuple[int | None, ...], own: tuple[float | None, ...]) -> None:
     if origin.path is None and own != (None, None, None):
         raise typer.BadParameter(
             "--test, --stopping and --seed divide a graph of your own; a dataset has --split-seed and --init-seed."
@@ -166,14 +190,6 @@ def _check_usage(
         raise typer.BadParameter(
             "--split-seed and --init-seed belong to a dataset; a graph of your own has --test, --stopping and --seed."
         )
-
-
-def _widths(hidden: str) -> int | tuple[int, ...]:
-    try:
-        widths = tuple(int(width) for width in hidden.split(","))
-    except ValueError:
-        raise typer.BadParameter(f"--hidden takes integers separated by commas, not {hidden!r}.") from None
-    return widths[0] if len(widths) == 1 else widths
 
 
 def _split(
@@ -200,57 +216,9 @@ def _split(
 def _fit(model: ModelName, graph: Graph, split: Split, seed: int, settings: dict[str, Any]) -> NodeClassifier:
     import numpy as np
 
-    from pprop.estimators import APPNPClassifier, MLPNodeClassifier, PPNPClassifier
-
     if graph.labels is None:
         raise InputError("Training needs labels, and this graph has none.")
-    kinds = {ModelName.APPNP: APPNPClassifier, ModelName.PPNP: PPNPClassifier, ModelName.MLP: MLPNodeClassifier}
     names = np.asarray(graph.class_names) if graph.class_names is not None else np.arange(graph.n_classes)
-    classifier: NodeClassifier = kinds[model](graph, random_state=seed, **settings)
+    classifier = make_classifier(model, graph, {**settings, "random_state": seed})
     watched = (split.stopping, names[graph.labels[split.stopping]])
     return classifier.fit(split.train, names[graph.labels[split.train]], stopping=watched)
-
-
-def _report(
-    fitted: NodeClassifier, model: ModelName, origin: GraphInput, split: Split, seeds: tuple[int | None, ...]
-) -> tuple[dict[str, Any], str]:
-    """Return the record and the lines for people."""
-    graph, training = fitted.graph_, fitted.record_
-    accuracy = None
-    if len(split.evaluation) and graph.labels is not None:
-        names = graph.class_names or tuple(range(graph.n_classes))
-        accuracy = float(fitted.score(split.evaluation, [names[k] for k in graph.labels[split.evaluation]]))
-    speed = 1000 * training.seconds / training.epochs
-    record: dict[str, Any] = {
-        "model": str(model),
-        "graph": origin.title,
-        "test_accuracy": accuracy,
-        "stopping_accuracy": training.stopping_accuracy,
-        "stopping_loss": training.stopping_loss,
-        "epochs": training.epochs,
-        "best_epoch": training.best_epoch,
-        "seconds": training.seconds,
-        "ms_per_epoch": speed,
-        "backend": training.backend,
-        "device": training.device,
-        "seed": training.seed,
-        "split_seed": split.seed,
-        "init_seed": (seeds[1] or 0) if origin.path is None else None,
-        "train_nodes": len(split.train),
-        "stopping_nodes": len(split.stopping),
-        "test_nodes": len(split.evaluation),
-        "alpha": fitted.alpha_,
-        "parameters": sum(int(array.size) for array in fitted.weights_.values()),
-        "classes": fitted.classes_.tolist(),
-        "fingerprint": graph.fingerprint,
-    }
-    tested = (
-        "not measured (--test 0)" if accuracy is None else f"{accuracy:.1%} of {counted(len(split.evaluation), 'node')}"
-    )
-    lines = [
-        f"test accuracy      {tested}",
-        f"stopping accuracy  {training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}",
-        f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})",
-        f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch ({training.backend}, {training.device})",
-    ]
-    return record, "\n".join(lines)

@@ -1,0 +1,169 @@
+"""``pprop train`` with models that are several runs: what they tell, and what the other verbs make of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pprop
+from pprop.cli.graphs import GraphInput
+from pprop.cli.splits import own_split
+
+TRAIN = "train edges.csv --nodes nodes.csv --label-column hobby --hidden 8 --max-epochs 12 --out model"
+CHOICE = f"{TRAIN} --model appnp-cv --alphas 0.05,0.2,0.8 --runs 2 --steps 4"
+ENSEMBLE = f"{TRAIN} --model appnp-ensemble --members 3 --rounds 1 --folds 2 --alpha 0.2"
+
+
+def fit(kind: Any, **settings: Any) -> Any:
+    """The classifier on the same split, with the seed of the command, by Python."""
+    graph = GraphInput.of("edges.csv", nodes="nodes.csv", label_column="hobby").read()
+    assert graph.labels is not None
+    split = own_split(graph, 0.2, 0.2, 0)
+    names = np.asarray(graph.class_names)[graph.labels]
+    seed = pprop.run_seed(split.seed, 0) % 2**64
+    model = kind(graph, hidden=8, max_epochs=12, random_state=seed, **settings)
+    model.fit(split.train, names[split.train], stopping=(split.stopping, names[split.stopping]))
+    return model, float(model.score(split.evaluation, names[split.evaluation]))
+
+
+def classes_of(text: str) -> list[str]:
+    return [row["class"] for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_the_alphas_are_told_with_their_scores_and_the_best_is_saved(pprop_here, tables, tmp_path: Path):
+    answer = pprop_here(*CHOICE.split(), "--json")
+    assert answer.code == 0
+    record = answer.record
+    model, accuracy = fit(pprop.APPNPClassifierCV, alphas=(0.05, 0.2, 0.8), n_runs=2, steps=4)
+    assert (record["model"], record["alpha"], record["runs"]) == ("appnp-cv", model.alpha_, 2)
+    assert record["test_accuracy"] == accuracy
+    assert record["stopping_accuracy"] == model.record_.stopping_accuracy
+    assert record["ms_per_epoch"] is None  # the time is that of six runs
+    told = [[row["alpha"], row["stopping_accuracy"], row["stopping_loss"]] for row in record["alphas"]]
+    means = zip(model.alphas_, model.scores_.mean(axis=1), model.losses_.mean(axis=1), strict=True)
+    assert told == [list(row) for row in means]
+    loaded = pprop.load(tmp_path / "model")
+    assert isinstance(loaded, pprop.APPNPClassifierCV)
+    assert (loaded.logits_ == model.logits_).all()
+
+
+def test_the_table_of_alphas_marks_the_chosen_one(pprop_here, tables):
+    record = pprop_here(*CHOICE.split(), "--json").record
+    lines = pprop_here(*CHOICE.split(), "--force").out.splitlines()
+    assert f"alpha              {record['alpha']:g}, the best of 3 on the stopping nodes" in lines
+    start = next(k for k, line in enumerate(lines) if line.split()[:3] == ["alpha", "stopping", "accuracy"])
+    rows = [line.split() for line in lines[start + 2 : start + 5]]
+    expected = [
+        [
+            f"{row['alpha']:g}",
+            f"{row['stopping_accuracy']:.1%}",
+            f"{row['stopping_loss']:.4f}",
+            *(["yes"] if row["alpha"] == record["alpha"] else []),
+        ]
+        for row in record["alphas"]
+    ]
+    assert rows == expected
+    assert lines[start + 5] == "Means over 2 runs each."
+    assert any(line.endswith("for 6 runs together (numba, cpu)") for line in lines)
+
+
+def test_a_chosen_model_is_predicted_with_explained_and_live(pprop_here, tables, tmp_path: Path):
+    assert pprop_here(*CHOICE.split()).code == 0
+    model = pprop.load(tmp_path / "model")
+    names = model.graph_.ids
+    assert names is not None
+    assert classes_of(pprop_here("predict", "model").out) == model.predict(range(40)).tolist()
+    explained = pprop_here("explain", "model", "person00", "--json").record["explanations"][0]
+    assert list(explained["value"].values()) == pytest.approx(model.logits_[list(names).index("person00")], abs=1e-5)
+    (tmp_path / "edits.txt").write_text("+ person01 person30\n")
+    live = pprop_here("live", "model", "edits.txt", "--json")
+    assert (live.code, live.record["alpha"]) == (0, model.alpha_)
+
+
+def test_an_ensemble_tells_its_stopping_accuracy_by_round_and_is_saved(pprop_here, tables, tmp_path: Path):
+    record = pprop_here(*ENSEMBLE.split(), "--json").record
+    model, accuracy = fit(pprop.APPNPEnsembleClassifier, members=3, rounds=1, folds=2, alpha=0.2)
+    assert (record["model"], record["members"], record["rounds"], record["folds"]) == ("appnp-ensemble", 3, 1, 2)
+    assert (record["alpha"], record["test_accuracy"]) == (0.2, accuracy)
+    assert record["stopping_accuracy"] == model.record_.stopping_accuracy
+    assert record["stopping_accuracy_by_round"] == model.history_.stopping_accuracy.tolist()
+    assert (record["epochs"], record["ms_per_epoch"]) == (None, None)
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
+    assert manifest["model"]["class"] == "APPNPEnsembleClassifier"
+    assert classes_of(pprop_here("predict", "model").out) == model.predict(range(40)).tolist()
+    lines = pprop_here(*ENSEMBLE.split(), "--force").out.splitlines()
+    assert f"stopping accuracy  {record['stopping_accuracy']:.1%} of {record['stopping_nodes']} nodes" in lines
+    assert "members            3, trained once and 1 more time from their own predictions" in lines
+    assert "folds              2; a member also trains on the stopping nodes of all but one" in lines
+    assert any(line.endswith("s for 6 runs (numba, cpu)") for line in lines)
+
+
+def test_an_ensemble_chooses_its_alpha_and_reuses_labels(pprop_here, tables, tmp_path: Path):
+    command = f"{TRAIN} --model appnp-ensemble --members 2 --rounds 0 --alphas 0.05,0.8 --spread-errors 1.5"
+    record = pprop_here(*command.split(), "--json").record
+    settings: dict[str, Any] = {"alpha": (0.05, 0.8), "spread_errors": 1.5}
+    model, accuracy = fit(pprop.APPNPEnsembleClassifier, members=2, rounds=0, **settings)
+    assert (record["alpha"], record["test_accuracy"]) == (model.alpha_, accuracy)
+    assert record["stopping_accuracy"] == model.record_.stopping_accuracy
+    told = [[row["alpha"], row["stopping_accuracy"]] for row in record["alphas"]]
+    assert told == [list(row) for row in zip(model.alphas_, model.scores_, strict=True)]
+    assert (pprop.load(tmp_path / "model").logits_ == model.logits_).all()
+    lines = pprop_here(*command.split(), "--force").out.splitlines()
+    assert "members            2, trained once" in lines
+    assert "spread errors      1.5; stopping accuracies are those before it" in lines
+    assert f"alpha              {model.alpha_:g}, the best of 2 on the stopping nodes in the first round" in lines
+    marked = [line.split()[0] for line in lines if line.endswith("%  yes")]
+    assert marked == [f"{model.alpha_:g}"]
+
+
+def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_path: Path):
+    assert pprop_here(*TRAIN.split(), "--model", "appnp-ensemble", "--members", 2, "--rounds", 0).code == 0
+    (tmp_path / "edits.txt").write_text("+ person01 person30\n")
+    for arguments, why in (
+        (("explain", "model", "person00"), "Got APPNPEnsembleClassifier, whose logits are no sum over nodes, instead."),
+        (("live", "model", "edits.txt"), "Got APPNPEnsembleClassifier, whose members vote, instead."),
+    ):
+        answer = pprop_here(*arguments)
+        assert (answer.code, answer.out) == (3, "")
+        assert answer.err.count("\n") == 1
+        assert why in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        ("--alphas 0.1,0.2", 2, "--alphas belongs to appnp-cv and appnp-ensemble; appnp has one --alpha."),
+        ("--model mlp --alphas 0.1", 2, "appnp-ensemble; mlp does not propagate."),
+        ("--model mlp --alpha 0.1", 2, "--alpha belongs to appnp, ppnp and appnp-ensemble; mlp does not propagate."),
+        ("--model appnp-cv --alpha 0.1", 2, "appnp-ensemble; appnp-cv chooses one of --alphas."),
+        ("--model ppnp --steps 3", 2, "--steps belongs to appnp, appnp-cv and appnp-ensemble; ppnp has none."),
+        ("--model appnp-ensemble --alpha 0.1 --alphas 0.1,0.2", 2, "Give one of --alpha and --alphas."),
+        ("--model appnp-cv --spread-errors 1", 2, "--spread-errors belongs to appnp-ensemble; appnp-cv has none."),
+        ("--model appnp-ensemble --spread-errors -1", 3, "The 'spread_errors' parameter of APPNPEnsembleClassifier"),
+        ("--model appnp-ensemble --alphas 0.1,1.3", 3, "The 'alpha' parameter of APPNPEnsembleClassifier"),
+        ("--runs 3", 2, "--runs belongs to appnp-cv; appnp has none."),
+        ("--model appnp-cv --members 3", 2, "--members belongs to appnp-ensemble; appnp-cv has none."),
+        ("--rounds 1", 2, "--rounds belongs to appnp-ensemble; appnp has none."),
+        ("--model ppnp --folds 5", 2, "--folds belongs to appnp-ensemble; ppnp has none."),
+        ("--model appnp-cv --alphas 0.1,much", 2, "--alphas takes numbers separated by commas, not '0.1,much'."),
+        ("--model appnp-cv --alphas 0.1,1.3", 3, "The 'alphas' parameter of APPNPClassifierCV"),
+        ("--model appnp-cv --alphas 0.1,0.1", 3, "The 'alphas' parameter of APPNPClassifierCV"),
+        ("--model appnp-cv --runs 0", 3, "The 'n_runs' parameter of APPNPClassifierCV"),
+        ("--model appnp-ensemble --members 0", 3, "The 'members' parameter of APPNPEnsembleClassifier"),
+        ("--model appnp-ensemble --folds 1", 3, "The 'folds' parameter of APPNPEnsembleClassifier"),
+        ("--model appnp-ensemble --folds 99", 3, "at most 6, the number of stopping nodes. Got 99"),
+    ],
+)
+def test_options_that_do_not_fit_the_model_are_refused(
+    pprop_here, tables, tmp_path: Path, options: str, code: int, sentence: str
+):
+    answer = pprop_here(*TRAIN.split(), *options.split())
+    assert (answer.code, answer.out) == (code, "")
+    assert sentence in " ".join(answer.err.split())
+    assert not (tmp_path / "model").exists()
