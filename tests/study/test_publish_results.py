@@ -77,9 +77,13 @@ def test_what_was_written_passes_and_every_change_of_it_is_found(
     figures = {f"results/figures/{name}.{kind}" for name in ("distributions", "distance") for kind in ("svg", "json")}
     assert names == {"README.md", "docs/results.md", "results/report.html", "results/report.md"} | figures
     assert main(["--check"], root) == 0
-    (root / "results/figures/distance.svg").write_text("<svg>drawn with other fonts</svg>")
+    drawing = root / "results/figures/distance.svg"
+    mark = drawing.read_text().rpartition("</svg>")[2]
+    drawing.write_text(f"<svg>drawn with other fonts</svg>{mark}")
     assert main(["--check"], root) == 0
-    capsys.readouterr()
+    drawing.write_text(f"<svg>drawn from other data</svg>{mark.replace('data ', 'data 0')}")
+    assert main(["--check"], root) == 1
+    assert "results/figures/distance.svg is not what the rows give" in capsys.readouterr().err
 
     for name, old, new in (
         ("README.md", "| APPNP | **7", "| APPNP | **8"),

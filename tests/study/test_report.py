@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -186,6 +187,47 @@ def test_a_cell_that_was_run_again_is_listed_and_never_averaged(
     assert f"| {mean:.2f} ± " in shown[0]
     assert "**shown**" in shown[0]
     assert re.search(rf"\| GCN \| 3 of 100 \| {mean:.2f} ± ", text)
+
+
+def test_a_model_without_epochs_that_was_fitted_again_is_listed_with_the_settings_that_tell_it_apart(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    fitted = {"seeds": QUICK[:4], "epochs": 0, "together": 1}
+    bt_fp, jk = make_cell("bootstrapped_fp", {}, "citeseer"), make_cell("jk", {"layers": 3}, "citeseer")
+    newer = {"code": "c2", "created": "2026-02-01T00:00:00+00:00"}
+    rows = make_rows(bt_fp, 0.75, **fitted) + make_rows(bt_fp, 0.76, backend="numpy", **newer, **fitted)
+    rows += make_rows(jk, 0.72, QUICK) + make_rows(jk, 0.73, QUICK, **newer)
+    text = report(study(tmp_path, quick + rows))["report.md"]
+    listed = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if re.search(r"\| c[12] \|", line)]
+    assert listed == [*["JK on Citeseer, layers = 3"] * 2, *["Bt. FP on Citeseer"] * 2]
+
+
+def test_times_in_the_figure_on_propagation_are_of_its_device_though_another_was_timed_later(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    def timed(model: str, seconds: float, **fields: str) -> list[Row]:
+        cell = make_cell(model, {"patience": 200, "max_epochs": 200}, "citeseer")
+        return make_rows(cell, 0.7, QUICK[:5], seconds=seconds, epochs=200, together=1, **fields)
+
+    cuda = {"device": "cuda (H200)", "backend": "triton"}
+    later = {"code": "c2", "created": "2026-02-01T00:00:00+00:00"}
+    rows = [*timed("mlp", 0.1, **cuda), *timed("appnp", 0.3, **cuda)]
+    rows += [*timed("mlp", 10.0, **later), *timed("appnp", 30.0, **later)]
+    for model, evaluate in (("mlp", "propagated"), ("appnp", "network")):
+        rows += make_rows(make_cell(model, {"evaluate": evaluate}, "citeseer"), 0.7, QUICK, **cuda)
+    on_gpu = [replace(row, **cuda) for row in quick]
+    text = report(study(tmp_path, on_gpu + rows))["report.md"]
+    assert "Milliseconds an epoch, from top to bottom: Citeseer 0.5, 1.5, 0.5, 1.5; each trained alone." in text
+    assert "| Citeseer | 0.20 s a run instead of 0.60 s | yes |" in text  # 400 epochs
+
+
+def test_the_command_of_a_figure_asks_for_the_runs_and_the_device_that_it_shows(
+    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+) -> None:
+    few = make_rows(make_cell("gcn", {}, "citeseer", per_class=5), 0.7, QUICK)
+    on_gpu = [replace(row, device="cuda (H200)") for row in quick + few]
+    text = report(study(tmp_path, on_gpu))["report.md"]
+    assert "pprop study run gasteiger_2019_labels_citeseer --out DIR --runs 20 --device cuda" in text
 
 
 def test_cells_that_no_experiment_has_are_shown_with_their_settings(

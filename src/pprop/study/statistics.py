@@ -61,7 +61,7 @@ def combined_intervals(ours: float, our_half: float, theirs: float, their_half: 
     r"""Return how many combined intervals `ours` is above `theirs`.
 
     The combined interval of two means that do not depend on one another is :math:`\sqrt{h_1^2 + h_2^2}`, as for
-    standard errors. Beyond ±1 the two disagree: by chance, one of 20 comparisons does so.
+    standard errors. Beyond ±1 the two disagree: by chance, one of 20 comparisons of independent samples does so.
 
     Examples
     --------

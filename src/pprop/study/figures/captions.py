@@ -14,6 +14,8 @@ DATASET_TITLES: Mapping[str, str] = {
     "ms_academic": "MS Academic",
 }
 MOST_EXCEPTIONS = 8  # that a reader can take in
+ORDERS = ((0, 1, 2), (2, 0, 1))
+"""Ways to divide points into groups: by series, dataset and place, or by place first; the one with fewer groups is told."""
 
 
 def dataset_title(name: str) -> str:
@@ -43,27 +45,32 @@ def runs_note(counts: Mapping[tuple[str, str, str], int], of: str = "at each poi
     '100 runs at each point, but Bt. FP: 20.'
     >>> runs_note({("APPNP", "Cora-ML", ""): 1})
     '1 run at each point.'
+    >>> runs_note({(model, "Cora-ML", at): 100 if at == "20" else 20 for model in "ABCDEFGHI" for at in ("10", "20", "40")})
+    '20 runs at each point, but at 20: 100.'
     """
     values = Counter(counts.values())
     common = max(values, key=lambda runs: (values[runs], runs))
     text = f"{common} run{'' if common == 1 else 's'} {of}"
-    exceptions = _exceptions(counts, common, 0)
+    exceptions = min((_exceptions(counts, common, order) for order in ORDERS), key=len)
     if len(exceptions) > MOST_EXCEPTIONS:
         most = f"{common} in {values[common]} of {values.total()} places"
         return f"{min(values)} to {max(values)} runs {of}; {most}."
     return f"{text}, but {'; '.join(exceptions)}." if exceptions else f"{text}."
 
 
-def _exceptions(counts: Mapping[tuple[str, str, str], int], common: int, depth: int) -> list[str]:
-    """Return the groups whose number of runs is not `common`, each as large as it can be."""
+def _exceptions(
+    counts: Mapping[tuple[str, str, str], int], common: int, order: tuple[int, int, int], depth: int = 1
+) -> list[str]:
+    """Return the groups whose number of runs is not `common`, each as large as it can be when divided in an order."""
     groups: dict[tuple[str, ...], dict[tuple[str, str, str], int]] = {}
     for key, runs in counts.items():
-        groups.setdefault(key[: depth + 1], {})[key] = runs
+        groups.setdefault(tuple(key[part] for part in order[:depth]), {})[key] = runs
     found: list[str] = []
-    for key, members in groups.items():
+    for members in groups.values():
         if len(set(members.values())) > 1:
-            found += _exceptions(members, common, depth + 1)
+            found += _exceptions(members, common, order, depth + 1)
         elif (runs := next(iter(members.values()))) != common:
-            words = [word + part for word, part in zip(("", "on ", "at "), key, strict=False)]
+            some = next(iter(members))
+            words = [("", "on ", "at ")[part] + some[part] for part in sorted(order[:depth]) if some[part]]
             found.append(f"{' '.join(words)}: {runs}")
     return found

@@ -24,7 +24,12 @@ FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims
 SIGNIFICANT = 0.05
 
 
-def brief_page(report: Page, main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experiment]) -> Page:
+def brief_page(
+    report: Page,
+    main: Mapping[str, Sequence[Entry]],
+    experiments: Mapping[str, Experiment],
+    times: Mapping[str, Sequence[Entry]] | None = None,
+) -> Page:
     """Return the results in short.
 
     Parameters
@@ -35,6 +40,8 @@ def brief_page(report: Page, main: Mapping[str, Sequence[Entry]], experiments: M
         Entries of the accuracy table, by dataset.
     experiments
         Those that come with pprop.
+    times
+        Entries of the table of time per epoch, by dataset.
 
     Examples
     --------
@@ -47,10 +54,10 @@ def brief_page(report: Page, main: Mapping[str, Sequence[Entry]], experiments: M
         Section("Macro F1", tuple(_scores(main, "f1"))),
         Section("p-values", tuple(_p_values(main))),
         *(_without_commands(of_report[title]) for title in FROM_REPORT if title in of_report),
-        Section("Cost", tuple(_cost(main, experiments))),
+        Section("Cost", tuple(_cost(main, experiments, times or {}))),
         *(of_report[title] for title in ("What was run", "Notes") if title in of_report),
     ]
-    return Page("Results", report.lead[:1], tuple(section for section in sections if section.blocks))
+    return Page("Results", report.lead, tuple(section for section in sections if section.blocks))
 
 
 def _without_commands(section: Section) -> Section:
@@ -96,22 +103,24 @@ def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterator[Block]:
     yield (
         "Paired t-tests of accuracy against every baseline that was run, corrected after Holm over the baselines of one "
         "dataset. Over runs, pairs have equal seeds, as published; over split means, they are means over the "
-        "initialisations of a split, because initialisations of different models have nothing in common. The paper's p "
-        "is taken as that against the best baseline of its own table."
+        "initialisations of a split, because initialisations of different models have nothing in common. Bt. FP has one "
+        "run per split, so that both are over split means. The paper's p is taken as that against the best baseline of "
+        "its own table."
     )
     yield table
-    found = [each for group in main.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
-    missed = [each for each in found if not _wins(each, over_splits=False)]
-    names = " and ".join(dict.fromkeys(each.entry.title for each in found))
-    verb = "is" if " and " not in names else "are"
-    which = "the one comparison" if len(found) == 1 else f"{'all ' * (not missed)}{len(found)} comparisons"
-    share = f"{len(found) - len(missed)} of " if missed else ""
-    yield (
-        f"In {share}{which} that the rows allow, {names} {verb} significantly better, p < {SIGNIFICANT} after Holm over runs."
-    )
-    if missed:
-        yield "Not so:"
-        yield Bullets(tuple(_missed(each) for each in missed))
+    metrics: tuple[tuple[str, Metric], ...] = (("accuracy", "accuracy"), ("macro F1", "f1"))
+    for name, metric in metrics:
+        found = [each for group in main.values() for each in comparisons(group, metric) if _of_the_paper(each)]
+        models = " and ".join(dict.fromkeys(each.entry.title for each in found))
+        runs, splits = (sum(_wins(each, over_splits=which) for each in found) for which in (False, True))
+        yield (
+            f"By {name}, {models} {'are' if ' and ' in models else 'is'} significantly better, p < {SIGNIFICANT} after Holm, in "
+            f"{runs} of {len(found)} comparisons over runs, and in {splits} over split means."
+        )
+        missed = [each for each in found if not (_wins(each, over_splits=False) and _wins(each, over_splits=True))]
+        if missed:
+            yield "Not so:"
+            yield Bullets(tuple(_missed(each, metric) for each in missed))
 
 
 def significance_table(main: Mapping[str, Sequence[Entry]]) -> Table:
@@ -171,15 +180,18 @@ def _wins(each: Comparison, *, over_splits: bool) -> bool:
     return each.splits.difference > 0 and p < SIGNIFICANT
 
 
-def _missed(each: Comparison) -> str:
+def _missed(each: Comparison, metric: Metric) -> str:
     where = f"{each.entry.title} against {each.opponent.title} on {dataset_title(each.entry.cell.dataset)}"
-    return (
-        f"{where}: {Number(100 * each.splits.difference, 2, signed=True)} points, p = {each.runs_holm:.2f} after Holm."
-    )
+    points = metric == "accuracy"
+    gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
+    over = f"p = {each.runs_holm:.2f} over runs, {each.splits_holm:.2f} over split means"
+    return f"{where}: {gap}{' points' if points else ''}, {over}."
 
 
-def _cost(main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experiment]) -> Iterator[Block]:
-    table = main_cost_table(main, experiments.values())
+def _cost(
+    main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experiment], times: Mapping[str, Sequence[Entry]]
+) -> Iterator[Block]:
+    table = main_cost_table(main, experiments.values(), times)
     if not table.n_rows:
         return
     found = [cost for group in main.values() for cost in costs(group, experiments.values())]

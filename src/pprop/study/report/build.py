@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,6 +26,7 @@ from pprop.study.tables import (
     Column,
     Entry,
     Group,
+    Sample,
     Samples,
     Score,
     Table,
@@ -42,6 +44,7 @@ from pprop.study.tables import (
     spread_table,
     time_table,
 )
+from pprop.study.tables.entries import first_runs
 from pprop.study.tables.grid import Strong
 from pprop.study.tables.samples import Metric
 from pprop.study.tables.titles import dataset_order, dataset_title
@@ -51,10 +54,12 @@ __all__ = ["build_page"]
 METHOD = (
     "Every mean is over runs: the paper's splits times initialisations. The number behind ± is the larger distance from "
     "the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper are given "
-    "in combined intervals, the root of the sum of squares of both ±; beyond 1 the two disagree, which by chance alone one "
-    "of 20 comparisons does. Intervals from fewer than ten runs are too narrow. `DIR` in a command stands for the study's "
-    "folder; what has no command of its own is computed from the rows of the accuracy table, or from the graphs, by "
-    "`pprop study report DIR`."
+    "in combined intervals, the root of the sum of squares of both ±; beyond 1 the two disagree. As in the paper, ± takes "
+    "runs for independent, although those of one split vary together (Spread): it is too narrow for the mean over other "
+    "splits than these, so that equal results on other splits (PubMed, MS Academic) lie beyond 1 more often than one time "
+    "in 20, and results on the paper's own splits less often. Intervals from fewer than ten runs are too narrow in any "
+    "case. `DIR` in a command stands for the study's folder; what has no command of its own is computed from the rows of "
+    "the accuracy table, or from the graphs, by `pprop study report DIR`."
 )
 
 
@@ -86,7 +91,8 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     main, times = entries(published, samples), entries(published, samples, "time")
     compared = {entry.cell.config for group in main.values() for entry in group if entry.cell.model in ("appnp", "gcn")}
     begun = _begun(published, samples, main)
-    rows_of = _rows_for_figures(store, samples, compared)
+    timed = {entry.cell.config for group in times.values() for entry in group}
+    rows_of = _rows_for_figures(store, samples, compared, timed)
     drawn = figures_of(begun.values(), rows_of, cache(load_dataset))
     datasets = sorted({sample.cell.dataset for sample in everything.values()}, key=dataset_order)
     reruns = [entry for group in entries(published, samples, "rerun").values() for entry in group]
@@ -97,19 +103,21 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("Time per epoch", tuple(_times(times))),
         Section("Spread", (*_table(spread_table(main), SPREAD), *_table(difference_spread_table(main), LEAD))),
         Section("A thousand runs", tuple(_more_runs(more_runs_table(published, everything, samples)))),
-        Section("Figures", tuple(_pictures(drawn, published))),
+        Section("Figures", tuple(_pictures(drawn, published, samples))),
         Section("Hyperparameters", _table(search_table(published, samples), SEARCH)),
         Section("Other experiments", tuple(_others(own, everything))),
         Section("Datasets", (dataset_table(datasets, folder),)),
         Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
-        Section("Costs", (*_table(main_cost_table(main, published.values()), COSTS), cost_table(everything))),
+        Section("Costs", (*_table(main_cost_table(main, published.values(), times), COSTS), cost_table(everything))),
         Section("Notes", tuple(_notes([*published.values(), *own.values()], begun, samples, main))),
     ]
     return Page("Study: predict, then propagate", _lead(main, everything), tuple(s for s in sections if s.blocks))
 
 
 SPREAD = (
-    "Analysis of variance over splits and initialisations; only for models that have all initialisations of every split. "
+    "How much of the spread is due to splits, and how much to initialisation? Analysis of variance over both; only for "
+    "models that have all initialisations of every split. What is called initialisation is all that the seed of a run "
+    "decides: first weights and dropout. "
     "The intervals suppose normal deviations: those of initialisations and of shares are exact then, that of splits is the "
     "modified large-sample interval, which held the truth in 94 to 95 % of simulated studies of this size; resampling the "
     "splits did so in 84 to 86 %. Heavy tails make them too narrow."
@@ -121,10 +129,10 @@ LEAD = (
 )
 MORE_RUNS = (
     "Does any ranking change with 1000 runs instead of 100? Models in the order of their means over 200 splits with 5 "
-    "initialisations each; the first 20 splits are the paper's, and their runs those of the accuracy table. No other "
-    "section counts the additional runs, and ranks here count the models of this table alone. Above the next: the lead "
-    "over the model below, with its 95 % interval over splits. Other order: how often 20 splits, drawn with replacement "
-    "from the 200, put the model below first."
+    "initialisations each (Bt. FP, which has none, with one run each); the first 20 splits are the paper's, and their runs "
+    "those of the accuracy table. No other section counts the additional runs, and ranks here count the models of this "
+    "table alone. Above the next: the lead over the model below, with its 95 % interval over splits. Other order: how "
+    "often 20 splits, drawn with replacement from the 200, put the model below first."
 )
 SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
 OTHERS = (
@@ -138,7 +146,7 @@ COSTS = (
 
 
 def _lead(main: Mapping[str, Sequence[Entry]], samples: Samples) -> tuple[Block, ...]:
-    count = sum(len(sample.rows) for sample in samples.values())
+    count = sum(len(sample.all_rows) for sample in samples.values())
     scores = [score(entry, "accuracy") for group in main.values() for entry in group]
     compared = [each for each in scores if each.intervals is not None]
     within = sum(abs(each.intervals or 0.0) <= 1 for each in compared)
@@ -207,7 +215,9 @@ def _times(times: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
     if times:
         yield (
             "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets on a GPU "
-            "of 2018, ours a training step and one evaluation on the stopping set."
+            "of 2018, ours a training step and one evaluation on the stopping set. Ratios to GCN are ratios of programs, "
+            "too: MLP, PPNP and APPNP have a fused training step of their own here, the other models go through torch's "
+            "autograd, operation by operation, with the same sparse kernels."
         )
         yield time_table(times)
 
@@ -220,15 +230,16 @@ def _more_runs(table: Table) -> Iterable[Block]:
         yield Bullets(table.notes)
 
 
-def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment]) -> Iterable[Block]:
+def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], samples: Samples) -> Iterable[Block]:
     for each in drawn:
         try:
             svg = save_figure(each.draw(), "svg").decode()
         except MissingDependencyError as error:
             yield f"Figures are left out: {error}"
             return
-        command = _command(each.experiments, experiments)
-        yield Picture(each.name, each.title, each.caption, svg, command, figure_json(each.data))
+        command, data = _command(each.experiments, experiments, samples), figure_json(each.data)
+        digest = hashlib.sha256(data.encode()).hexdigest()[:16]  # a drawing of older data can be told by it
+        yield Picture(each.name, each.title, each.caption, f"{svg.rstrip()}\n<!-- data {digest} -->\n", command, data)
 
 
 def _others(own: Mapping[str, Experiment], everything: Samples) -> Iterable[Block]:
@@ -243,17 +254,34 @@ def _others(own: Mapping[str, Experiment], everything: Samples) -> Iterable[Bloc
             drawn += [
                 replace(each, name=f"other_{number}_{each.name}", title=f"{one.title}: {each.title}") for each in made
             ]
-    yield from _pictures(drawn, {})  # by their names: a group may have published members too
+    yield from _pictures(drawn, {}, everything)  # by their names: a group may have published members too
 
 
-def _command(names: Sequence[str], experiments: Mapping[str, Experiment]) -> str:
-    """Return what gives the rows of some experiments, by the name of their group if they are all of it."""
+def _command(names: Sequence[str], experiments: Mapping[str, Experiment], samples: Samples) -> str:
+    """Return what gives the rows of some experiments, by the name of their group if they are all of it.
+
+    With the least number of runs where cells lack some, and the device where all trainings were on a GPU.
+    """
     members: dict[str, set[str]] = {}
     for name, experiment in experiments.items():
         for group in experiment.groups:
             members.setdefault(group, set()).add(name)
     group = next((group for group in sorted(members) if members[group] == set(names)), None)
-    return f"pprop study run {group or ' '.join(sorted(names))} --out DIR"
+    parts = [f"pprop study run {group or ' '.join(sorted(names))} --out DIR"]
+    asked = [
+        (experiments[name], point.cell) for name in names if name in experiments for point in experiments[name].points
+    ]
+    there = [(one, sample) for one, cell in asked if (sample := samples.of(cell)) is not None]
+    counts = [
+        (first_runs(sample, one.seeds(cell=sample.cell)) or 0, len(one.seeds(cell=sample.cell)))
+        for one, sample in there
+    ]
+    if fewest := min((made for made, wanted in counts if made < wanted), default=0):
+        parts.append(f"--runs {fewest}")
+    trained = [sample for _, sample in there if any(row.epochs for row in sample.rows)]
+    if trained and all(row.device.startswith("cuda") for sample in trained for row in sample.rows):
+        parts.append("--device cuda")
+    return " ".join(parts)
 
 
 def _claims(datasets: Sequence[str], evidence: Evidence) -> Iterable[Block]:
@@ -340,8 +368,14 @@ def _rows(samples: Samples) -> Callable[[Cell], list[Row]]:
     return lambda cell: [] if (sample := samples.of(cell)) is None else list(sample.rows)
 
 
-def _rows_for_figures(store: Store, samples: Samples, compared: set[str]) -> Callable[[Cell], list[Row]]:
-    """Return a function from a cell to its rows, with their predictions for the cells that the distances need alone."""
+def _rows_for_figures(
+    store: Store, samples: Samples, compared: set[str], timed: set[str]
+) -> Callable[[Cell], list[Row]]:
+    """Return a function from a cell to its rows.
+
+    They have predictions for the cells that are `compared` by distance, and are of every device for those that are
+    `timed`.
+    """
     light = _rows(samples)
 
     @cache
@@ -349,6 +383,15 @@ def _rows_for_figures(store: Store, samples: Samples, compared: set[str]) -> Cal
         shown = {row.key for row in samples[config].rows}
         return [row for row in store.rows(config) if row.key in shown]
 
-    return lambda cell: (
-        with_predictions(cell.config) if cell.config in compared and cell.config in samples else light(cell)
-    )
+    def on_all_devices(sample: Sample) -> list[Row]:
+        devices = sorted({row.device for row in sample.all_rows})
+        return [row for device in devices if (one := sample.on(device)) is not None for row in one.rows]
+
+    def rows(cell: Cell) -> list[Row]:
+        if cell.config not in samples:
+            return []
+        if cell.config in timed:
+            return on_all_devices(samples[cell.config])
+        return with_predictions(cell.config) if cell.config in compared else light(cell)
+
+    return rows

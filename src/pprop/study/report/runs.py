@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
-from pprop.study.pools import Pool
 from pprop.study.row import Row
 from pprop.study.statistics import summarise
 from pprop.study.tables import Column, Group, Sample, Samples, Table
@@ -29,7 +28,7 @@ def origin_table(samples: Samples) -> Table:
     0
     """
     groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in _all_rows(samples):
+    for row in (row for sample in samples.values() for row in sample.all_rows):
         groups.setdefault((row.version, row.torch, row.backend, row.device, row.host), []).append(row)
     rows: list[tuple[Value, ...]] = []
     for place in sorted(groups):
@@ -62,7 +61,7 @@ def cost_table(samples: Samples) -> Table:
     for sample in samples.values():
         cell = sample.cell
         order = (model_order(cell)[0], model_title(cell))
-        for row in _pool_rows((sample.pool, *sample.others)):
+        for row in sample.all_rows:
             groups.setdefault(cell.dataset, {}).setdefault((order, model_title(cell), row.device), []).append(row)
     made: list[Group] = []
     for name in sorted(groups, key=dataset_order):
@@ -98,13 +97,16 @@ def rerun_table(samples: Samples) -> Table:
     rows: list[tuple[Value, ...]] = []
     again = sorted(run_again(samples), key=lambda each: (dataset_order(each.cell.dataset), model_order(each.cell)))
     for sample in again:
+        cell = sample.cell
         for pool in (sample.pool, *sample.others):
             summary = summarise([100 * row.accuracy for row in pool.rows])
             shown = "shown" if pool is sample.pool else "not shown"
             rows.append(
                 (
-                    f"{model_title(sample.cell)} on {dataset_title(sample.cell.dataset)}",
-                    sample.cell.splits,
+                    ", ".join(
+                        filter(None, (f"{model_title(cell)} on {dataset_title(cell.dataset)}", settings_text(cell)))
+                    ),
+                    cell.splits,
                     pool.code,
                     pool.data[:12],
                     Number(len(pool.rows), 0),
@@ -127,8 +129,8 @@ def rerun_table(samples: Samples) -> Table:
 def run_again(samples: Samples) -> list[Sample]:
     """Return the samples of cells that were run with more than one version.
 
-    Cells that are run alone are timed on several devices on purpose: only versions of one backend make such a cell one
-    that was run again.
+    Trainings that are run alone are timed on several devices on purpose: only versions of one backend make such a cell
+    one that was run again. A model without epochs is fitted alone, and is not timed.
 
     Examples
     --------
@@ -138,7 +140,7 @@ def run_again(samples: Samples) -> list[Sample]:
     found: list[Sample] = []
     for sample in samples.values():
         others = sample.others
-        if all(row.together == 1 for row in sample.rows):
+        if all(row.together == 1 and row.epochs > 0 for row in sample.rows):
             backends = {row.backend for row in sample.rows}
             others = tuple(pool for pool in others if backends & {row.backend for row in pool.rows})
         if others:
@@ -208,11 +210,3 @@ def settings_text(cell: Cell) -> str:
         defaults = {setting.name: setting.default for setting in MODELS[cell.model].settings}
         parts = [part for part in parts if part not in {f"{name} = {value}" for name, value in defaults.items()}]
     return ", ".join(parts)
-
-
-def _all_rows(samples: Samples) -> list[Row]:
-    return [row for sample in samples.values() for row in _pool_rows((sample.pool, *sample.others))]
-
-
-def _pool_rows(pools: Sequence[Pool]) -> list[Row]:
-    return [row for pool in pools for row in pool.rows]

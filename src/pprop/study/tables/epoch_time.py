@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from pprop.study.pools import Pool
 from pprop.study.row import Row
 from pprop.study.statistics import Summary, summarise
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
-from pprop.study.tables.samples import Sample
 from pprop.study.tables.titles import dataset_title
 
 __all__ = ["EpochTime", "epoch_times", "time_table"]
@@ -60,7 +58,8 @@ def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
     >>> epoch_times([])
     []
     """
-    devices = sorted({row.device for entry in group for pool in _pools(entry) for row in pool.rows if _is_alone(row)})
+    rows = (row for entry in group if entry.sample is not None for row in entry.sample.all_rows)
+    devices = sorted({row.device for row in rows if _is_alone(row)})
     return [time for device in devices or [""] for time in _times([_on(device, entry) for entry in group], device)]
 
 
@@ -155,20 +154,9 @@ def _is_alone(row: Row) -> bool:
     return row.together == 1 and row.epochs > 0
 
 
-def _pools(entry: Entry) -> tuple[Pool, ...]:
-    return () if entry.sample is None else (entry.sample.pool, *entry.sample.others)
-
-
 def _on(device: str, entry: Entry) -> Entry:
-    """Return an entry with the newest of its pools that has rows of a device, and with those rows alone.
-
-    The versions of CPU and GPU code differ, so that rows of the two are never in one pool.
-    """
-    for pool in _pools(entry):
-        rows = tuple(row for row in pool.rows if row.device == device)
-        if rows:
-            return replace(entry, sample=Sample(entry.cell, replace(pool, rows=rows)))
-    return replace(entry, sample=None)
+    """Return an entry with its rows of a device alone."""
+    return replace(entry, sample=None if entry.sample is None else entry.sample.on(device))
 
 
 def _published(entry: Entry | None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -81,10 +82,15 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
     missing: list[str] = []
     for cell in (point.cell for point in experiment.points):
         few, all_rows = shown.of(cell), everything.of(cell)
-        many = None if few is None or all_rows is None else _same_version(all_rows, few, experiment)
-        if few is None or many is None or len(many.rows) <= len(few.rows):
+        if few is None or all_rows is None:
             continue
-        wanted = len(experiment.seeds(cell=cell))
+        many, wanted = _same_version(all_rows, few, experiment), len(experiment.seeds(cell=cell))
+        if many is None or len(many.rows) <= len(few.rows):
+            if others := _others(all_rows, few, experiment):
+                missing.append(
+                    f"{_where(cell)}: {others} of {wanted} runs are of another version than the accuracy table's."
+                )
+            continue
         if len(many.rows) == wanted:
             found.append((model_title(cell), many, few))
         else:
@@ -135,8 +141,12 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
     """
     changed = [f"{each.title} from {each.few_rank} to {each.rank}" for each in ranked if each.rank != each.few_rank]
     told = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
+    close = [
+        f"{one.title} and {after.title}" for one, after in pairwise(ranked) if one.lead <= one.lead_half
+    ]  # neighbours that all the runs together do not tell apart
+    open_ = f" Not told apart by all runs: {', '.join(close)}." if close else ""
     share = Number(100 * ranked[0].same_order, 0)
-    return f"{dataset}: {told}. {share} % of draws of as many splits as the accuracy table has give this order."
+    return f"{dataset}: {told}.{open_} {share} % of draws of as many splits as the accuracy table has give this order."
 
 
 def _same_version(all_rows: Sample, few: Sample, experiment: Experiment) -> Sample | None:
@@ -146,6 +156,13 @@ def _same_version(all_rows: Sample, few: Sample, experiment: Experiment) -> Samp
         if (pool.code, pool.data) == version:
             return Sample(few.cell, pool).only(experiment.seeds(cell=few.cell))
     return None
+
+
+def _others(all_rows: Sample, few: Sample, experiment: Experiment) -> int:
+    """Return how many of the runs that the accuracy table does not have were made with another version than it shows."""
+    there, version = {row.key.seeds for row in few.rows}, (few.pool.code, few.pool.data)
+    wanted = set(experiment.seeds(cell=few.cell)) - there
+    return sum(row.key.seeds in wanted and (row.key.code, row.key.data) != version for row in all_rows.all_rows)
 
 
 def _ranked(found: Sequence[tuple[str, Sample, Sample]]) -> list[Standing]:

@@ -49,6 +49,23 @@ class Sample:
         """Return a metric of each run, in [0, 1]."""
         return {row.key.seeds: float(getattr(row, metric)) for row in self.rows}
 
+    @property
+    def all_rows(self) -> tuple[Row, ...]:
+        """The rows of all versions, pool by pool: not to be averaged."""
+        return tuple(row for pool in (self.pool, *self.others) for row in pool.rows)
+
+    def on(self, device: str) -> Sample | None:
+        """Return the newest of the pools that have rows of a device, with those rows alone; None if there are none.
+
+        The versions of CPU and GPU code differ, so that rows of the two are never in one pool: where a cell was timed
+        on both, the pool that is shown has one of them.
+        """
+        for pool in (self.pool, *self.others):
+            rows = tuple(row for row in pool.rows if row.device == device)
+            if rows:
+                return Sample(self.cell, replace(pool, rows=rows))
+        return None
+
     def only(self, seeds: Collection[Seeds]) -> Sample | None:
         """Return what the sample would be if no other runs than these had been made; None if none of them was.
 

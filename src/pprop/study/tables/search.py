@@ -31,7 +31,8 @@ def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Tab
             continue
         datasets = sorted({cell.dataset for cell in cells}, key=dataset_order)
         rows = (_row(experiment, [cell for cell in cells if cell.dataset == name], samples) for name in datasets)
-        groups.append(Group(experiment.title, tuple(row for row in rows if row is not None)))
+        searched = tuple(row for row in rows if row is not None)
+        groups += [Group(experiment.title, searched)] if searched else []
     columns = (
         Column("Dataset", "text"),
         Column("Settings run"),
@@ -46,7 +47,7 @@ def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Tab
 
 def _row(experiment: Experiment, cells: list[Cell], samples: Samples) -> tuple[Value, ...] | None:
     run = [sample for cell in cells if (sample := samples.of(cell)) is not None]
-    if not run:
+    if len(run) < 2:  # one setting, which another figure has too, is no search
         return None
     means = {sample.cell.config: _accuracies(sample) for sample in run}
     ranked = sorted(run, key=lambda sample: (-means[sample.cell.config].mean, sample.cell.text))

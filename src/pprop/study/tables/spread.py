@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from pprop.study.cell import Seeds
 from pprop.study.statistics import split_means
 from pprop.study.tables.entries import Entry
@@ -38,11 +40,18 @@ def spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     """
     groups: list[Group] = []
     notes: list[str] = []
+    shares: list[float] = []
     for name, entries in by_dataset.items():
         parts = [(entry, found) for entry in entries if (found := variance_components(_points(entry))) is not None]
+        shares += [found.share for _, found in parts]
         if parts:
             groups.append(Group(dataset_title(name), tuple((entry.title, *_values(found)) for entry, found in parts)))
         notes.extend(note for entry, found in parts for note in _far_out(entry, found))
+    if len(shares) > 1:
+        low, middle, high = (100 * float(np.nanquantile(shares, q)) for q in (0, 0.5, 1))
+        notes.insert(
+            0, f"Splits make up {low:.0f} to {high:.0f} % of the variance of a run, {middle:.0f} % in the median cell."
+        )
     columns = (Column("Model", "text"), *_COLUMNS)
     return Table("Where accuracy varies: standard deviations in points", columns, tuple(groups), tuple(notes))
 
