@@ -26,6 +26,7 @@ from pprop import (
     MLPNodeClassifier,
     PPNPClassifier,
     PropagatedClassifier,
+    Propagation,
     SolvedPPNP,
     Split,
     Stopping,
@@ -165,6 +166,13 @@ def test_models_that_do_not_propagate_at_the_end_are_refused(graph):
         live("model")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="there is none that H decides"):
         live(fitted(APPNPClassifier, graph, alpha=0.0))
+
+
+def test_a_predictor_that_propagates_inside_is_refused(graph):
+    """What it says of a node is not the node's alone: an edit would change it, unseen."""
+    inner = nn.Sequential(nn.Linear(6, 3), Propagation(graph, alpha=0.5))
+    with pytest.raises(InputError, match="APPNPClassifier, whose predictor has a Propagation of its own,"):
+        live(fitted(APPNPClassifier, graph, predictor=inner))
 
 
 def test_a_model_keeps_its_own_settings(model):

@@ -252,7 +252,7 @@ def test_no_edit_looks_at_all_nodes(monkeypatch):
 
     monkeypatch.setattr(LiveSystem, "_everyone", everyone)
     monkeypatch.setattr(LiveRecord, "nodes", property(everyone))
-    monkeypatch.setattr(LiveRecord, "_keys", everyone)
+    monkeypatch.setattr(LiveRecord, "_keys", everyone, raising=False)
     changing.add_edges([[0, 1], [2, 3]])
     changing.add_node(prediction=[1.0, 0.0], neighbours=[0, 4], id="g")
     changing.remove_node(0)

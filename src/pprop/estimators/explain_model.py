@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._validate import check_choice, describe, reject
+from pprop.estimators._alone import check_alone
 from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators._samples import node_positions
 from pprop.estimators.base import NodeClassifier, NodeScores
 from pprop.estimators.explanation import Explanation
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.kernels import choose_backend
-from pprop.models import FeatureNetwork, Model
-from pprop.models.inference import Inference, make_module
-from pprop.propagation import PowerIteration, PPROperator, Propagation
+from pprop.models import Model
+from pprop.models.inference import Inference
+from pprop.propagation import PowerIteration, PPROperator
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
 
 __all__ = ["explain"]
@@ -134,7 +135,7 @@ def _bind(model: NodeScores) -> _Bound:
         got = f"{name}, whose logits are no sum over nodes,"
         reject("model", "explain", "an APPNP, PPNP or MLP classifier", got)
     settings = description.propagation
-    _check_alone(description, name)
+    check_alone(description, name, "explain")
     weights = [torch.from_numpy(np.array(array))[None] for array in model.weights_.values()]
     kernels = choose_backend("auto", "cpu", "explain").kernels
     H = Inference(description, model.graph_, kernels).alone(weights)[0].numpy()
@@ -166,18 +167,6 @@ def _refuse(name: str) -> NoReturn:
     raise InputError(
         f"The settings or weights of this {name} are not those that its logits come from. Call fit again, or load it."
     )
-
-
-def _check_alone(description: Model, name: str) -> None:
-    """Refuse a predictor that propagates inside: what it gives for a node is not the node's alone."""
-    if isinstance(description.predictor, FeatureNetwork):
-        return
-    with torch.random.fork_rng(devices=[]):  # making a module draws weights, which nobody wants here
-        module = make_module(description.predictor)
-    if any(isinstance(part, Propagation) for part in module.modules()):
-        expected = "a model whose predictor sees each node alone"
-        got = f"{name}, whose predictor has a Propagation of its own,"
-        reject("model", "explain", expected, got, remedy="Leave the propagation to APPNPClassifier or PPNPClassifier.")
 
 
 def _named(model: NodeScores, quantity: str, mode: str, taken: Attribution) -> Explanation:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
+from pprop.estimators._alone import check_alone
 from pprop.estimators._outputs import outputs
 from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators.base import NodeClassifier
@@ -118,6 +119,7 @@ def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
             "live needs a model that propagates. The network alone predicts a node from its features only."
         )
     _check_teleport(settings.alpha)
+    check_alone(description, type(fitted).__name__, "live")
     kernels = choose_backend("auto", "cpu", "live").kernels
 
     def network(features: Features) -> NDArray[Any]:

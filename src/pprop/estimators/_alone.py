@@ -1,0 +1,28 @@
+"""Whether the predictor of a model sees each node alone, which explanations and live graphs count on."""
+
+from __future__ import annotations
+
+import torch
+
+from pprop._validate import reject
+from pprop.models import FeatureNetwork, Model
+from pprop.models.inference import make_module
+from pprop.propagation import Propagation
+
+__all__ = ["check_alone"]
+
+
+def check_alone(description: Model, name: str, function: str) -> None:
+    """Refuse a predictor that propagates inside: what it gives for a node is not the node's alone.
+
+    >>> import pprop
+    >>> check_alone(pprop.APPNP(), "APPNPClassifier", "explain")
+    """
+    if isinstance(description.predictor, FeatureNetwork):
+        return
+    with torch.random.fork_rng(devices=[]):  # making a module draws weights, which nobody wants here
+        module = make_module(description.predictor)
+    if any(isinstance(part, Propagation) for part in module.modules()):
+        expected = "a model whose predictor sees each node alone"
+        got = f"{name}, whose predictor has a Propagation of its own,"
+        reject("model", function, expected, got, remedy="Leave the propagation to APPNPClassifier or PPNPClassifier.")
