@@ -90,7 +90,7 @@ def train_blocks(
 
     def ended(trained: Trained, runs: NDArray[np.int64]) -> None:
         found.update(zip(runs.tolist(), trained.logits, strict=True))
-        for k in np.unique(owner[runs]).tolist():
+        for k in sorted({int(owner[run]) for run in runs.tolist()}):
             own = range(int(starts[k]), int(starts[k + 1]))
             if all(run in found for run in own):
                 finished(blocks[k], np.stack([found.pop(run) for run in own]))

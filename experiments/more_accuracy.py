@@ -43,6 +43,7 @@ from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.error_spreading import spread_errors
 from pprop.study.cell import Seeds
+from pprop.study.code_version import code_version
 from pprop.study.deadline import TimeUp, end_at
 from pprop.study.more_accuracy import ALPHAS, FOLDS, STRENGTH
 from pprop.study.opened import study_folder
@@ -80,9 +81,11 @@ NETWORK = ("hidden", "dropout", "penalty", "idf")
 
 @cache
 def published_runs(name: str) -> dict[Seeds, float]:
-    """Return the test accuracies of APPNP in the packed study, so that no test run of it is made again."""
+    """Return the test accuracies of APPNP in the packed study, those of the present code, so that none is run again."""
+    cell = make_cell("appnp", {}, name)
     with study_folder(STUDY) as folder, Store.open(folder) as store:
-        return {row.key.seeds: row.accuracy for row in store.rows(make_cell("appnp", {}, name).config)}
+        rows = [row for row in store.rows(cell.config) if row.key.code == code_version(cell, row.backend)]
+    return {row.key.seeds: row.accuracy for row in rows}
 
 
 class Work:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -174,14 +174,14 @@ class APPNPEnsembleClassifier(TrainedClassifier):
 
     def _alphas(self) -> tuple[float, ...]:
         """Return the teleport probabilities to choose from, checked."""
-        name, given = "APPNPEnsembleClassifier", self.alpha
-        if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
-            return (teleport_probability(given, self.graph, "[0, 1]", name),)
+        name = "APPNPEnsembleClassifier"
+        if not isinstance(self.alpha, Sequence | np.ndarray) or isinstance(self.alpha, str):
+            return (teleport_probability(cast("float | None", self.alpha), self.graph, "[0, 1]", name),)
         expected = "a float in [0, 1], a sequence of different ones, or None"
-        numbers = check_sequence(given, "alpha", name, expected)
+        numbers = check_sequence(self.alpha, "alpha", name, expected)
         found = tuple(check_float(number, "alpha", name, "[0, 1]") for number in numbers)
         if not found or len(set(found)) < len(found):
-            reject("alpha", name, expected, describe(given))
+            reject("alpha", name, expected, describe(self.alpha))
         return found
 
     def _teleport(self) -> float:
