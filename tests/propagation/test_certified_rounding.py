@@ -39,8 +39,8 @@ def kernels(request):
 
 @lru_cache
 def star():
-    rows = np.zeros(LEAVES, np.int64)
-    half = sparse.coo_array((np.ones(LEAVES), (rows, np.arange(1, LEAVES + 1))), shape=(LEAVES + 1,) * 2)
+    hub, leaves, n = np.zeros(LEAVES, np.int64), np.arange(1, LEAVES + 1), LEAVES + 1
+    half = sparse.coo_array((np.ones(LEAVES), (hub, leaves)), shape=(n, n))
     return Graph.from_scipy(sparse.csr_array(half + half.T))
 
 
