@@ -184,7 +184,7 @@ def _missed(each: Comparison, metric: Metric) -> str:
     where = f"{each.entry.title} against {each.opponent.title} on {dataset_title(each.entry.cell.dataset)}"
     points = metric == "accuracy"
     gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
-    over = f"p = {each.runs_holm:.2f} over runs, {each.splits_holm:.2f} over split means"
+    over = f"p = {each.runs_holm:.2g} over runs, {each.splits_holm:.2g} over split means"
     return f"{where}: {gap}{' points' if points else ''}, {over}."
 
 
