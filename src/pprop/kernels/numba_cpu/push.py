@@ -140,7 +140,7 @@ def _drain(graph, eps, desk, tally):
     count, pushed, filled, touched = tally[COUNT], tally[OPENED], tally[FILLED], tally[TOUCHED]
     head, tail, wrap = tally[HEAD], tally[TAIL], np.uint64(len(queue) - 1)
     begun, bits, weighted = head, _bits(table), len(weights) > 0
-    lists, starts = address(indices), address(indptr)
+    lists, starts, keeps, sends = address(indices), address(indptr), address(kept), address(sent)
     while head < tail:
         slot = queue[np.uint64(head) & wrap]
         if number[slot] < 0:
@@ -152,7 +152,7 @@ def _drain(graph, eps, desk, tally):
             facts[pushed, 0], facts[pushed, 1], facts[pushed, 2], facts[pushed, 3] = 0.0, kept[u], sent[u], degree[u]
             spans[pushed, 0], spans[pushed, 1], spans[pushed, 2] = filled, length, begin
             pushed += 1
-            # Lists of neighbours lie anywhere in memory: ask for the next one, and for where the one after it begins.
+            # What a push needs lies anywhere in memory: ask for the next list, and for all about the one after it.
             if head + 1 < tail:
                 ahead = queue[np.uint64(head + 1) & wrap]
                 if number[ahead] < 0:
@@ -160,7 +160,10 @@ def _drain(graph, eps, desk, tally):
                     prefetch(lists, first)
                     prefetch(lists, first + 16)
             if head + 2 < tail:
-                prefetch(starts, np.uint32(node[queue[np.uint64(head + 2) & wrap]]))
+                later = np.uint32(node[queue[np.uint64(head + 2) & wrap]])
+                prefetch(starts, later)
+                prefetch(keeps, later)
+                prefetch(sends, later)
             for k in range(np.uint64(length)):  # a loop of its own, so that many fetches are under way at once
                 wanted[k] = degree[np.uint32(indices[np.uint64(begin) + k])]
             for k in range(np.uint64(length)):
