@@ -92,11 +92,11 @@ READINGS = {
     "no self-loops, rows of length one, C = 1": Reading(C=1.0, rows="length", matrix="none"),
     "features as stored, C = 10": Reading(C=10.0, rows="stored"),
 }
-PUBLISHED: dict[str, tuple[float, float, float, float] | None] = {  # test: the paper's, ours, with their intervals
+PUBLISHED = {  # test: the paper's, ours, with their intervals
     "citeseer": (73.55, 0.57, 75.11, 0.87),
     "cora_ml": (80.84, 0.97, 85.29, 0.68),
     "pubmed": (72.94, 1.00, 77.84, 1.22),
-    "ms_academic": None,  # 91.61 in the paper; not known here when this was written
+    "ms_academic": (91.61, 0.24, 92.83, 0.18),
 }
 ROUNDS = {"first": "no bootstrapping", "best": "best round", "last": "last round"}
 
@@ -229,7 +229,7 @@ def table(rows: Rows) -> str:
     datasets = [dataset for dataset in PUBLISHED if rows.of(dataset, OURS)]
     lines = ["| minus ours | " + " | ".join(datasets) + " |", "|---|" + "---|" * len(datasets)]
     paper = [
-        "-" if known is None else f"{known[0] - known[2]:+.2f} ± {sqrt(known[1] ** 2 + known[3] ** 2):.2f}"
+        f"{known[0] - known[2]:+.2f} ± {sqrt(known[1] ** 2 + known[3] ** 2):.2f}"
         for known in map(PUBLISHED.__getitem__, datasets)
     ]
     lines.append("| the paper, on test | " + " | ".join(paper) + " |")
