@@ -24,13 +24,10 @@ from pprop.graph import Transition
 from pprop.kernels.contract import Kernels
 from pprop.kernels.sized import LARGE_ENTRIES
 
-__all__ = ["Ended", "Limits", "Measured", "Norm", "Solves", "System", "bind_solves", "column_norms"]
+__all__ = ["Ended", "Limits", "Norm", "Solves", "System", "bind_solves", "column_norms"]
 
 Norm = Literal["euclidean", "max", "sum"]
 """Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column."""
-
-Measured = tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]
-"""A residual of shape (n, c), its norms and those of the state that it belongs to, both (c,)."""
 
 _REST = 8
 """Products between two looks at the norms before the end is near: a look waits for the device."""
@@ -112,7 +109,7 @@ class Solves(ABC):
         """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
 
     @abstractmethod
-    def residual(self, own: Tensor, state: Tensor) -> Measured:
+    def residual(self, own: Tensor, state: Tensor) -> Tensor:
         """Return b + (1 - alpha) S A u - u with sums in float64 or better, for b and u in float64."""
 
 
@@ -160,7 +157,7 @@ class _ByProducts(Solves):
     """The recurrences in torch, around a backend's product with S A; the residual by that product or in a better way."""
 
     def __init__(
-        self, kernels: Kernels, system: System, better: Callable[[System, Tensor, Tensor], Measured] | None = None
+        self, kernels: Kernels, system: System, better: Callable[[System, Tensor, Tensor], Tensor] | None = None
     ) -> None:
         self._system, self._better, self.compensated = system, better, better is not None
         self._product = kernels.steps(system.transition, 0.0, 1)
@@ -209,12 +206,10 @@ class _ByProducts(Solves):
             state = arrived
         raise AssertionError("the last product always ends the solve")
 
-    def residual(self, own: Tensor, state: Tensor) -> Measured:
+    def residual(self, own: Tensor, state: Tensor) -> Tensor:
         if self._better is not None:
             return self._better(self._system, own, state)
-        residual = self._moved(state).add_(own).sub_(state)
-        norm, size = self._norms(residual, state)
-        return residual, norm.cpu().numpy(), size.cpu().numpy()
+        return self._moved(state).add_(own).sub_(state)
 
     def _moved(self, state: Tensor) -> Tensor:
         return self._product.forward(state[None], None)[0].mul_(1.0 - self._system.alpha)

@@ -104,7 +104,8 @@ class ToleranceSide:
         products, last, again = ended.products, 0.0, False
         while True:
             state = (value.double() / unit).mul_(columns)
-            residual, norm, size = self._solves.residual(own, state)
+            residual = self._solves.residual(own, state)
+            norm, size = (column_norms(self._system, one).cpu().numpy() for one in (residual, state))
             ended = Ended(state, products, norm, size)
             reached, left = worst_error(alpha, ended), solver.max_products - products
             if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):

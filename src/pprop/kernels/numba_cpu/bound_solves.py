@@ -12,7 +12,7 @@ from torch import Tensor
 from pprop.kernels.numba_cpu import fused_solves
 from pprop.kernels.numba_cpu.conjugate_gradient import conjugate_gradient
 from pprop.kernels.numba_cpu.residual import accurate_residual
-from pprop.kernels.solves import Ended, Limits, Measured, Solves, System
+from pprop.kernels.solves import Ended, Limits, Solves, System
 
 __all__ = ["NumbaSolves"]
 
@@ -64,7 +64,7 @@ class NumbaSolves(Solves):
         )
         return _ended(state if k % 2 == 0 else spare, k, np.sqrt(sums) if norm == 0 else sums)
 
-    def residual(self, own: Tensor, state: Tensor) -> Measured:
+    def residual(self, own: Tensor, state: Tensor) -> Tensor:
         return accurate_residual(self._system, own, state)
 
     def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
