@@ -1,4 +1,5 @@
-"""Claim: on the CPU, alphas trained together take no longer than one `train` after another; on a GPU, half the time.
+"""Claim: on the CPU, alphas trained together take no longer than one `train` after another; on a GPU, half the time (a goal
+that has not been measured yet).
 
     python benchmarks/alphas.py                       # two cores
     python benchmarks/alphas.py cora_ml --device cuda
