@@ -3,7 +3,7 @@
     export PPROP_DATA=folder
     python experiments/more_accuracy.py --only citeseer cora_ml --splits 10
     python experiments/more_accuracy.py --members 10 --device cuda --minutes 9 --option plain folds folds_spread
-    python experiments/more_accuracy.py --splits 20 --members 10 --device cuda --option folds --test
+    python experiments/more_accuracy.py --splits 20 --members 10 --device cuda --option folds_high --test
     python experiments/more_accuracy.py --table [--after]
 
 Options are measured on validation splits, which hold no test nodes and no test labels, each paired with APPNP (the published
@@ -45,7 +45,7 @@ from pprop.models.error_spreading import spread_errors
 from pprop.study.cell import Seeds
 from pprop.study.code_version import code_version
 from pprop.study.deadline import TimeUp, end_at
-from pprop.study.more_accuracy import ALPHAS, FOLDS, STRENGTH
+from pprop.study.more_accuracy import ALPHAS, CHOSEN, FOLDS, STRENGTH
 from pprop.study.opened import study_folder
 from pprop.study.prepared import Datasets, Prepared
 from pprop.study.store import Store
@@ -66,7 +66,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "folds": {"folds": FOLDS},
     "folds_spread": {"folds": FOLDS, "spread": STRENGTH},
     "folds_alphas": {"folds": FOLDS, "alphas": ALPHAS},
-    "folds_high": {"folds": FOLDS, "alpha": 0.3},
+    "folds_high": {"folds": FOLDS, "alpha": CHOSEN},
     "folds_light": {"folds": FOLDS, "penalty": 0.001},
     "folds_calm": {"folds": FOLDS, "dropout": 0.2},
     "wide": {"hidden": 256},
