@@ -62,6 +62,8 @@ def test_json_has_one_record_per_node_and_contributor(pprop_here: Any, saved: An
 def test_the_fast_mode_says_how_much_it_may_miss(pprop_here: Any, saved: Any) -> None:
     answer = pprop_here("explain", FOLDER, "ann", "--mode", "fast", "--eps", "0.05")
     expected = saved.explain(0, mode="fast", eps=0.05)
+    brief = pprop_here("explain", FOLDER, "ann", "--mode", "fast", "--eps", "0.05", "--top", "1")
+    assert f"all other nodes, {len(expected.nodes) + expected.other_count - 1} of them reached" in brief.out
     assert answer.out.splitlines()[-1] == (
         f"All contributions together are at most {expected.error:.3g} too small in absolute values."
     )

@@ -315,6 +315,10 @@ class Odd(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        (
+            {"estimator": LogisticRegression},
+            r"'estimator' .* such as LogisticRegression\(\). Got the class LogisticRegression",
+        ),
         ({"estimator": Silent()}, "must be a classifier with predict_proba or decision_function. Got Silent, which"),
         ({"response": "labels"}, "'response' parameter of PropagatedClassifier must be one of 'auto', 'logits' or"),
         (

@@ -71,6 +71,7 @@ def test_rows_agree_with_a_dense_inverse_within_the_error_they_claim(
             assert (size <= rows.error).all()
         else:
             power = {"row": 0, "sym": 0.5, "col": 1}[normalization]
+            assert rows.norm == ("l1 before scaling" if power else "l1")
             unscaled = missing * (d[None, :] / d[:, None]) ** power
             assert unscaled.sum(1) == pytest.approx(rows.error, abs=1e-12)  # not a bound: it is the error
             assert (unscaled <= eps * d + 1e-14).all()

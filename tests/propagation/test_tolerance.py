@@ -205,6 +205,13 @@ def test_a_missed_tolerance_says_what_was_reached(make_random, backend, solver):
         propagate(graph, H, 0.1, solver(1e-9, max_products=9), backend=backend)
 
 
+def test_a_missed_tolerance_of_which_nothing_is_proven_says_so(make_random):
+    graph, _ = make_random(60)
+    H = np.random.default_rng(0).standard_normal((60, 7))
+    with pytest.raises(ToleranceError, match=r"reached none that is proven, .* in 3 products. Raise max_products"):
+        propagate(graph, H, 0.001, Contraction(1e-9, max_products=3))
+
+
 @pytest.mark.parametrize("solver", ALL)
 def test_columns_of_any_size_are_certified_each_by_itself(make_random, dense_transition, exact_twin, backend, solver):
     graph, A = make_random(60)

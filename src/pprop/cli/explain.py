@@ -12,8 +12,8 @@ from pprop._errors import FormatError
 from pprop.cli.graphs import GraphInput, named_positions
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import DebugOption, JsonOption, Session
-from pprop.cli.targets import ForceOption, check_file, new_file
-from pprop.cli.text import columns, counted
+from pprop.cli.targets import check_file, new_file
+from pprop.cli.text import columns
 
 if TYPE_CHECKING:
     from pprop.estimators import Explanation
@@ -55,7 +55,7 @@ def explain(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the contributions: .png or .svg, one node.")
     ] = None,
-    force: ForceOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is already at --plot.")] = False,
     json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -101,8 +101,7 @@ def _text(explanation: Explanation) -> str:
         )
     ]
     if explanation.other_count or explanation.other_share:
-        others = counted(explanation.other_count, "other node")
-        rows.append([others, "", f"{explanation.other_share:.1%}", *numbers(explanation.others)])
+        rows.append([explanation.other_nodes, "", f"{explanation.other_share:.1%}", *numbers(explanation.others)])
     rows.append([explanation.quantity, "", "", *numbers(explanation.value)])
     lines = [f"Node {explanation.name} is {explanation.prediction}.", "", columns(headings, rows, left=(0, 1))]
     if len(order) < len(explanation.classes):

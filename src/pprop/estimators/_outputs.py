@@ -64,6 +64,8 @@ def choose_response(estimator: object, response: object, function: str) -> str:
     wanted = check_choice(response, "response", function, ("auto", *RESPONSES))
     has = [kind for kind in RESPONSES if hasattr(estimator, _METHODS[kind])]
     name = type(estimator).__name__
+    if isinstance(estimator, type):
+        reject("estimator", function, "a classifier such as LogisticRegression()", f"the class {estimator.__name__}")
     if not has:
         expected = "a classifier with predict_proba or decision_function"
         reject("estimator", function, expected, f"{name}, which has neither,")

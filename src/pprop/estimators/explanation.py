@@ -78,13 +78,19 @@ class Explanation:
         """The class of the largest logit."""
         return self.classes[int(self.value.argmax())].item()
 
+    @property
+    def other_nodes(self) -> str:
+        """What the line of all other nodes is called; in fast mode not all of them are reached."""
+        if self.mode == "fast":
+            return f"all other nodes, {self.other_count:,} of them reached,"
+        return f"{self.other_count:,} other {'node' if self.other_count == 1 else 'nodes'}"
+
     def __repr__(self) -> str:
         parts = [f"{name!r} {share:.0%}" for name, share in zip(self.names[:3], self.shares, strict=False)]
         if len(self.names) > 3:
             parts.append(f"{len(self.names) - 3} more {self.shares[3:].sum():.0%}")
         if self.other_count:
-            noun = "node" if self.other_count == 1 else "nodes"
-            parts.append(f"{self.other_count} other {noun} {self.other_share:.0%}")
+            parts.append(f"{self.other_nodes} {self.other_share:.0%}")
         return f"Explanation(node {self.name!r} is {self.prediction!r}: {', '.join(parts)})".replace("%", " %")
 
     def to_json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,12 @@ __all__ = [
     "check_distinct",
     "check_live",
     "check_live_positions",
+    "check_node",
     "check_pair",
     "check_pairs",
     "check_weights",
     "one_or_many",
+    "reject_edge",
 ]
 
 Nodes = NDArray[np.int64]
@@ -88,6 +90,20 @@ def check_weights(weights: object, count: int, function: str) -> NDArray[np.floa
     return found
 
 
+def check_node(node: object, parameter: str, record: LiveRecord, function: str) -> int:
+    """Return the position of a node that is there.
+
+    >>> import scipy.sparse as sp
+    >>> from pprop.graph import Graph
+    >>> check_node(1, "u", LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))), "remove_node")
+    1
+    """
+    at = check_int(node, parameter, function, low=0, high=record.n - 1)
+    if not record.alive[at]:
+        reject(parameter, function, "the position of a node of the graph", f"{at}, which was removed")
+    return at
+
+
 def check_pair(u: object, v: object, record: LiveRecord, function: str) -> Nodes:
     """Return one pair of nodes that are there, shape (1, 2).
 
@@ -96,12 +112,16 @@ def check_pair(u: object, v: object, record: LiveRecord, function: str) -> Nodes
     >>> check_pair(1, 0, LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))), "add_edge")
     array([[1, 0]])
     """
-    high = record.n - 1
-    pair = [check_int(end, name, function, low=0, high=high) for end, name in ((u, "u"), (v, "v"))]
-    for end, name in zip(pair, ("u", "v"), strict=True):
-        if not record.alive[end]:
-            reject(name, function, "the position of a node of the graph", f"{end}, which was removed")
+    pair = [check_node(end, name, record, function) for end, name in ((u, "u"), (v, "v"))]
     return np.array([pair], np.int64)
+
+
+def reject_edge(u: int, v: int, function: str, *, there: bool) -> NoReturn:
+    """Refuse an edge that is there already, or one that is not there."""
+    got = f"({u}, {v}), which is {'there already' if there else 'not there'}"
+    if function in ("add_edge", "remove_edge"):
+        reject("v", function, f"a node to which {u} has {'no' if there else 'an'} edge", got)
+    reject("pairs", function, "edges that are not in the graph" if there else "edges of the graph", got)
 
 
 def one_or_many(features: Any) -> Any:

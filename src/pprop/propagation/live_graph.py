@@ -17,10 +17,12 @@ from pprop.propagation.live_edits import (
     check_distinct,
     check_live,
     check_live_positions,
+    check_node,
     check_pair,
     check_pairs,
     check_weights,
     one_or_many,
+    reject_edge,
 )
 from pprop.propagation.live_predictions import RESPONSES, check_predictions, probabilities_of
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
@@ -168,7 +170,8 @@ class LiveGraph:
 
     def add_edge(self, u: int, v: int, weight: float = 1.0) -> LiveUpdate:
         """Add an edge between two nodes, or a self-loop, that is not there."""
-        return self._add_edges(check_pair(u, v, self._record, "add_edge"), [weight], "add_edge")
+        pair = check_pair(u, v, self._record, "add_edge")
+        return self._add_edges(pair, [check_float(weight, "weight", "add_edge", "(0, inf)")], "add_edge")
 
     def add_edges(self, pairs: ArrayLike, weights: ArrayLike | None = None) -> LiveUpdate:
         """Add edges, shape (m, 2), of weight one or of weights (m,), with one round of pushes for all."""
@@ -219,7 +222,7 @@ class LiveGraph:
 
     def remove_node(self, u: int) -> LiveUpdate:
         """Remove a node and its edges. Its position is not given to another."""
-        return self._remove_nodes(check_live_positions([u], "u", self._record, "remove_node"), "remove_node")
+        return self._remove_nodes(np.array([check_node(u, "u", self._record, "remove_node")]), "remove_node")
 
     def remove_nodes(self, nodes: ArrayLike) -> LiveUpdate:
         """Remove nodes, shape (m,), and their edges."""
@@ -264,8 +267,7 @@ class LiveGraph:
         u, v = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         there = np.flatnonzero(self._system.weights_of(u, v))
         if len(there):
-            got = f"({u[there[0]]}, {v[there[0]]}), which is there already"
-            reject("pairs", edit, "edges that are not in the graph", got)
+            reject_edge(int(u[there[0]]), int(v[there[0]]), edit, there=True)
         self._system.add_edges(u, v, found)
 
         def reverse() -> Nodes:
@@ -279,8 +281,7 @@ class LiveGraph:
         weights = self._system.weights_of(u, v)
         missing = np.flatnonzero(weights == 0.0)
         if len(missing):
-            got = f"({u[missing[0]]}, {v[missing[0]]}), which is not there"
-            reject("pairs", edit, "edges of the graph", got)
+            reject_edge(int(u[missing[0]]), int(v[missing[0]]), edit, there=False)
         self._system.remove_edges(u, v, weights)
 
         def reverse() -> Nodes:

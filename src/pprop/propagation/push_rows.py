@@ -19,6 +19,7 @@ CHUNK = 512
 """Rows that are made before Ctrl-C is looked for the first time; afterwards as many as take about `PAUSE` seconds."""
 PAUSE = 0.2
 NORMS = {"row": "l1", "sym": "l2", "col": "max"}
+UNDIRECTED_NORMS = {"row": "l1", "sym": "l1 before scaling", "col": "l1 before scaling"}
 
 
 @final
@@ -35,9 +36,9 @@ class SparseRows:
     error
         Bound of the error of each row, shape (m,), in the norm that `norm` names; what `topk` has left out counts.
     norm
-        ``"l1"``: the sum of all errors of a row; on an undirected graph before scaling, that is, of row i of "sym"
-        after entry j is multiplied by sqrt(d_j / d_i), of "col" by d_j / d_i. On a directed graph, where "sym" and
-        "col" are no rescalings of "row", ``"l2"`` for "sym" and ``"max"`` for "col".
+        ``"l1"`` for "row": the sum of all errors of a row. For "sym" and "col" of an undirected graph
+        ``"l1 before scaling"``: that sum after entry j of row i is multiplied by sqrt(d_j / d_i) or by d_j / d_i. On a
+        directed graph, where they are no rescalings of "row", ``"l2"`` for "sym" and ``"max"`` for "col".
     eps
         The eps to which each row was pushed, shape (m,).
     certified
@@ -53,7 +54,7 @@ class SparseRows:
     >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
     >>> rows = pprop.ppr(path, [2], alpha=0.5, eps=0.01)
     >>> rows.matrix.shape, rows.norm, bool(rows.error[0] < 0.1)
-    ((1, 5), 'l1', True)
+    ((1, 5), 'l1 before scaling', True)
     """
 
     nodes: NDArray[np.int64]
@@ -122,7 +123,7 @@ def gather_rows(
         nodes=nodes,
         matrix=sparse.csr_array((data, indices, indptr), shape=(len(nodes), push.graph.n_nodes)),
         error=reports[:, 0] + rounding,
-        norm=NORMS[push.normalization] if push.graph.directed else "l1",
+        norm=(NORMS if push.graph.directed else UNDIRECTED_NORMS)[push.normalization],
         eps=reports[:, 2].copy(),
         certified=reports[:, 3] > 0 if most else None,
         certain_entries=certain,

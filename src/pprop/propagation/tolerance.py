@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Self, final
 
 import torch
@@ -18,7 +20,7 @@ from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap, Solver
 from pprop.propagation.tolerance_map import ToleranceMap
 
-__all__ = ["EVERY_SOLVER", "Chebyshev", "ConjugateGradient", "Contraction", "ToleranceSolver"]
+__all__ = ["EVERY_SOLVER", "TOLERANCE_SOLVERS", "Chebyshev", "ConjugateGradient", "Contraction", "ToleranceSolver"]
 
 EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 """What the argument `solver` of a function that takes any may be."""
@@ -208,3 +210,9 @@ class Contraction(ToleranceSolver):
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
         ended = solves.contraction(own, own / alpha, self.limits(alpha))
         return Ended(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
+
+
+TOLERANCE_SOLVERS: Mapping[str, type[ToleranceSolver]] = MappingProxyType(
+    {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
+)
+"""The solvers by the names that commands and classifiers know them by."""

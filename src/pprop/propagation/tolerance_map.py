@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
@@ -110,9 +111,14 @@ class ToleranceMap(LinearMap):
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
         capped = products >= solver.max_products
         remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
+        proven = (
+            f"{reached:.2g}"
+            if math.isfinite(reached)
+            else "none that is proven, the residual being above alpha times the solution,"
+        )
         raise ToleranceError(
             f"{type(solver).__name__} was asked for a relative error of {solver.wanted:g} at alpha "
-            f"{self._operator.alpha:g} and reached {reached:.2g} in {products} products. {remedy}"
+            f"{self._operator.alpha:g} and reached {proven} in {products} products. {remedy}"
         )
 
     def _side(self, draw: Draw | None, run: int, *, transposed: bool) -> ToleranceSide:
