@@ -83,13 +83,14 @@ def test_an_existing_model_stays_without_force_and_is_replaced_with_it(pprop_her
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("name", ["appnp", "ppnp", "mlp"])
+@pytest.mark.parametrize("name", ["appnp", "ppnp", "solved-ppnp", "mlp"])
 def test_a_dataset_is_trained_on_the_papers_split_with_the_runs_own_seed(pprop_here, name: str):
     seed = pprop.TEST_SEEDS[3]
     command = f"train citeseer --model {name} --split-seed {seed} --init-seed 2 --max-epochs 4 --json"
     record = pprop_here(*command.split()).record
     graph = pprop.load_dataset("citeseer")
-    model = {"appnp": pprop.APPNP, "ppnp": pprop.PPNP, "mlp": pprop.MLP}[name]()
+    kinds = {"appnp": pprop.APPNP, "ppnp": pprop.PPNP, "solved-ppnp": pprop.SolvedPPNP, "mlp": pprop.MLP}
+    model = kinds[name]()
     twin = pprop.train(
         model,
         graph,

@@ -1,4 +1,4 @@
-"""``pprop train`` with models that are several runs: what they tell, and what the other verbs make of them."""
+"""``pprop train`` with models that are several runs, or solve in every epoch: what they tell, and what the other verbs make of them."""
 
 from __future__ import annotations
 
@@ -86,6 +86,28 @@ def test_a_chosen_model_is_predicted_with_explained_and_live(pprop_here, tables,
     assert (live.code, live.record["alpha"]) == (0, model.alpha_)
 
 
+def test_a_model_with_solves_is_trained_predicted_with_explained_and_live(pprop_here, tables, tmp_path: Path):
+    command = f"{TRAIN} --model solved-ppnp --alpha 0.2 --tol 1e-3 --solver cg --json"
+    record = pprop_here(*command.split()).record
+    twin, accuracy = fit(pprop.SolvedPPNPClassifier, alpha=0.2, tol=1e-3, solver="cg")
+    assert (record["model"], record["alpha"], record["test_accuracy"]) == ("solved-ppnp", 0.2, accuracy)
+    model = pprop.load(tmp_path / "model")
+    assert isinstance(model, pprop.SolvedPPNPClassifier)
+    assert (model.tol, model.solver) == (1e-3, "cg")
+    assert (model.logits_ == twin.logits_).all()
+    names = model.graph_.ids
+    assert names is not None
+    assert classes_of(pprop_here("predict", "model").out) == model.predict(range(40)).tolist()
+    explained = pprop_here("explain", "model", "person00", "--json").record["explanations"][0]
+    at = list(names).index("person00")
+    assert list(explained["value"].values()) == pytest.approx(model.logits_[at], abs=1e-3)
+    (tmp_path / "edits.txt").write_text("+ person01 person30\n")
+    live = pprop_here("live", "model", "edits.txt", "--json")
+    assert (live.code, live.record["alpha"]) == (0, 0.2)
+    assert live.record["difference"]["solver"] == "ConjugateGradient(tol=0.001, max_products=10000)"
+    assert live.record["difference"]["largest"] < 1e-2
+
+
 def test_an_ensemble_tells_its_stopping_accuracy_by_round_and_is_saved(pprop_here, tables, tmp_path: Path):
     record = pprop_here(*ENSEMBLE.split(), "--json").record
     model, accuracy = fit(pprop.APPNPEnsembleClassifier, members=3, rounds=1, folds=2, alpha=0.2)
@@ -140,13 +162,25 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
     [
         ("--alphas 0.1,0.2", 2, "--alphas belongs to appnp-cv and appnp-ensemble; appnp has one --alpha."),
         ("--model mlp --alphas 0.1", 2, "appnp-ensemble; mlp does not propagate."),
-        ("--model mlp --alpha 0.1", 2, "--alpha belongs to appnp, ppnp and appnp-ensemble; mlp does not propagate."),
+        (
+            "--model mlp --alpha 0.1",
+            2,
+            "--alpha belongs to appnp, ppnp, solved-ppnp and appnp-ensemble; mlp does not propagate.",
+        ),
         ("--model appnp-cv --alpha 0.1", 2, "appnp-ensemble; appnp-cv chooses one of --alphas."),
         ("--model ppnp --steps 3", 2, "--steps belongs to appnp, appnp-cv and appnp-ensemble; ppnp has none."),
         ("--model appnp-ensemble --alpha 0.1 --alphas 0.1,0.2", 2, "Give one of --alpha and --alphas."),
         ("--model appnp-cv --spread-errors 1", 2, "--spread-errors belongs to appnp-ensemble; appnp-cv has none."),
         ("--model appnp-ensemble --spread-errors -1", 3, "The 'spread_errors' parameter of APPNPEnsembleClassifier"),
         ("--model appnp-ensemble --alphas 0.1,1.3", 3, "The 'alpha' parameter of APPNPEnsembleClassifier"),
+        ("--tol 1e-3", 2, "--tol belongs to solved-ppnp; appnp has none."),
+        ("--model ppnp --solver cg", 2, "--solver belongs to solved-ppnp; ppnp has none."),
+        ("--model solved-ppnp --steps 3", 2, "--steps belongs to appnp, appnp-cv and appnp-ensemble; solved-ppnp has"),
+        ("--model solved-ppnp --alphas 0.1,0.2", 2, "appnp-ensemble; solved-ppnp has one --alpha."),
+        ("--model solved-ppnp --tol 0", 3, "The 'tol' parameter of SolvedPPNPClassifier must be a float in (0, 1)."),
+        ("--model solved-ppnp --solver exact", 3, "The 'solver' parameter of SolvedPPNPClassifier must be one of"),
+        ("--model solved-ppnp --alpha 0", 3, "The 'alpha' parameter of SolvedPPNPClassifier must be a float in (0, 1]"),
+        ("--model solved-ppnp --hidden 8,8", 3, "The 'hidden' parameter of SolvedPPNPClassifier must be an integer"),
         ("--runs 3", 2, "--runs belongs to appnp-cv; appnp has none."),
         ("--model appnp-cv --members 3", 2, "--members belongs to appnp-ensemble; appnp-cv has none."),
         ("--rounds 1", 2, "--rounds belongs to appnp-ensemble; appnp has none."),

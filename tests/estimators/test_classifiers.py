@@ -12,10 +12,25 @@ from sklearn.base import clone
 from torch import nn
 
 import pprop
-from pprop import APPNPClassifier, Graph, InputError, MLPNodeClassifier, PPNPClassifier, Recommended, Split, Stopping
+from pprop import (
+    APPNPClassifier,
+    Graph,
+    InputError,
+    MLPNodeClassifier,
+    PPNPClassifier,
+    Recommended,
+    SolvedPPNPClassifier,
+    Split,
+    Stopping,
+)
 
-CLASSES = (APPNPClassifier, PPNPClassifier, MLPNodeClassifier)
-MODELS = {APPNPClassifier: pprop.APPNP, PPNPClassifier: pprop.PPNP, MLPNodeClassifier: pprop.MLP}
+MODELS = {
+    APPNPClassifier: pprop.APPNP,
+    PPNPClassifier: pprop.PPNP,
+    SolvedPPNPClassifier: pprop.SolvedPPNP,
+    MLPNodeClassifier: pprop.MLP,
+}
+CLASSES = tuple(MODELS)
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 15, "random_state": 5}
 
 

@@ -151,7 +151,7 @@ def test_a_model_whose_logits_are_no_sum_over_nodes_is_refused(
 ) -> None:
     model = kind(graph, **settings).fit(nodes, animals)
     with pytest.raises(
-        InputError, match=f"must be an APPNP, PPNP or MLP classifier. Got {kind.__name__}, whose logits"
+        InputError, match=f"must be an APPNP, PPNP, SolvedPPNP or MLP classifier. Got {kind.__name__}, whose logits"
     ):
         explain(model, 0)
 

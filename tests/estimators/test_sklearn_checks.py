@@ -35,10 +35,11 @@ from pprop import (
     MLPNodeClassifier,
     PPNPClassifier,
     PropagatedClassifier,
+    SolvedPPNPClassifier,
 )
 
 CLASSES = (
-    *(APPNPClassifier, PPNPClassifier, MLPNodeClassifier),
+    *(APPNPClassifier, PPNPClassifier, SolvedPPNPClassifier, MLPNodeClassifier),
     *(APPNPClassifierCV, APPNPEnsembleClassifier),
     *(GCNClassifier, BootstrappedFPClassifier, PropagatedClassifier),
 )
@@ -198,8 +199,9 @@ def settings(kind: type, epochs: int, backend: str) -> dict[str, Any]:
     few: dict[type, dict[str, Any]] = {
         APPNPClassifierCV: {"alphas": (0.1, 0.3)},
         APPNPEnsembleClassifier: {"members": 2, "rounds": 1},
+        SolvedPPNPClassifier: {"backend": "numba"},
     }
-    return {**quick, **few.get(kind, {}), "backend": backend}
+    return {**quick, "backend": backend, **few.get(kind, {})}
 
 
 CHECKS = {kind: all_checks(kind) for kind in CLASSES}

@@ -52,6 +52,15 @@ def test_without_masks_the_training_is_that_of_ppnp(graph):
     assert agree.mean() > 0.98
 
 
+def test_backends_train_the_same(graph):
+    split, rule = pprop.paper_split(graph, seed=pprop.VALIDATION_SEEDS[0]), Stopping(max_epochs=3)
+    numba, reference = (
+        pprop.train(SolvedPPNP(0.1), graph, split, seeds=3, stopping=rule, backend=name).logits
+        for name in ("numba", "reference")
+    )
+    np.testing.assert_allclose(reference, numba, rtol=0, atol=1e-5 * abs(numba).max())
+
+
 def test_with_dropped_edges_it_learns_as_much_as_ppnp(graph):
     split, rule = pprop.paper_split(graph, seed=pprop.VALIDATION_SEEDS[0]), Stopping(max_epochs=60)
     solved = pprop.train(SolvedPPNP(0.1, edge_dropout=0.5), graph, split, seeds=3, stopping=rule)

@@ -121,6 +121,13 @@ def test_models_are_ranked_by_all_their_runs_and_changes_are_told(
     assert best.few.mean == pytest.approx(100 * np.mean([row.accuracy for row in appnp if row.key.seeds in FEW]))
 
 
+def test_a_model_alone_is_not_ranked(paper: dict[str, Experiment], make_rows: MakeRows) -> None:
+    everything = samples_of(make_rows(make_cell("gcn", {}, "citeseer"), 0.75, MANY))
+    table = more_runs_table(paper, everything, everything.published(paper))
+    assert table.groups == ()
+    assert table.notes == ("Citeseer: GCN alone has all runs, so that there is no order yet.",)
+
+
 def test_the_lead_and_the_chance_of_another_order_agree_with_student_and_the_normal_law(
     paper: dict[str, Experiment], make_rows: MakeRows
 ) -> None:

@@ -154,9 +154,9 @@ def propagate(
 def _solver(steps: int | None, exact: bool, name: str | None, tol: float | None) -> Solver:
     """Return the solver that the options name."""
     from pprop._validate import check_choice
-    from pprop.propagation import Chebyshev, ConjugateGradient, Contraction, Exact, PowerIteration
+    from pprop.propagation import Exact, PowerIteration
+    from pprop.propagation.tolerance import TOLERANCE_SOLVERS
 
     if name is None:
         return Exact() if exact else PowerIteration(10 if steps is None else steps)
-    kinds = {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
-    return kinds[check_choice(name, "solver", "propagate", list(kinds))](tol)
+    return TOLERANCE_SOLVERS[check_choice(name, "solver", "propagate", list(TOLERANCE_SOLVERS))](tol)

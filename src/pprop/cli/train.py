@@ -49,7 +49,17 @@ def train(
         typer.Option("--alpha", help="Teleport probability.  [default: the paper's for the graph, or 0.1]"),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", help="Power steps; not of ppnp and mlp.  [default: 10]")
+        int | None, typer.Option("--steps", help="Power steps; not of ppnp, solved-ppnp and mlp.  [default: 10]")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option("--tol", help="solved-ppnp: relative error of each solve.  [default: 1e-04]")
+    ] = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            "--solver",
+            help="solved-ppnp: chebyshev, cg (both undirected) or contraction (any graph).  [default: chebyshev]",
+        ),
     ] = None,
     alphas: Annotated[
         str | None,
@@ -76,7 +86,10 @@ def train(
         ),
     ] = None,
     hidden: Annotated[str, typer.Option("--hidden", help="Width of the hidden layer, or of several: 64,32.")] = "64",
-    dropout: Annotated[float, typer.Option("--dropout", help="On inputs, hidden layer and propagation.")] = 0.5,
+    dropout: Annotated[
+        float,
+        typer.Option("--dropout", help="On inputs, hidden layer and propagation, but not the solves of solved-ppnp."),
+    ] = 0.5,
     penalty: Annotated[float, typer.Option("--penalty", help="L2 penalty on the first layer.")] = 0.005,
     learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's.")] = 0.01,
     patience: Annotated[int, typer.Option("--patience", help="Epochs without improvement before the end.")] = 100,
@@ -121,9 +134,10 @@ def train(
     and any other integer draws another split in the same way. On your own graph the nodes with labels are divided at
     random into test (--test), early stopping (--stopping) and training nodes; all nodes get predictions.
 
-    Besides APPNP, PPNP and the network alone (mlp), there are appnp-cv, which trains with several alphas and lets the
-    stopping nodes choose, and appnp-ensemble, whose members vote and learn from the votes they are most certain of. The
-    latter can be neither explained nor live: its logits are no sum over nodes.
+    Besides APPNP, PPNP and the network alone (mlp), there are solved-ppnp, which is PPNP with a solve for all nodes in
+    every epoch, for many labelled nodes; appnp-cv, which trains with several alphas and lets the stopping nodes choose;
+    and appnp-ensemble, whose members vote and learn from the votes they are most certain of. The latter can be neither
+    explained nor live: its logits are no sum over nodes.
     """
     with Session("train", json=json, debug=debug) as session:
         origin = GraphInput.of(
@@ -143,6 +157,8 @@ def train(
             {
                 "alpha": alpha,
                 "steps": steps,
+                "tol": tol,
+                "solver": solver,
                 "alphas": None if alphas is None else read_numbers(alphas, "alphas", float),
                 "runs": runs,
                 "members": members,

@@ -21,6 +21,7 @@ class ModelName(StrEnum):
 
     APPNP = "appnp"
     PPNP = "ppnp"
+    SOLVED_PPNP = "solved-ppnp"
     MLP = "mlp"
     APPNP_CV = "appnp-cv"
     APPNP_ENSEMBLE = "appnp-ensemble"
@@ -28,8 +29,10 @@ class ModelName(StrEnum):
 
 _OWNERS: Mapping[str, tuple[ModelName, ...]] = MappingProxyType(
     {
-        "alpha": (ModelName.APPNP, ModelName.PPNP, ModelName.APPNP_ENSEMBLE),
+        "alpha": (ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
         "steps": (ModelName.APPNP, ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE),
+        "tol": (ModelName.SOLVED_PPNP,),
+        "solver": (ModelName.SOLVED_PPNP,),
         "alphas": (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE),
         "runs": (ModelName.APPNP_CV,),
         "members": (ModelName.APPNP_ENSEMBLE,),
@@ -79,6 +82,7 @@ def make_classifier(model: ModelName, graph: Graph, settings: Mapping[str, Any])
     kinds = {
         ModelName.APPNP: estimators.APPNPClassifier,
         ModelName.PPNP: estimators.PPNPClassifier,
+        ModelName.SOLVED_PPNP: estimators.SolvedPPNPClassifier,
         ModelName.MLP: estimators.MLPNodeClassifier,
         ModelName.APPNP_CV: estimators.APPNPClassifierCV,
         ModelName.APPNP_ENSEMBLE: estimators.APPNPEnsembleClassifier,

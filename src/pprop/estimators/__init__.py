@@ -17,6 +17,7 @@ from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.estimators.record import TrainingRecord
+from pprop.estimators.solved_ppnp import SolvedPPNPClassifier
 from pprop.estimators.source import GraphSource
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "NodeClassifier",
     "PPNPClassifier",
     "PropagatedClassifier",
+    "SolvedPPNPClassifier",
     "TrainingRecord",
     "explain",
     "live",

@@ -32,6 +32,7 @@ from pprop.estimators.jk import JKClassifier
 from pprop.estimators.mlp import MLPNodeClassifier
 from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
+from pprop.estimators.solved_ppnp import SolvedPPNPClassifier
 from pprop.graph import Graph
 from pprop.graph._files import path_of
 from pprop.kernels import BACKENDS, Backend, choose_backend
@@ -51,6 +52,7 @@ _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
             APPNPClassifierCV,
             APPNPEnsembleClassifier,
             PPNPClassifier,
+            SolvedPPNPClassifier,
             MLPNodeClassifier,
             GCNClassifier,
             NGCNClassifier,

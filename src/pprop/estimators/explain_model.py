@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._validate import check_choice, describe, reject
-from pprop.estimators._alone import check_alone
+from pprop.estimators._alone import as_ppnp, check_alone
 from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators._samples import node_positions
 from pprop.estimators.base import NodeClassifier, NodeScores
 from pprop.estimators.explanation import Explanation
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.kernels import choose_backend
-from pprop.models import Model
+from pprop.models import Model, SolvedPPNP
 from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
@@ -63,14 +63,15 @@ def explain(
 
     H is what the network predicts for each node alone, P the matrix that the model propagates with: the polynomial of K
     power steps for APPNP, the personalized PageRank matrix for PPNP. So the sum is no approximation of the model: it is
-    the model. For a network without propagation the node is the whole explanation of itself.
+    the model. The logits of a `SolvedPPNPClassifier` are that sum to the tolerance of its solves. For a network without
+    propagation the node is the whole explanation of itself.
 
     Parameters
     ----------
     model
-        A fitted APPNP, PPNP or MLP classifier, also one around a predictor of one's own that sees each node alone, or a
-        `PropagatedClassifier`. The network's predictions for all nodes are computed at the first call and kept as long as
-        the model.
+        A fitted APPNP, PPNP, SolvedPPNP or MLP classifier, also one around a predictor of one's own that sees each node
+        alone, or a `PropagatedClassifier`. The network's predictions for all nodes are computed at the first call and kept
+        as long as the model.
     node
         A position; or several, which are explained together, a few times faster than one by one.
     k
@@ -130,10 +131,12 @@ def _bind(model: NodeScores) -> _Bound:
         return _bind_propagated(model)
     if not isinstance(model, NodeClassifier):
         reject("model", "explain", "a fitted classifier of pprop", describe(model))
-    description, name = model.model_, type(model).__name__
+    description, name, tol = model.model_, type(model).__name__, 0.0
+    if isinstance(description, SolvedPPNP):
+        description, tol = as_ppnp(description), description.solver.wanted
     if not isinstance(description, Model):
         got = f"{name}, whose logits are no sum over nodes,"
-        reject("model", "explain", "an APPNP, PPNP or MLP classifier", got)
+        reject("model", "explain", "an APPNP, PPNP, SolvedPPNP or MLP classifier", got)
     settings = description.propagation
     check_alone(description, name, "explain")
     weights = [torch.from_numpy(np.array(array))[None] for array in model.weights_.values()]
@@ -144,7 +147,8 @@ def _bind(model: NodeScores) -> _Bound:
     else:
         attributor = Attributor(H, settings.operator(model.graph_), settings.solver, settings.self_loops)
     apart = float(np.abs(attributor.value - model.logits_).max(initial=0.0))
-    if not apart <= _AGREE * max(attributor.largest, 1.0):
+    off = 10 * tol * float(np.abs(attributor.value).max(initial=0.0))  # a certificate is of the norm of a whole column
+    if not apart <= _AGREE * max(attributor.largest, 1.0) + off:
         _refuse(name)
     return _Bound(model.logits_, "logit", attributor)
 

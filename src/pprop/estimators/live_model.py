@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators._alone import check_alone
+from pprop.estimators._alone import as_ppnp, check_alone
 from pprop.estimators._outputs import outputs
 from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators.base import NodeClassifier
@@ -20,7 +20,7 @@ from pprop.estimators.propagated import PropagatedClassifier
 from pprop.graph import Graph
 from pprop.graph._attributes import Features
 from pprop.kernels import choose_backend
-from pprop.models import PPNP, Architecture, Model, SolvedPPNP
+from pprop.models import Architecture, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
 from pprop.models.inference import Inference
 from pprop.propagation import LiveDifference, LiveGraph, PowerIteration, Solver, propagate
@@ -29,7 +29,10 @@ from pprop.training import Trained
 
 __all__ = ["live"]
 
-EXPECTED = "a fitted APPNPClassifier, PPNPClassifier or PropagatedClassifier, a training of APPNP, PPNP or SolvedPPNP, or a Graph"
+EXPECTED = (
+    "a fitted APPNPClassifier, PPNPClassifier, SolvedPPNPClassifier or PropagatedClassifier, a training of APPNP, PPNP or "
+    "SolvedPPNP, or a Graph"
+)
 _AGREE = 1e-3
 """How far a propagation may be from the one of the fit, relative to max|H|: far above the rounding of any backend."""
 
@@ -54,8 +57,8 @@ def live(
     Parameters
     ----------
     model
-        A fitted `APPNPClassifier`, `PPNPClassifier` or `PropagatedClassifier`, one trained run of `APPNP`, `PPNP` or
-        `SolvedPPNP`, or a `Graph`.
+        A fitted `APPNPClassifier`, `PPNPClassifier`, `SolvedPPNPClassifier` or `PropagatedClassifier`, one trained run of
+        `APPNP`, `PPNP` or `SolvedPPNP`, or a `Graph`.
     H
         With a graph: predictions of each node on its own, shape (n, c). They are made by the network of a model.
     alpha, normalization, self_loops
@@ -222,14 +225,8 @@ def _parts(fitted: object) -> _Parts:
         weights = [torch.from_numpy(np.array(array))[None] for array in fitted.weights_.values()]
     else:
         reject("model", "live", EXPECTED, describe(fitted))
-    if isinstance(description, SolvedPPNP):  # with nothing dropped PPNP, of the same two weights
-        ppnp = PPNP(
-            float(description.alpha),
-            hidden=description.hidden,
-            normalization=description.normalization,
-            self_loops=description.self_loops,
-        )
-        return _Parts(ppnp, graph, weights, logits, classes, description.solver)
+    if isinstance(description, SolvedPPNP):
+        return _Parts(as_ppnp(description), graph, weights, logits, classes, description.solver)
     if not isinstance(description, Model):
         why = "which propagates features"
         if isinstance(description, Architecture | Ensemble):

@@ -101,7 +101,7 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
 def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, shown: Samples) -> Table:
     """Return, for each dataset, the models by their mean over all runs, beside what the accuracy table's runs say.
 
-    Below it stands, for each dataset, which ranks change.
+    Below it stands, for each dataset, which ranks change; a model alone has no rank.
 
     Examples
     --------
@@ -114,7 +114,9 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
     for experiment in sorted(chosen, key=lambda one: dataset_order(one.points[0].cell.dataset)):
         ranked, missing = standings(experiment, everything, shown)
         title = dataset_title(experiment.points[0].cell.dataset)
-        if ranked:
+        if len(ranked) == 1:
+            notes.append(f"{title}: {ranked[0].title} alone has all runs, so that there is no order yet.")
+        elif ranked:
             groups.append(Group(title, tuple(_row(each) for each in ranked)))
             notes.append(order_sentence(title, ranked))
         notes.extend(missing)
