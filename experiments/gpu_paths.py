@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import pprop
 from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
@@ -59,7 +60,7 @@ def estimators(graph: pprop.Graph, device: str) -> None:
     assert labels is not None
     common: dict[str, Any] = {"random_state": 0, "device": device}
     ensemble = pprop.APPNPEnsembleClassifier
-    models = {
+    models: dict[str, Any] = {
         "ensemble, folds": ensemble(graph, members=5, folds=5, rounds=0, **common),
         "ensemble, one round of self-training": ensemble(graph, members=4, rounds=1, **common),
         "ensemble, alphas and spread errors": ensemble(
@@ -69,14 +70,14 @@ def estimators(graph: pprop.Graph, device: str) -> None:
         "Bt. FP": FeaturePropagation(graph, BootstrappedFP(), device=device),
         "Bt. FP on the CPU": FeaturePropagation(graph, BootstrappedFP()),
     }
-    found = {}
+    found: dict[str, NDArray[Any]] = {}
     for name, model in models.items():
         begin = time.perf_counter()
         model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
         found[name] = np.asarray(model.predict(split.evaluation))
-        accuracy = 100 * (found[name] == labels[split.evaluation]).mean()
+        accuracy = 100 * float((found[name] == labels[split.evaluation]).mean())
         print(f"ok  {name}: {accuracy:.2f} %, {time.perf_counter() - begin:.1f} s", flush=True)
-    same = (found["Bt. FP"] == found["Bt. FP on the CPU"]).mean()
+    same = float((found["Bt. FP"] == found["Bt. FP on the CPU"]).mean())
     print(f"{'ok ' if same == 1 else 'BAD'} Bt. FP: {100 * same:.2f} % of the labels are those of the CPU")
 
 

@@ -106,6 +106,7 @@ class _BoundSolvedPPNP(BoundModel):
     def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
         model = self._model
         W_0, W_1 = weights
-        hidden = feature_product(self._X, W_0, masks.draw(model.dropout)).clone()  # of the reference backend it is a view
+        hidden = feature_product(self._X, W_0, masks.draw(model.dropout))
+        hidden = hidden.clone()  # of the reference backend it is a view, and the next step works in place
         hidden = relu_drop(self.kernels, hidden, 1, masks.draw(model.dropout))
         return apply_map(self._solve, linear(self.kernels, hidden, W_1), masks.draw(model.edge_dropout))
