@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pprop import VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
+from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
 from pprop.study.more_accuracy import ALPHAS, STRENGTH
 from pprop.study.prepared import Datasets
 
@@ -127,7 +127,7 @@ def test_test_splits_are_for_one_option(trainings, tmp_path: Path):
 
 def test_appnp_on_test_splits_is_that_of_the_results_page(trainings):
     script: Any = importlib.import_module("more_accuracy")
-    found = script.published_runs("citeseer")
+    found = {seeds: one for seeds, one in script.published_runs("citeseer").items() if seeds.split in TEST_SEEDS}
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     (mean,) = re.findall(r"\n\| APPNP \| \**([\d.]+) ±", page)[:1]
     assert len(found) == 100
