@@ -1,5 +1,5 @@
 """Claim: on the CPU, alphas trained together take no longer than one `train` after another; on a GPU, half the time (a goal
-that is missed: 1.24 times as fast on an H200, because together they are one captured program in torch, alone the fused kernels).
+that is missed: 1.24 times as fast on an H200, three turns at a load of 1.5; why was not looked into).
 
     python benchmarks/alphas.py                       # two cores
     python benchmarks/alphas.py cora_ml --device cuda

@@ -1,9 +1,10 @@
 """See that what lies on top of the GPU kernels gives on a GPU what it gives on the CPU: solvers, ensembles, chosen alphas, Bt. FP.
 
-    PPROP_DATA=folder PYTHONPATH=src python3 experiments/gpu_paths.py [--device cpu] > results/gpu/paths.txt
+    PPROP_DATA=folder PYTHONPATH=src python3 experiments/gpu_paths.py [--device cpu]
 
 Solvers on Cora-ML, one line each: the relative error that is certified, beside the true one by `Exact` in float64. Then
-estimators on one validation split. A line that begins with BAD has a certificate that does not hold or labels that differ.
+estimators on one validation split, of which only Bt. FP is compared with the CPU. A line that begins with BAD has a
+certificate that does not hold or labels that differ. results/gpu/paths.txt is from the trial before this script.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def estimators(graph: pprop.Graph, device: str) -> None:
         model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
         found[name] = np.asarray(model.predict(split.evaluation))
         accuracy = 100 * float((found[name] == labels[split.evaluation]).mean())
-        print(f"ok  {name}: {accuracy:.2f} %, {time.perf_counter() - begin:.1f} s", flush=True)
+        print(f"    {name}: {accuracy:.2f} %, {time.perf_counter() - begin:.1f} s", flush=True)
     same = float((found["Bt. FP"] == found["Bt. FP on the CPU"]).mean())
     print(f"{'ok ' if same == 1 else 'BAD'} Bt. FP: {100 * same:.2f} % of the labels are those of the CPU")
 

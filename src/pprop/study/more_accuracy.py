@@ -22,7 +22,7 @@ STRENGTH = 0.1
 """Of spread errors."""
 
 CHOSEN = 0.3
-"""The teleport probability for all graphs that validation splits chose: with more labels, predictions need less propagation."""
+"""The teleport probability for all graphs that validation splits chose."""
 
 ALPHAS = (0.1, 0.2, 0.3)
 """To choose from; the published ones, 0.1 and 0.2, are among them."""
