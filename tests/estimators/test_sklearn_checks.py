@@ -199,9 +199,8 @@ def settings(kind: type, epochs: int, backend: str) -> dict[str, Any]:
     few: dict[type, dict[str, Any]] = {
         APPNPClassifierCV: {"alphas": (0.1, 0.3)},
         APPNPEnsembleClassifier: {"members": 2, "rounds": 1},
-        SolvedPPNPClassifier: {"backend": "numba"},
     }
-    return {**quick, "backend": backend, **few.get(kind, {})}
+    return {**quick, **few.get(kind, {}), "backend": backend}
 
 
 CHECKS = {kind: all_checks(kind) for kind in CLASSES}
