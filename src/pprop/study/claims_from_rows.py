@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+from scipy import stats
 
+from pprop.study.cell import Seeds
 from pprop.study.claims import Claim
+from pprop.study.experiment import Experiment
 from pprop.study.figures import Lines, Propagated
 from pprop.study.figures.distance import Distance
 from pprop.study.figures.estimate import Estimate
+from pprop.study.figures.gather import RowsOf, collect, labels_place
 from pprop.study.figures.propagation import WAYS, Way
+from pprop.study.statistics import split_means
 from pprop.study.tables import Entry, comparisons, epoch_times
 from pprop.study.tables.titles import TESTED, dataset_title
 from pprop.study.zoo import MODELS
 
-__all__ = ["Evidence", "row_claims"]
+__all__ = ["Evidence", "LabelRuns", "label_runs", "row_claims"]
 
 _Found = Iterator[tuple[str, str, bool]]
+_Runs = Mapping[Seeds, float]
+
+LabelRuns = Mapping[str, Mapping[tuple[str, int], _Runs]]
+"""Accuracies in percent of the figure on labels: by dataset, then model and training nodes per class, then run."""
 
 
 @final
@@ -34,12 +43,36 @@ class Evidence:
     times
         Of the table of time per epoch, by dataset.
     figures
-        What the figures show, by name: "labels", "steps", "alpha", "depth", "propagation", "distance".
+        What the figures show, by name: "steps", "alpha", "depth", "propagation", "distance".
+    labels
+        What `label_runs` returns.
     """
 
     entries: Mapping[str, Sequence[Entry]]
     times: Mapping[str, Sequence[Entry]]
     figures: Mapping[str, Any]
+    labels: LabelRuns = field(default_factory=dict[str, Any])
+
+
+def label_runs(experiments: Iterable[Experiment], rows_of: RowsOf) -> LabelRuns:
+    """Return the accuracies of every run over the number of training nodes per class.
+
+    Parameters
+    ----------
+    experiments, rows_of
+        As for `figures_of`.
+
+    Examples
+    --------
+    >>> from pprop.study.experiment import load_experiments
+    >>> label_runs(load_experiments().values(), lambda cell: [])
+    {}
+    """
+    found = collect([each for each in experiments if each.shows == "labels"], rows_of, labels_place, "test")
+    return {
+        dataset: {place: {row.key.seeds: 100 * row.accuracy for row in rows} for place, rows in places.items()}
+        for dataset, places in found.rows.items()
+    }
 
 
 def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
@@ -136,22 +169,34 @@ def _without_teleport(evidence: Evidence) -> _Found:
 
 
 def _few_labels(evidence: Evidence) -> _Found:
-    baselines = {
-        kind.title: dict(_series(evidence, "labels", kind.title)) for kind in MODELS.values() if kind.name not in TESTED
-    }
-    for dataset, appnp in _series(evidence, "labels", "APPNP"):
-        others = {title: panels[dataset] for title, panels in baselines.items() if dataset in panels}
-        shared = sorted(x for x in appnp if any(x in points for points in others.values()))
-        if len(shared) < 2 or 20 not in shared or shared[0] >= 20:
-            continue
-        leads: list[float] = []
+    baselines = [kind.title for kind in MODELS.values() if kind.name not in TESTED]
+    for dataset, runs in evidence.labels.items():
+        fewest = min((x for title, x in runs if title == "APPNP"), default=20)
+        leads: list[tuple[float, float]] = []
         told: list[str] = []
-        for x in (shared[0], 20):
-            best = max((title for title in others if x in others[title]), key=lambda title: others[title][x].mean)
-            leads.append(appnp[x].mean - others[best][x].mean)
-            unsure = _combined(appnp[x], others[best][x])
-            told.append(f"{leads[-1]:+.1f} ± {unsure:.1f} points over {best} with {x:g} a class".replace("-", "\u2212"))
-        yield dataset, f"APPNP and the best baseline: {', '.join(told)}", leads[0] > leads[1]
+        for x in (fewest, 20):
+            means = {title: np.mean([*runs[title, x].values()]) for title in baselines if (title, x) in runs}
+            if ("APPNP", x) in runs and means and fewest < 20:
+                best = max(means, key=lambda title: means[title])
+                leads.append(_lead(runs["APPNP", x], runs[best, x]))
+                told.append(f"{_signed(*leads[-1])} points over {best} with {x} a class")
+        if len(leads) == 2:
+            (few, unsure), (many, as_well) = leads
+            more, half = few - many, float(np.hypot(unsure, as_well))
+            yield dataset, ", ".join([*told, f"{_signed(more, half)} more"]), more > half
+
+
+def _signed(mean: float, half: float) -> str:
+    return f"{mean:+.1f} ± {half:.1f}".replace("-", "\u2212")
+
+
+def _lead(first: _Runs, second: _Runs) -> tuple[float, float]:
+    """Return the mean difference over the splits that both have, and half of its 95 % interval (Student's t)."""
+    one, other = split_means(first), split_means(second)
+    gaps = np.array([one[split] - other[split] for split in one.keys() & other.keys()])
+    if len(gaps) < 2:
+        return float(gaps.mean()) if len(gaps) else float("nan"), float("inf")
+    return float(gaps.mean()), float(stats.t.ppf(0.975, len(gaps) - 1) * stats.sem(gaps))
 
 
 def _farther(evidence: Evidence) -> _Found:

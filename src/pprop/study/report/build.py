@@ -12,7 +12,7 @@ from pprop._errors import MissingDependencyError, PpropError
 from pprop.datasets import load_dataset
 from pprop.study.cell import Cell
 from pprop.study.claims import Claim, graph_claims
-from pprop.study.claims_from_rows import Evidence, row_claims
+from pprop.study.claims_from_rows import Evidence, label_runs, row_claims
 from pprop.study.experiment import Experiment
 from pprop.study.figures import Drawn, figures_of, save_figure
 from pprop.study.figures.as_json import figure_json
@@ -95,6 +95,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     rows_of = _rows_for_figures(store, samples, compared, timed)
     drawn = figures_of(begun.values(), rows_of, cache(load_dataset))
     datasets = sorted({sample.cell.dataset for sample in everything.values()}, key=dataset_order)
+    evidence = Evidence(main, times, {each.name: each.data for each in drawn}, label_runs(begun.values(), rows_of))
     reruns = [entry for group in entries(published, samples, "rerun").values() for entry in group]
     sections = [
         Section("What was run", _what_was_run(everything, samples)),
@@ -107,7 +108,7 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
         Section("Hyperparameters", _table(search_table(published, samples), SEARCH)),
         Section("Other experiments", tuple(_others(own, everything))),
         Section("Datasets", (dataset_table(datasets, folder),)),
-        Section("Claims in the text", tuple(_claims(datasets, Evidence(main, times, {d.name: d.data for d in drawn})))),
+        Section("Claims in the text", tuple(_claims(datasets, evidence))),
         Section("Costs", (*_table(main_cost_table(main, published.values(), times), COSTS), cost_table(everything))),
         Section("Notes", tuple(_notes([*published.values(), *own.values()], begun, samples, main))),
     ]
