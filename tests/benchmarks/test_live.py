@@ -63,5 +63,5 @@ def test_random_edits_on_cora_ml_stay_within_the_bound(script):
 
 
 def test_the_watch_sees_pushes_that_are_left_out(script, monkeypatch):
-    monkeypatch.setattr(LiveSystem, "_push", lambda self, nodes: (0, 0))
+    monkeypatch.setattr(LiveSystem, "_push", lambda self, nodes: (0, 0, False))
     assert script.stay_within(20, 0.1, 1e-4, "citeseer")["largest_error_over_tol"] > 1

@@ -12,6 +12,7 @@ from scipy import sparse
 import pprop
 from pprop import Graph, live
 from pprop.kernels.numba_cpu import live as loops
+from pprop.propagation import live_system
 from pprop.propagation.live_record import LiveRecord
 from pprop.propagation.live_system import LiveSystem
 
@@ -127,10 +128,23 @@ def assert_same_graph(changing, twin):
     np.testing.assert_allclose(changing.graph.adjacency.toarray(), twin.adjacency()[np.ix_(here, here)], rtol=1e-12)
 
 
+def count_solves(monkeypatch):
+    """Return a list that grows by one with every solve for all nodes."""
+    solves, solve = [], LiveSystem._solve
+    monkeypatch.setattr(LiveSystem, "_solve", lambda self, graph: solves.append(1) or solve(self, graph))
+    return solves
+
+
 @pytest.mark.parametrize("normalization", ["sym", "row", "col"])
 @pytest.mark.parametrize("self_loops", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops, weighted):
+@pytest.mark.parametrize("patient", [True, False])
+def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops, weighted, patient, monkeypatch):
+    """By pushes alone, and with solves that begin where pushes have read 30 entries."""
+    if not patient:
+        monkeypatch.setattr(live_system, "LEAST_PATIENCE", 30)
+        monkeypatch.setattr(live_system, "PRODUCT", 0.0)
+    solves = count_solves(monkeypatch)
     rng = np.random.default_rng([weighted, self_loops, len(normalization)])
     alpha, tol = 0.15, 1e-3
     A, H = random_graph(14, rng, weighted=weighted, columns=9)
@@ -158,6 +172,7 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
     assert set(kinds) == set(KINDS)
     assert "drop alone" in undone
     assert moved > 100
+    assert len(solves) == 1 if patient else len(solves) > 100
 
 
 def test_undoing_everything_gives_the_graph_of_the_start():
@@ -198,6 +213,27 @@ def test_the_cost_of_an_edit_does_not_grow_with_the_graph():
         entries.append(changing.add_edge(45, 52).entries)
         assert changing.refresh().entries == 2 * n + 2
     assert entries[0] == entries[1] > 0
+
+
+def test_a_hub_that_comes_back_costs_no_more_than_pushes_for_a_while_and_a_solve(monkeypatch):
+    """Pushes alone read 56 million entries here: every one of the hub sets off those of all others."""
+    rng, n = np.random.default_rng(0), 2000
+    A = np.zeros((n, n))
+    A[rng.integers(n, size=5 * n), rng.integers(n, size=5 * n)] = 1.0
+    A[0, 1::2] = 1.0
+    np.fill_diagonal(A, 0.0)
+    graph, H = Graph.from_scipy(sparse.csr_array(np.maximum(A, A.T))), rng.standard_normal((n, 8))
+    solves = count_solves(monkeypatch)
+    changing = live(graph, H)
+    changing.remove_node(0)
+    solves.clear()
+    update = changing.undo()
+    assert update.summed_up
+    assert len(solves) == 1
+    assert live_system.LEAST_PATIENCE < update.entries < 3 * live_system.LEAST_PATIENCE
+    exact = live(graph, H, tol=1e-8)
+    assert (np.abs(changing.logits() - exact.logits()) <= changing.error_bound()[:, None]).all()
+    assert not changing.add_edge(1, int(changing.nodes[-1])).summed_up
 
 
 def shifted(rows, u, v, *, insert):

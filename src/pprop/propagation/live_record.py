@@ -36,7 +36,7 @@ class LiveUpdate:
         Nodes whose prediction was corrected, counted as often as that happened, and entries of the adjacency read.
     summed_up
         Whether all rows were summed up anew, which `refresh` does, and an edit when rounding might have added up to a
-        sixteenth of the tolerance.
+        sixteenth of the tolerance, or when all nodes were solved for at once because pushes would have taken longer.
     drift
         By how much the residual was then off, in the same unit as the tolerance; None where that was not measured.
 

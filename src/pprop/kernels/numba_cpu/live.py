@@ -214,8 +214,8 @@ def _receive(r, i, begin, share, step, threshold):
 
 
 @serial
-def push(rows, state, seeds, alpha, threshold, link, queued):
-    """Push until no row of r is above the threshold in any column.
+def push(rows, state, seeds, alpha, threshold, link, queued, most):
+    """Push until no row of r is above the threshold in any column, or more than `most` entries have been read.
 
     A push of node j solves its own equation: Y_j takes up what is left there, and every neighbour i is told,
     r_i += (1 - alpha) A_ij / d_i times it. `seeds` are the only nodes that may be above the threshold before.
@@ -237,7 +237,11 @@ def push(rows, state, seeds, alpha, threshold, link, queued):
     while True:
         while lowest < _LEVELS and first[lowest] < 0:
             lowest += 1
-        if lowest == _LEVELS:
+        if lowest == _LEVELS or entries > most:
+            for level in range(lowest, _LEVELS):  # what is left then
+                while first[level] >= 0:
+                    queued[first[level]] = False
+                    first[level] = link[first[level]]
             return pushes, entries, largest
         j = first[lowest]
         first[lowest] = link[j]
