@@ -1,9 +1,9 @@
 """Write the published results from the packed rows alone, or check that they are what the rows give.
 
 ``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``, ``docs/results.md`` and the
-README's main table. ``make results CHECK=1`` writes them into a temporary folder and compares. Text is compared byte by
-byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a drawing depend on fonts
-and matplotlib.
+README's main table with a sentence below it. ``make results CHECK=1`` writes them into a temporary folder and compares. Text
+is compared byte by byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a
+drawing depend on fonts and matplotlib.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import difflib
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from pprop.datasets import load_dataset
 from pprop.study.experiment import load_experiments
 from pprop.study.opened import packs_of, study_folder
 from pprop.study.own_files import experiments_of
-from pprop.study.report.brief import brief_page
+from pprop.study.report.brief import brief_page, significance_sentence
 from pprop.study.report.build import build_page
 from pprop.study.report.page import page_markdown
 from pprop.study.report.write import page_files
@@ -70,16 +71,18 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
     table = table_markdown(beside_table(main, "accuracy")).partition("\n\n")[2]  # the text around it is the caption
-    files["README.md"] = _with_table((root / "README.md").read_text(encoding="utf-8"), table.strip("\n"))
+    told = "\n".join(textwrap.wrap(significance_sentence(main), 125, break_on_hyphens=False))
+    part = "\n\n".join(filter(None, (table.strip("\n"), told)))
+    files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), part)
     return files
 
 
-def _with_table(text: str, table: str) -> str:
+def _with_part(text: str, part: str) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise PpropError(f"README.md lacks the lines {BEGIN!r} and {END!r}, between which the main table stands.")
-    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
+    return f"{before}{begin}\n\n{part}\n\n{end}{after}"
 
 
 def _is_here(dataset: str) -> bool:

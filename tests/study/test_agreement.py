@@ -104,3 +104,25 @@ def test_the_page_has_the_measured_table():
     table = runpy.run_path(str(ROOT / "experiments" / "gpu_rows_on_cpu.py"))["table"]
     page = (ROOT / "docs" / "study.md").read_text()
     assert "\n".join(table(MEASURED)) in page
+
+
+def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odds_that_follow():
+    script = runpy.run_path(str(ROOT / "experiments" / "gpu_rows_on_cpu.py"))
+    units = script["pairs"](script["newest_of"](ROOT / "results" / "study.pack"))
+    beyond = sum(one > ROW_FACTOR for one in units)
+
+    def once_in(probability: float) -> str:
+        return f"{float(f'{1 / probability:.2g}'):.0f}"
+
+    def odds(share: float) -> tuple[str, str]:
+        wrong = share * beyond / len(units)
+        return once_in(wrong), once_in(1 - (1 - wrong) ** 20)
+
+    page = " ".join((ROOT / "docs" / "study.md").read_text().split())
+    start = f"Of {len(units)} pairs of initialisations of one split in `results/study.pack` {beyond} are more than 4 units apart"
+    assert start in page
+    some, every = odds(0.1), odds(1.0)
+    assert f"is called wrong once in {some[0]}, and a sample of 20 once in {some[1]};" in page
+    assert f"once in {every[0]} and once in {every[1]}." in page
+    source = (ROOT / "src" / "pprop" / "study" / "agreement.py").read_text()
+    assert f"{beyond} of {len(units)} such differences" in source

@@ -15,7 +15,7 @@ from pprop.study.experiment import Experiment, load_experiments
 from pprop.study.figures import estimate, labels_data
 from pprop.study.figures.as_json import figure_json
 from pprop.study.pools import Pool
-from pprop.study.report.brief import brief_page, significance_table
+from pprop.study.report.brief import brief_page, significance_sentence, significance_table
 from pprop.study.report.cost import costs, main_cost_table
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.row import Row
@@ -115,6 +115,40 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
     better = brief_page(Page("Study", (), ()), main_of(paper, rows("appnp", 0.03), ahead), paper)
     told = next(part for part in better.sections if part.title == "p-values").blocks
     assert any("in 1 of 1 comparisons over runs, and in 1 over split means" in str(block) for block in told)
+
+
+def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
+    paper: Paper, make_rows: MakeRows
+) -> None:
+    def rows(model: str, dataset: str, shift: float, splits_alone: float = 0.0) -> list[Row]:
+        cell = make_cell(model, {}, dataset)
+        same = make_rows(make_cell("gcn", {}, dataset))  # equal draws, so that the shift alone decides
+        wiggle = 1e-4 * np.random.default_rng([ord(letter) for letter in model]).standard_normal(len(same))
+        signs = {split: 1 if place % 2 else -1 for place, split in enumerate(TEST_SEEDS)}
+        return [
+            replace(
+                row,
+                key=replace(row.key, config=cell.config),
+                accuracy=row.accuracy + shift + float(more) + splits_alone * signs[row.key.seeds.split],
+            )
+            for row, more in zip(same, wiggle, strict=True)
+        ]
+
+    assert significance_sentence(main_of(paper, rows("gcn", "citeseer", 0.0))) == ""
+    won = [rows("appnp", "citeseer", 0.01), rows("gcn", "citeseer", 0.0)]
+    start = "significantly better than a baseline (p < 0.05 after Holm) in "
+    assert (
+        significance_sentence(main_of(paper, *won))
+        == f"APPNP is {start}1 of 1 comparisons over runs, and in 1 over split means."
+    )
+    # a difference of 0.3 deviations: enough over 100 runs, not over 20 split means
+    some = [rows("ppnp", "citeseer", 0.01), rows("gat", "citeseer", 0.007, 0.01), rows("mlp", "citeseer", 0.02)]
+    elsewhere = [rows("ppnp", "cora_ml", 0.0), rows("appnp", "cora_ml", 0.0), rows("gat", "cora_ml", 0.01)]
+    text = significance_sentence(main_of(paper, *won, *some, *elsewhere))
+    assert text == (
+        f"PPNP and APPNP are {start}4 of 8 comparisons over runs, and in 2 over split means; not so: "
+        "PPNP and APPNP against MLP and GAT (over split means alone) on Citeseer; PPNP and APPNP against GAT on Cora-ML."
+    )
 
 
 def test_the_data_of_a_figure_is_read_back_as_it_was_to_six_digits(make_rows: MakeRows) -> None:

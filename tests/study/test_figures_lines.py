@@ -11,6 +11,7 @@ import pytest
 
 import pprop
 from pprop.study.bootstrap import bootstrap_interval
+from pprop.study.cell import Seeds
 from pprop.study.figures import (
     WAYS,
     alpha_data,
@@ -28,6 +29,7 @@ from pprop.study.figures import (
     steps_data,
 )
 from pprop.study.figures.captions import runs_note
+from pprop.study.figures.leads import LOWEST, draw_leads, leads_data
 from pprop.study.figures.lines import spread
 from pprop.study.figures.looks import LOOKS, looks_of
 
@@ -274,3 +276,25 @@ def test_the_note_on_runs_names_what_differs_in_groups_as_large_as_can_be():
 def test_the_note_on_runs_counts_where_very_many_differ():
     counts = {("APPNP", "Cora-ML", str(x)): x for x in range(1, 12)} | {("GCN", "Cora-ML", "1"): 11}
     assert runs_note(counts) == "1 to 11 runs at each point; 11 in 2 of 12 places."
+
+
+def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> None:
+    def of(values: dict[Seeds, float]) -> list[Any]:
+        return [SimpleNamespace(key=SimpleNamespace(seeds=seeds), accuracy=value) for seeds, value in values.items()]
+
+    hard = {0: -0.3, 1: 0.0, 2: 0.2}
+    appnp = {Seeds(split, init): 0.7 + hard[split] for split in hard for init in range(2)}
+    gcn = {Seeds(split, 0): 0.68 + hard[split] + 0.01 * split for split in hard} | {Seeds(9, 0): 0.1}
+    mlp = {Seeds(split, 0): 0.4 + hard[split] for split in hard}
+    rows = {"Citeseer": {("APPNP", 5): of(appnp), ("GCN", 5): of(gcn), ("MLP", 5): of(mlp), ("GAT", 1): of(gcn)}}
+    lines = leads_data(rows)
+    assert lines is not None
+    (panel,) = lines.panels
+    means = {series.name: (series.x, series.estimates[0].mean, series.estimates[0].runs) for series in panel.series}
+    assert means == {"MLP": ((5.0,), pytest.approx(-30.0), 3), "GCN": ((5.0,), pytest.approx(-1.0), 3)}
+    gcn_points = next(series for series in panel.series if series.name == "GCN").estimates[0]
+    assert -2.001 < gcn_points.low < gcn_points.high < 0.001  # what is hard for both has cancelled
+    (axes,) = axes_of(draw_leads(lines))
+    assert axes.get_ylim()[0] == LOWEST
+    assert axes.get_ylabel() == "points from APPNP"
+    assert leads_data({"Citeseer": {("GCN", 5): of(gcn)}}) is None

@@ -117,7 +117,10 @@ def test_other_rows_make_the_check_fail_until_the_results_are_written_again(
     assert main([], root) == 0
     text = (root / "README.md").read_text(encoding="utf-8")
     assert text.startswith(f"# Project\n\n{BEGIN}\n\n| Model |")
-    assert text.endswith(f"\n\n{END}\n\nThe end.\n")
+    told = "\n\nAPPNP is significantly better than a baseline (p < 0.05 after Holm) in "
+    assert text.count(told) == 1
+    assert text.index("| APPNP |") < text.index(told) < text.index(END)
+    assert text.endswith(f".\n\n{END}\n\nThe end.\n")
 
 
 def test_without_a_graph_nothing_is_written_and_the_rest_is_checked(

@@ -14,12 +14,22 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.pools import Pool
+from pprop.study.report.more_runs import more_runs_blocks
 from pprop.study.row import Row
 from pprop.study.split_seeds import split_seeds
 from pprop.study.status import study_status
 from pprop.study.store import Store
-from pprop.study.tables import Sample, Samples, more_runs_table, read_all_samples, read_samples
-from pprop.study.tables.grid import Strong
+from pprop.study.tables import (
+    Sample,
+    Samples,
+    entries,
+    more_leads_table,
+    more_runs_entries,
+    more_runs_table,
+    read_all_samples,
+    read_samples,
+)
+from pprop.study.tables.grid import Measure, PValue, Strong
 from pprop.study.tables.more_runs import standings
 from pprop.study.zoo import make_cell
 
@@ -114,8 +124,12 @@ def test_models_are_ranked_by_all_their_runs_and_changes_are_told(
     assert [str(row[1]) for row in group.rows] == ["1000"] * 3
     assert [str(row[4]) for row in group.rows] == ["100"] * 3
     assert [row[6] for row in group.rows] == [Strong("2"), Strong("1"), "3"]
-    (note,) = table.notes
+    note, jk, outside = table.notes
     assert note.startswith("Citeseer: ranks change with more runs: APPNP from 2 to 1, GCN from 1 to 2. ")
+    assert jk == "Citeseer: no more runs than the accuracy table's were made of JK."
+    few = {each.title: each.few for each in standings(paper[NAME], everything, everything.published(paper))[0]}
+    assert not few["GCN"].low <= 75.2 <= few["GCN"].high  # shifted by two points, and by 0.2 in all
+    assert outside.startswith("In 1 of 3 cells ")
     best = standings(paper[NAME], everything, everything.published(paper))[0][0]
     assert best.many.mean == pytest.approx(100 * np.mean([row.accuracy for row in appnp]))
     assert best.few.mean == pytest.approx(100 * np.mean([row.accuracy for row in appnp if row.key.seeds in FEW]))
@@ -172,3 +186,59 @@ def test_own_experiments_show_the_runs_that_they_name(make_rows: MakeRows) -> No
     sample = samples_of(make_rows(cell, seeds=MANY)).named([mine]).of(cell)
     assert sample is not None
     assert [row.key.seeds for row in sample.rows] == sorted(mine.seeds())
+
+
+def test_the_interval_of_all_runs_is_one_over_splits(paper: dict[str, Experiment], make_rows: MakeRows) -> None:
+    rng = np.random.default_rng(0)
+    shift = {split: float(rng.normal(0, 0.02)) for split in split_seeds("test", 200)}
+    rows = [
+        replace(row, accuracy=row.accuracy + shift[row.key.seeds.split])
+        for row in make_rows(make_cell("gcn", {}, "citeseer"), 0.75, MANY)
+    ]
+    everything = samples_of(rows)
+    (one,), _ = standings(paper[NAME], everything, everything.published(paper))
+    means = [100 * np.mean([row.accuracy for row in rows if row.key.seeds.split == split]) for split in shift]
+    low, high = stats.t.interval(0.95, 199, loc=np.mean(means), scale=stats.sem(means))
+    assert (one.many.low, one.many.mean, one.many.high) == pytest.approx((low, np.mean(means), high))
+    assert one.many.count == 1000
+
+
+def test_leads_over_more_splits_stand_beside_those_of_the_accuracy_table(
+    paper: dict[str, Experiment], make_rows: MakeRows
+) -> None:
+    rng = np.random.default_rng(1)
+    cells = {model: make_cell(model, {}, "citeseer") for model in ("appnp", "ppnp", "gcn", "jk")}
+    rows = {
+        model: [replace(row, accuracy=0.75 + float(rng.normal(0, 0.01))) for row in make_rows(cell, 0.75, MANY)]
+        for model, cell in cells.items()
+    }
+    rows["jk"] = [row for row in rows["jk"] if row.key.seeds in FEW]
+    everything = samples_of(*rows.values())
+    shown = everything.published(paper)
+    main = entries(paper, shown)
+    many = more_runs_entries(paper, everything, main, shown)
+    assert [entry.title for entry in many["citeseer"]] == ["GCN", "PPNP", "APPNP"]
+    (group,) = more_leads_table(many, main).groups
+    assert [row[:2] for row in group.rows] == [("PPNP", "GCN"), ("APPNP", "GCN"), ("PPNP", "APPNP")]  # not JK
+
+    def means(model: str, splits: list[int]) -> list[float]:
+        of = {each: [100 * row.accuracy for row in rows[model] if row.key.seeds.split == each] for each in splits}
+        return [float(np.mean(values)) for values in of.values()]
+
+    for row, (one, other) in zip(group.rows, [("ppnp", "gcn"), ("appnp", "gcn"), ("ppnp", "appnp")], strict=True):
+        for at, splits in ((2, list(split_seeds("test", 200))), (5, list(TEST_SEEDS))):
+            gaps = np.subtract(means(one, splits), means(other, splits))
+            half = float(stats.t.isf(0.025, len(gaps) - 1) * stats.sem(gaps))
+            assert str(row[at]) == str(len(splits))
+            assert str(row[at + 1]) == str(Measure(float(gaps.mean()), half))
+            assert str(row[at + 2]) == str(PValue(float(stats.ttest_1samp(gaps, 0.0).pvalue)))
+    texts = [block for block in more_runs_blocks(paper, everything, main, shown) if isinstance(block, str)]
+    assert texts[-1].startswith(f"`pprop study run {NAME} --out DIR` makes these runs")
+
+
+def test_nothing_is_said_where_no_run_was_made_beyond_the_table(
+    paper: dict[str, Experiment], make_rows: MakeRows
+) -> None:
+    everything = samples_of(make_rows(make_cell("gcn", {}, "citeseer"), 0.75, FEW))
+    shown = everything.published(paper)
+    assert not list(more_runs_blocks(paper, everything, entries(paper, shown), shown))

@@ -39,7 +39,7 @@ class Claim:
     found
         The number or the outcome.
     holds
-        Whether it is so.
+        Whether it is so; None where the evidence does not decide it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Claim:
     statement: str
     where: str
     found: str
-    holds: bool
+    holds: bool | None
 
 
 def graph_claims(graph: Graph, where: str) -> list[Claim]:

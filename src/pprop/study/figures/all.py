@@ -17,6 +17,7 @@ from pprop.study.figures.captions import dataset_title, runs_note
 from pprop.study.figures.distance import Distance, distance_data, draw_distance
 from pprop.study.figures.distribution import distributions_data, draw_distributions
 from pprop.study.figures.gather import Found, RowsOf, collect, collect_accuracies
+from pprop.study.figures.leads import LOWEST, draw_leads, leads_data
 from pprop.study.figures.lines import Lines
 from pprop.study.figures.propagation import Propagated, draw_propagation, propagation_data
 
@@ -36,7 +37,7 @@ class Drawn:
     Attributes
     ----------
     name
-        For its file: distributions, labels, steps, alpha, propagation, depth or distance; with the kind of splits
+        For its file: distributions, labels, labels_lead, steps, alpha, propagation, depth or distance; with the kind of splits
         appended where a study has the same figure on both.
     title, caption
         What it shows, and how to read it, with the number of runs behind its points.
@@ -133,6 +134,8 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     figures = [*_distributions(tables, "" if distances else left_out)]
     for sweep in SWEEPS:
         figures += _sweep(sweep, [one for one in known if one.shows == sweep.name], rows_of)
+        if sweep.name == "labels":
+            figures += _leads(known, rows_of)
     figures += _propagation(known, rows_of)
     return figures + distances
 
@@ -174,6 +177,22 @@ def _sweep(sweep: Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> 
         name = sweep.name if len(shown) == 1 else f"{sweep.name}_{splits}"
         draw = partial(sweep.draw, lines)
         yield Drawn(name, sweep.title, caption + found[splits].note, lines, draw, found[splits].experiments)
+
+
+def _leads(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+    found = collect([one for one in experiments if one.shows == "labels"], rows_of, gather.labels_place, "test")
+    lines = leads_data(found.rows)
+    if lines is None:
+        return
+    caption = (
+        "Accuracy of each model minus that of APPNP over the number of training nodes per class (logarithmic), split by "
+        "split, with 95 % bootstrap intervals over splits as bands: above zero a model is better than APPNP. Cut off below "
+        f"{abs(LOWEST):g} points behind it."
+    )
+    draw = partial(draw_leads, lines)
+    yield Drawn(
+        "labels_lead", "Lead of APPNP over the number of training nodes", caption, lines, draw, found.experiments
+    )
 
 
 def _best_alpha(lines: Lines) -> str:

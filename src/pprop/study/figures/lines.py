@@ -66,6 +66,10 @@ class Axis:
         Whether equal factors, rather than equal differences, are equally far apart.
     name_ends
         Whether the lines are named at their right end, where few of them end apart, rather than in a legend.
+    heights
+        What the lines are of; the accuracy on the kind of splits where it is empty.
+    lowest
+        Where the panels are cut off below, if at all.
 
     Examples
     --------
@@ -77,6 +81,8 @@ class Axis:
     ticks: tuple[float, ...]
     log: bool = True
     name_ends: bool = False
+    heights: str = ""
+    lowest: float | None = None
 
 
 def lines_data(
@@ -132,7 +138,7 @@ def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
             axes.set_title(panel.dataset, loc="left")
             _set_axis(axes, axis, _reach(lines, axis))
             if axes.get_subplotspec().is_first_col():
-                axes.set_ylabel(f"{lines.splits} accuracy (%)")
+                axes.set_ylabel(axis.heights or f"{lines.splits} accuracy (%)")
         if axis.name_ends:
             _name_lines(figure, lines, places, looks)
         elif len(looks) > 1:
@@ -171,6 +177,8 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float]) -> None:
     axes.set_xticks(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
     axes.set_xlim(reach)
     axes.set_xlabel(axis.label)
+    if axis.lowest is not None:
+        axes.set_ylim(bottom=max(axis.lowest, axes.get_ylim()[0]))
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))
     light_grid(axes, "y")
 

@@ -16,12 +16,14 @@ from pprop.study.tables.samples import Metric
 from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements
 from pprop.study.tables.titles import TESTED, dataset_title
 
-__all__ = ["brief_page", "significance_table"]
+__all__ = ["brief_page", "significance_sentence", "significance_table"]
 
 FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims in the text")
 """Sections of the report that are taken as they are, where it has them."""
 
 SIGNIFICANT = 0.05
+OVER = {"over runs": False, "over split means": True}
+"""The two kinds of pairs: whether they are of split means."""
 
 
 def brief_page(
@@ -152,6 +154,45 @@ def significance_table(main: Mapping[str, Sequence[Entry]]) -> Table:
         Column("Paper's p"),
     )
     return Table(f"Significantly better than how many baselines, p < {SIGNIFICANT} after Holm", columns, tuple(groups))
+
+
+def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
+    """Return in how many comparisons of accuracy PPNP and APPNP are significantly better, and in which they are not.
+
+    Empty where there is nothing to compare.
+
+    Examples
+    --------
+    >>> significance_sentence({})
+    ''
+    """
+    found = [each for group in main.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
+    if not found:
+        return ""
+    models = list(dict.fromkeys(each.entry.title for each in found))
+    runs, splits = (sum(_wins(each, over_splits=which) for each in found) for which in (False, True))
+    told = (
+        f"{_and(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline (p < {SIGNIFICANT} after Holm) "
+        f"in {runs} of {len(found)} comparisons over runs, and in {splits} over split means"
+    )
+    against: dict[str, dict[str, list[str]]] = {}  # dataset, model, opponents
+    for each in found:
+        lost = [over for over, which in OVER.items() if not _wins(each, over_splits=which)]
+        if lost:
+            only = f" ({lost[0]} alone)" if len(lost) < len(OVER) else ""
+            opponents = against.setdefault(dataset_title(each.entry.cell.dataset), {})
+            opponents.setdefault(each.entry.title, []).append(f"{each.opponent.title}{only}")
+    parts: list[str] = []
+    for dataset, by_model in against.items():
+        same: dict[str, list[str]] = {}
+        for model, opponents in by_model.items():
+            same.setdefault(_and(opponents), []).append(model)
+        parts += [f"{_and(models)} against {opponents} on {dataset}" for opponents, models in same.items()]
+    return f"{told}; not so: {'; '.join(parts)}." if parts else f"{told}."
+
+
+def _and(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _row(found: Sequence[Comparison]) -> tuple[Value, ...]:

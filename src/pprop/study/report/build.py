@@ -17,6 +17,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.figures import Drawn, figures_of, save_figure
 from pprop.study.figures.as_json import figure_json
 from pprop.study.report.cost import main_cost_table
+from pprop.study.report.more_runs import more_runs_blocks
 from pprop.study.report.others import own_experiments_table, published_and_own
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table, run_again
@@ -34,7 +35,6 @@ from pprop.study.tables import (
     difference_spread_table,
     disagreements,
     entries,
-    more_runs_table,
     overview_table,
     p_value_table,
     read_all_samples,
@@ -97,13 +97,16 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     datasets = sorted({sample.cell.dataset for sample in everything.values()}, key=dataset_order)
     evidence = Evidence(main, times, {each.name: each.data for each in drawn}, label_runs(begun.values(), rows_of))
     reruns = [entry for group in entries(published, samples, "rerun").values() for entry in group]
+    more = tuple(more_runs_blocks(published, everything, main, samples))
     sections = [
         Section("What was run", _what_was_run(everything, samples)),
         *_scores(main, reruns),
-        Section("p-values", tuple(_p_values(main))),
+        Section(
+            "p-values", (*_p_values(main), *([MORE_SPLITS] if any(isinstance(each, Table) for each in more) else []))
+        ),
         Section("Time per epoch", tuple(_times(times))),
         Section("Spread", (*_table(spread_table(main), SPREAD), *_table(difference_spread_table(main), LEAD))),
-        Section("A thousand runs", tuple(_more_runs(more_runs_table(published, everything, samples)))),
+        Section("A thousand runs", more),
         Section("Figures", tuple(_pictures(drawn, published, samples))),
         Section("Hyperparameters", _table(search_table(published, samples), SEARCH)),
         Section("Other experiments", tuple(_others(own, everything))),
@@ -128,13 +131,8 @@ LEAD = (
     "what is hard for both cancels. A lead that varies between splits is made surer by more splits alone, not by more "
     "initialisations."
 )
-MORE_RUNS = (
-    "Does any ranking change with 1000 runs instead of 100? Models in the order of their means over 200 splits with 5 "
-    "initialisations each (Bt. FP, which has none, with one run each); the first 20 splits are the paper's, and their runs "
-    "those of the accuracy table. No other section counts the additional runs, and ranks here count the models of this "
-    "table alone. Above the next: the lead over the model below, with its 95 % interval over splits. Other order: how "
-    "often 20 splits, drawn with replacement from the 200, put the model below first."
-)
+MORE_SPLITS = "The section on a thousand runs has the same comparisons over more splits, for the models that have them."
+HOLDS = {True: "yes", False: Strong("no"), None: "not decided"}
 SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
 OTHERS = (
     "Experiment files of one's own, each with the runs that it names. No other section's table, figure or claim draws on "
@@ -223,14 +221,6 @@ def _times(times: Mapping[str, Sequence[Entry]]) -> Iterable[Block]:
         yield time_table(times)
 
 
-def _more_runs(table: Table) -> Iterable[Block]:
-    if table.n_rows:
-        yield MORE_RUNS
-        yield table
-    elif table.notes:  # begun, and no model has all of its runs yet
-        yield Bullets(table.notes)
-
-
 def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], samples: Samples) -> Iterable[Block]:
     for each in drawn:
         try:
@@ -274,8 +264,9 @@ def _command(names: Sequence[str], experiments: Mapping[str, Experiment], sample
     ]
     there = [(one, sample) for one, cell in asked if (sample := samples.of(cell)) is not None]
     counts = [
-        (first_runs(sample, one.seeds(cell=sample.cell)) or 0, len(one.seeds(cell=sample.cell)))
+        (made, len(seeds))
         for one, sample in there
+        if (made := first_runs(sample, seeds := one.seeds(cell=sample.cell))) is not None  # no command makes others
     ]
     if fewest := min((made for made, wanted in counts if made < wanted), default=0):
         parts.append(f"--runs {fewest}")
@@ -297,11 +288,7 @@ def _claims(datasets: Sequence[str], evidence: Evidence) -> Iterable[Block]:
     groups = tuple(
         Group(
             statement,
-            tuple(
-                (claim.where, claim.found, "yes" if claim.holds else Strong("no"))
-                for claim in claims
-                if claim.statement == statement
-            ),
+            tuple((claim.where, claim.found, HOLDS[claim.holds]) for claim in claims if claim.statement == statement),
         )
         for statement in dict.fromkeys(claim.statement for claim in claims)
     )
@@ -319,12 +306,13 @@ def _notes(
     samples: Samples,
     main: Mapping[str, Sequence[Entry]],
 ) -> Iterable[Block]:
-    again = rerun_table(samples)
+    shown = {point.cell.config for one in experiments for point in one.points} | _configs(main)
+    unshown = [sample.cell for key, sample in samples.items() if key not in shown]
+    again = rerun_table(samples, {cell.config for cell in unshown})
     if again.n_rows:
         yield "Rows of different versions are never averaged: tables and figures show the newest."
         yield again
-    shown = {point.cell.config for one in experiments for point in one.points} | _configs(main)
-    others = other_cells_table([sample.cell for key, sample in samples.items() if key not in shown], samples)
+    others = other_cells_table(unshown, samples)
     if others.n_rows:
         yield others
     lacking = incomplete({name: one for name, one in begun.items() if one.shows not in TOLD_IN_TABLES}, samples)

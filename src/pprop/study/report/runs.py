@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -86,8 +86,15 @@ def cost_table(samples: Samples) -> Table:
     return Table("What the rows took", columns, tuple(made))
 
 
-def rerun_table(samples: Samples) -> Table:
+def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
     """Return the cells that have rows of more than one version: each pool, the one that is shown set off.
+
+    Parameters
+    ----------
+    samples
+        What there is.
+    among_others
+        Configurations of cells that only `other_cells_table` shows: they are marked so.
 
     Examples
     --------
@@ -98,9 +105,9 @@ def rerun_table(samples: Samples) -> Table:
     again = sorted(run_again(samples), key=lambda each: (dataset_order(each.cell.dataset), model_order(each.cell)))
     for sample in again:
         cell = sample.cell
+        place = "shown among other cells" if cell.config in among_others else "shown"
         for pool in (sample.pool, *sample.others):
             summary = summarise([100 * row.accuracy for row in pool.rows])
-            shown = "shown" if pool is sample.pool else "not shown"
             rows.append(
                 (
                     ", ".join(
@@ -112,7 +119,7 @@ def rerun_table(samples: Samples) -> Table:
                     Number(len(pool.rows), 0),
                     Measure(summary.mean, summary.half if summary.count > 1 else None),
                     pool.newest[:19].replace("T", " "),
-                    Strong(shown) if pool is sample.pool else shown,
+                    Strong(place) if pool is sample.pool else "not shown",
                 )
             )
     titles = ("Cell", "Splits", "Code", "Data")

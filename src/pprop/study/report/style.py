@@ -37,7 +37,8 @@ td.number { text-align: right; white-space: nowrap; }
 td.number + td.half { padding-left: 0; }
 td.half { white-space: nowrap; color: var(--soft); }
 td.none { color: var(--soft); font-style: italic; text-align: center; }
-td.code, td.text:first-child { white-space: nowrap; }
+td.text:first-child { white-space: nowrap; }
+td.code { min-width: 16rem; overflow-wrap: anywhere; }
 td.code code { background: none; padding: 0; color: var(--soft); }
 td.strong, td.strong + td.half { font-weight: 700; color: var(--ink); }
 tr.group th { padding-top: 1rem; border-bottom: 1px solid var(--ink); font-weight: 650; }
@@ -65,7 +66,7 @@ figcaption code { background: none; padding: 0; }
   th, td { padding: .6mm 1mm; }
   thead { display: table-header-group; }
   tr, figure.picture, li { break-inside: avoid; }
-  td.code { white-space: normal; overflow-wrap: anywhere; }
+  td.code { min-width: 0; }
   td.code code { font-size: 6pt; }
   figcaption, ul.notes { font-size: 8.2pt; }
   figcaption code { background: none; padding: 0; }

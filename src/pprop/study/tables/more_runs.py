@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import final
 
@@ -14,11 +14,12 @@ from scipy import stats
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
 from pprop.study.statistics import Summary, split_means, summarise
+from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Measure, Number, Strong, Table, Value
 from pprop.study.tables.samples import Sample, Samples
 from pprop.study.tables.titles import dataset_order, dataset_title, model_title
 
-__all__ = ["Standing", "more_runs_table", "order_sentence", "standings"]
+__all__ = ["Standing", "more_runs_entries", "more_runs_table", "order_sentence", "standings"]
 
 DRAWS = 10_000
 """Draws of as many splits as the accuracy table has."""
@@ -34,7 +35,8 @@ class Standing:
     title
         Of the model.
     many, few
-        Its accuracy over all runs, and over those of the accuracy table.
+        Its accuracy over all runs, with an interval over splits (Student's t), and over those of the accuracy table,
+        with the interval that stands there.
     rank, few_rank
         Its places by their means, from 1; only models with more runs are counted.
     lead, lead_half
@@ -78,8 +80,46 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
     >>> standings(load_experiments()["pprop_2026_runs_citeseer"], Samples([]), Samples([]))
     ([], [])
     """
-    found: list[tuple[str, Sample, Sample]] = []
+    complete, missing, _ = _complete(experiment, everything, shown)
+    return _ranked([(model_title(few.cell), many, few) for many, few in complete]), missing
+
+
+def more_runs_entries(
+    experiments: Mapping[str, Experiment], everything: Samples, main: Mapping[str, Sequence[Entry]], shown: Samples
+) -> dict[str, list[Entry]]:
+    """Return the entries of the accuracy table that have more runs, with all of these; only datasets with several such.
+
+    Parameters
+    ----------
+    experiments
+        Those of kind ``"runs"`` count.
+    everything, shown
+        As for `standings`.
+    main
+        The entries of the accuracy table, by dataset.
+
+    Examples
+    --------
+    >>> more_runs_entries({}, Samples([]), {}, Samples([]))
+    {}
+    """
+    found: dict[str, list[Entry]] = {}
+    for experiment in (one for one in experiments.values() if one.shows == "runs"):
+        many = {sample.cell.config: sample for sample, _ in _complete(experiment, everything, shown)[0]}
+        for name, entries in main.items():
+            more = [replace(entry, sample=many[entry.cell.config]) for entry in entries if entry.cell.config in many]
+            if len(more) > 1:
+                found[name] = more
+    return found
+
+
+def _complete(
+    experiment: Experiment, everything: Samples, shown: Samples
+) -> tuple[list[tuple[Sample, Sample]], list[str], list[str]]:
+    """Return the models that have all runs, each with those of the accuracy table; sentences; and models with no others."""
+    found: list[tuple[Sample, Sample]] = []
     missing: list[str] = []
+    absent: list[str] = []
     for cell in (point.cell for point in experiment.points):
         few, all_rows = shown.of(cell), everything.of(cell)
         if few is None or all_rows is None:
@@ -90,12 +130,14 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
                 missing.append(
                     f"{_where(cell)}: {others} of {wanted} runs are of another version than the accuracy table's."
                 )
+            else:
+                absent.append(model_title(cell))
             continue
         if len(many.rows) == wanted:
-            found.append((model_title(cell), many, few))
+            found.append((many, few))
         else:
             missing.append(f"{_where(cell)} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
-    return _ranked(found), missing
+    return found, missing, absent
 
 
 def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, shown: Samples) -> Table:
@@ -110,6 +152,8 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
     """
     groups: list[Group] = []
     notes: list[str] = []
+    never: list[str] = []
+    outside = cells = 0
     chosen = [one for one in experiments.values() if one.shows == "runs"]
     for experiment in sorted(chosen, key=lambda one: dataset_order(one.points[0].cell.dataset)):
         ranked, missing = standings(experiment, everything, shown)
@@ -119,7 +163,20 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
         elif ranked:
             groups.append(Group(title, tuple(_row(each) for each in ranked)))
             notes.append(order_sentence(title, ranked))
+            outside += sum(not each.few.low <= each.many.mean <= each.few.high for each in ranked)
+            cells += len(ranked)
         notes.extend(missing)
+        absent = _complete(experiment, everything, shown)[2]
+        if absent:
+            which = ", ".join(absent) if ranked or missing else "any model"
+            never.append(f"{title}: no more runs than the accuracy table's were made of {which}.")
+    if notes:  # begun
+        notes.extend(never)
+    if cells:
+        notes.append(
+            f"In {outside} of {cells} cells the mean over all runs lies outside the 95 % interval of the accuracy table, "
+            "which takes runs of one split for independent."
+        )
     columns = (
         Column("Model", "text"),
         Column("Runs"),
@@ -146,7 +203,7 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
     close = [
         f"{one.title} and {after.title}" for one, after in pairwise(ranked) if one.lead <= one.lead_half
     ]  # neighbours that all the runs together do not tell apart
-    open_ = f" Not told apart by all runs: {', '.join(close)}." if close else ""
+    open_ = f" Neighbours that all runs do not tell apart: {', '.join(close)}." if close else ""
     share = Number(100 * ranked[0].same_order, 0)
     return f"{dataset}: {told}.{open_} {share} % of draws of as many splits as the accuracy table has give this order."
 
@@ -168,7 +225,7 @@ def _others(all_rows: Sample, few: Sample, experiment: Experiment) -> int:
 
 
 def _ranked(found: Sequence[tuple[str, Sample, Sample]]) -> list[Standing]:
-    many = {title: _percent(sample) for title, sample, _ in found}
+    many = {title: _over_splits(sample) for title, sample, _ in found}
     few = {title: _percent(sample) for title, _, sample in found}
     order = sorted(many, key=lambda title: (-many[title].mean, title))
     few_order = sorted(few, key=lambda title: (-few[title].mean, title))
@@ -221,6 +278,13 @@ def _row(one: Standing) -> tuple[Value, ...]:
 
 def _percent(sample: Sample) -> Summary:
     return summarise([100 * value for value in sample.values("accuracy").values()])
+
+
+def _over_splits(sample: Sample) -> Summary:
+    """Return the mean over runs, with the 95 % interval of the mean over splits that all have as many."""
+    means = 100 * np.array([*split_means(sample.values("accuracy")).values()])
+    half = float(stats.t.isf(0.025, len(means) - 1) * stats.sem(means))
+    return Summary(len(sample.rows), float(means.mean()), float(means.mean()) - half, float(means.mean()) + half)
 
 
 def _where(cell: Cell) -> str:

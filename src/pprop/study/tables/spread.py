@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from pprop.study.cell import Seeds
-from pprop.study.statistics import split_means
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Number, Table, Value
 from pprop.study.tables.titles import TESTED, dataset_title
@@ -15,8 +15,11 @@ from pprop.study.variance import Components, variance_components
 
 __all__ = ["difference_spread_table", "spread_table"]
 
-FAR = 5
-"""Standard deviations beyond which a run is named: less than one in 100,000 studies of 100 normal runs has one such."""
+FAR = 20
+"""Times the median distance of a run from the median of its split beyond which a run is named.
+
+That is about ten standard deviations of normal runs; a few runs that are far off change neither median much.
+"""
 
 _COLUMNS = (
     Column("Between splits"),
@@ -46,7 +49,7 @@ def spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
         shares += [found.share for _, found in parts]
         if parts:
             groups.append(Group(dataset_title(name), tuple((entry.title, *_values(found)) for entry, found in parts)))
-        notes.extend(note for entry, found in parts for note in _far_out(entry, found))
+        notes.extend(note for entry, _ in parts for note in _far_out(entry))
     if len(shares) > 1:
         low, middle, high = (100 * float(np.nanquantile(shares, q)) for q in (0, 0.5, 1))
         notes.insert(
@@ -86,17 +89,31 @@ def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iter
             yield entry.title, Number(sum(gap.values()) / len(gap), signed=True), *_values(parts)
 
 
-def _far_out(entry: Entry, parts: Components) -> Iterable[str]:
-    """Yield a sentence if a run is so far from the others of its split that the deviations are not normal."""
-    values = _points(entry)
-    means = split_means(values)
-    away, seeds = max((abs(value - means[seeds.split]), seeds) for seeds, value in values.items())
-    if away > FAR * parts.init:
+def _far_out(entry: Entry) -> Iterable[str]:
+    """Yield a sentence if runs are so far from the others of their split that the deviations are not normal."""
+    rows = () if entry.sample is None else entry.sample.rows
+    by_split: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        by_split[row.key.seeds.split].append(row.accuracy)
+    away = [abs(row.accuracy - float(np.median(by_split[row.key.seeds.split]))) for row in rows]
+    limit = FAR * float(np.median(away))
+    far = sorted((row for row, each in zip(rows, away, strict=True) if each > limit), key=lambda row: row.accuracy)
+    if far:
+        others = np.mean([row.epochs for row, each in zip(rows, away, strict=True) if each <= limit])
+        named = [
+            f"{100 * row.accuracy:.2f} % (split {row.key.seeds.split}, initialisation {row.key.seeds.init}, {row.epochs} epochs)"
+            for row in far
+        ]
+        one = len(far) == 1
         yield (
-            f"{entry.title} on {dataset_title(entry.cell.dataset)}: the run of split {seeds.split} with initialisation "
-            f"{seeds.init} has {values[seeds]:.2f} %, {away:.1f} points from the mean of its split. It makes up much of "
-            "the deviation between initialisations, which is not normal then: take the intervals with caution."
+            f"{entry.title} on {dataset_title(entry.cell.dataset)}: {_listed(named)} {'is' if one else 'are'} far from the "
+            f"median of {'its split' if one else 'their splits'}, while the other runs have {others:.0f} epochs on average; "
+            "the deviation between initialisations is not normal there, so take the intervals with caution."
         )
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _points(entry: Entry) -> dict[Seeds, float]:

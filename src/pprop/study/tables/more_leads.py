@@ -1,0 +1,82 @@
+"""The table of PPNP and APPNP against the others over more splits than the accuracy table has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from scipy import stats
+
+from pprop.study.cell import Seeds
+from pprop.study.statistics import Paired, paired_test
+from pprop.study.tables.entries import Entry
+from pprop.study.tables.grid import Column, Group, Measure, Number, PValue, Table, Value
+from pprop.study.tables.p_values import comparisons
+from pprop.study.tables.titles import dataset_title
+
+__all__ = ["more_leads_table"]
+
+
+def more_leads_table(many: Mapping[str, Sequence[Entry]], few: Mapping[str, Sequence[Entry]]) -> Table:
+    """Return every comparison of the p-values over all splits there are, beside the same over the accuracy table's.
+
+    Parameters
+    ----------
+    many, few
+        Entries by dataset: what `more_runs_entries` returns, and those of the accuracy table. Corrections after Holm are
+        over the baselines of the former in both.
+
+    Examples
+    --------
+    >>> more_leads_table({}, {}).n_rows
+    0
+    """
+    groups: list[Group] = []
+    for name, entries in many.items():
+        configs = {entry.cell.config for entry in entries}
+        before = [entry for entry in few.get(name, ()) if entry.cell.config in configs]
+        rows = (*_tests(entries, before), *_each_other(entries, before))
+        if rows:
+            groups.append(Group(dataset_title(name), rows))
+    columns = (
+        Column("Model", "text"),
+        Column("Against", "text"),
+        Column("Splits"),
+        Column("Difference, points", "measure"),
+        Column("p, Holm"),
+        Column("Splits of the accuracy table"),
+        Column("Their difference", "measure"),
+        Column("Their p, Holm"),
+    )
+    return Table("Leads over more splits", columns, tuple(groups))
+
+
+def _tests(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[tuple[Value, ...]]:
+    before = {(one.entry.cell.config, one.opponent.cell.config): one for one in comparisons(few, "accuracy")}
+    for one in comparisons(many, "accuracy"):
+        then = before[one.entry.cell.config, one.opponent.cell.config]
+        yield (
+            one.entry.title,
+            one.opponent.title,
+            *_values(one.splits, one.splits_holm),
+            *_values(then.splits, then.splits_holm),
+        )
+
+
+def _each_other(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[tuple[Value, ...]]:
+    """Yield PPNP against APPNP: one test, which needs no correction."""
+    tests = [
+        paired_test(found["ppnp"], found["appnp"], "splits")
+        for entries in (many, few)
+        if {"ppnp", "appnp"} <= (found := _accuracies(entries)).keys()
+    ]
+    if len(tests) == 2:
+        yield "PPNP", "APPNP", *(value for test in tests for value in _values(test, test.p))
+
+
+def _accuracies(entries: Sequence[Entry]) -> dict[str, dict[Seeds, float]]:
+    return {entry.cell.model: entry.sample.values("accuracy") for entry in entries if entry.sample is not None}
+
+
+def _values(test: Paired, p: float) -> tuple[Value, ...]:
+    half = 100 * abs(test.difference / test.t) * float(stats.t.isf(0.025, test.pairs - 1)) if test.t else None
+    return Number(test.pairs, 0), Measure(100 * test.difference, half), PValue(p)
