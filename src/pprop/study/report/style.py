@@ -40,6 +40,7 @@ td.none { color: var(--soft); font-style: italic; text-align: center; }
 td.text:first-child { white-space: nowrap; }
 td.code { min-width: 16rem; overflow-wrap: anywhere; }
 td.code code { background: none; padding: 0; color: var(--soft); }
+td.code span { white-space: nowrap; }
 td.strong, td.strong + td.half { font-weight: 700; color: var(--ink); }
 tr.group th { padding-top: 1rem; border-bottom: 1px solid var(--ink); font-weight: 650; }
 tbody tr:hover td { background: var(--faint); }

@@ -69,7 +69,9 @@ def _cell(value: Value, column: Column) -> str:
         case None:
             return '<td class="none">–</td>'
         case Code(text):
-            return f'<td class="code"><code>{escape(text)}</code></td>'
+            words = escape(text).split(" ")  # browsers would break an option after its first hyphen
+            kept = (f"<span>{word}</span>" if word.startswith("--") else word for word in words)
+            return f'<td class="code"><code>{" ".join(kept)}</code></td>'
         case Number() | PValue() | Measure():
             return f'<td class="number{more}">{inner}</td>'
         case str():
