@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
-from scipy import stats
 
 from pprop.study.cell import Seeds
 from pprop.study.claims import Claim
@@ -17,7 +16,7 @@ from pprop.study.figures.distance import Distance
 from pprop.study.figures.estimate import Estimate
 from pprop.study.figures.gather import RowsOf, collect, labels_place
 from pprop.study.figures.propagation import WAYS, Way
-from pprop.study.statistics import split_means
+from pprop.study.statistics import split_gaps, student_half
 from pprop.study.tables import Entry, comparisons, epoch_times
 from pprop.study.tables.titles import TESTED, dataset_title
 from pprop.study.zoo import MODELS
@@ -117,7 +116,7 @@ def _significance(evidence: Evidence) -> _Found:
 def _less_variance(evidence: Evidence) -> _Found:
     for name, entries in evidence.entries.items():
         spread = {
-            entry.cell.model: float(np.std([*_runs(entry).values()], ddof=1))
+            entry.cell.model: float(np.std([*entry.accuracies.values()], ddof=1))
             for entry in entries
             if entry.sample is not None and len(entry.sample.rows) > 1
         }
@@ -155,9 +154,9 @@ def _best_alpha(evidence: Evidence) -> _Found:
 
 def _ten_steps(evidence: Evidence) -> _Found:
     for name, entries in evidence.entries.items():
-        runs = {entry.cell.model: _runs(entry) for entry in entries if entry.sample is not None}
+        runs = {entry.cell.model: entry.accuracies for entry in entries if entry.sample is not None}
         if {"appnp", "ppnp"} <= runs.keys():
-            gap, half = _interval(_gaps(runs["appnp"], runs["ppnp"]))
+            gap, half = _interval(split_gaps(runs["appnp"], runs["ppnp"]))
             found = f"APPNP (K = 10) is {_signed(gap, half, 2)} points from PPNP on the test splits"
             holds = True if abs(gap) + half <= CLOSE else False if abs(gap) - half > CLOSE else None
             yield dataset_title(name), found, holds
@@ -183,7 +182,7 @@ def _few_labels(evidence: Evidence) -> _Found:
             if fewest == 20 or not others.get(20) or not others[fewest]:
                 continue
             best = {x: max(others[x], key=lambda title, x=x: np.mean([*runs[title, x].values()])) for x in (fewest, 20)}
-            leads = {x: _gaps(runs[model, x], runs[best[x], x]) for x in best}
+            leads = {x: split_gaps(runs[model, x], runs[best[x], x]) for x in best}
             told = [f"{_signed(*_interval(leads[x]))} points over {best[x]} with {x} a class" for x in best]
             more = _interval(
                 {split: lead - leads[20][split] for split, lead in leads[fewest].items() if split in leads[20]}
@@ -288,27 +287,13 @@ def _combined(first: Estimate, second: Estimate) -> float:
 
 
 def _mean(entry: Entry) -> float:
-    return float(np.mean([*_runs(entry).values()]))
-
-
-def _runs(entry: Entry) -> dict[Seeds, float]:
-    """Return the accuracies of the runs in percent, by their seeds."""
-    assert entry.sample is not None
-    return {seeds: 100 * value for seeds, value in entry.sample.values("accuracy").items()}
-
-
-def _gaps(first: _Runs, second: _Runs) -> dict[int, float]:
-    """Return the difference of the means of each split that both have."""
-    one, other = split_means(first), split_means(second)
-    return {split: mean - other[split] for split, mean in one.items() if split in other}
+    return float(np.mean([*entry.accuracies.values()]))
 
 
 def _interval(values: Mapping[int, float]) -> tuple[float, float]:
-    """Return the mean over splits and half of its 95 % interval (Student's t), infinite for fewer than two."""
-    numbers = np.array([*values.values()])
-    if len(numbers) < 2:
-        return float(numbers.mean()) if len(numbers) else float("nan"), float("inf")
-    return float(numbers.mean()), float(stats.t.ppf(0.975, len(numbers) - 1) * stats.sem(numbers))
+    """Return the mean over splits and half of its 95 % interval."""
+    numbers = [*values.values()]
+    return float(np.mean(numbers)) if numbers else float("nan"), student_half(numbers)
 
 
 def _above(mean: float, half: float) -> bool | None:

@@ -14,7 +14,17 @@ from pprop._validate import check_choice, reject
 from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.cell import Seeds
 
-__all__ = ["Paired", "Summary", "combined_intervals", "describe_seeds", "paired_test", "split_means", "summarise"]
+__all__ = [
+    "Paired",
+    "Summary",
+    "combined_intervals",
+    "describe_seeds",
+    "paired_test",
+    "split_gaps",
+    "split_means",
+    "student_half",
+    "summarise",
+]
 
 Over = Literal["runs", "splits"]
 
@@ -154,6 +164,32 @@ def split_means(values: Mapping[Seeds, float]) -> dict[int, float]:
     for seeds in sorted(values):
         grouped.setdefault(seeds.split, []).append(values[seeds])
     return {split: float(np.mean(group)) for split, group in grouped.items()}
+
+
+def split_gaps(first: Mapping[Seeds, float], second: Mapping[Seeds, float]) -> dict[int, float]:
+    """Return the mean of the first minus that of the second on each split that both have.
+
+    Examples
+    --------
+    >>> split_gaps({Seeds(7, 0): 1.0, Seeds(7, 1): 2.0, Seeds(5, 0): 4.0}, {Seeds(7, 0): 1.0})
+    {7: 0.5}
+    """
+    other = split_means(second)
+    return {split: mean - other[split] for split, mean in split_means(first).items() if split in other}
+
+
+def student_half(values: ArrayLike) -> float:
+    """Return half the 95 % interval of the mean of `values`, shape (m,), by Student's t; infinite for fewer than two.
+
+    Examples
+    --------
+    >>> round(student_half([1.0, 2.0, 3.0]), 4), student_half([1.0])
+    (2.4841, inf)
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if len(sample) < 2:
+        return float("inf")
+    return float(stats.t.isf(0.025, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample)))
 
 
 def describe_seeds(seeds: Iterable[Seeds], most: int = 4) -> str:

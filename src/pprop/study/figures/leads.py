@@ -10,7 +10,7 @@ from pprop.study.figures.lines import Axis, Lines, Panel, Series, draw_lines
 from pprop.study.figures.looks import looks_of
 from pprop.study.figures.sweeps import LABELS
 from pprop.study.row import Row
-from pprop.study.statistics import split_means
+from pprop.study.statistics import split_gaps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +42,10 @@ def leads_data(rows: Mapping[str, Mapping[tuple[str, int], Sequence[Row]]]) -> L
     """
     panels: list[Panel] = []
     for dataset, points in rows.items():
-        means = {
-            place: split_means({run.key.seeds: 100 * run.accuracy for run in runs}) for place, runs in points.items()
-        }
+        accuracies = {place: {run.key.seeds: 100 * run.accuracy for run in runs} for place, runs in points.items()}
         found: dict[str, dict[float, list[float]]] = {}
-        for (name, x), ours in sorted(means.items(), key=lambda item: item[0][1]):
-            appnp = means.get((AGAINST, x), {})
-            gaps = [mean - appnp[split] for split, mean in ours.items() if split in appnp]
+        for (name, x), ours in sorted(accuracies.items(), key=lambda item: item[0][1]):
+            gaps = [*split_gaps(ours, accuracies.get((AGAINST, x), {})).values()]
             if name != AGAINST and gaps:
                 found.setdefault(name, {})[float(x)] = gaps
         series = tuple(

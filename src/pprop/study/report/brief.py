@@ -14,7 +14,7 @@ from pprop.study.tables.grid import Number, PValue, Value
 from pprop.study.tables.p_values import Comparison
 from pprop.study.tables.samples import Metric
 from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements
-from pprop.study.tables.titles import TESTED, dataset_title
+from pprop.study.tables.titles import TESTED, dataset_title, listed
 
 __all__ = ["brief_page", "significance_sentence", "significance_table"]
 
@@ -172,7 +172,7 @@ def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
     models = list(dict.fromkeys(each.entry.title for each in found))
     runs, splits = (sum(_wins(each, over_splits=which) for each in found) for which in (False, True))
     told = (
-        f"{_and(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline (p < {SIGNIFICANT} after Holm) "
+        f"{listed(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline (p < {SIGNIFICANT} after Holm) "
         f"in {runs} of {len(found)} comparisons over runs, and in {splits} over split means"
     )
     against: dict[str, dict[str, list[str]]] = {}  # dataset, model, opponents
@@ -186,13 +186,9 @@ def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
     for dataset, by_model in against.items():
         same: dict[str, list[str]] = {}
         for model, opponents in by_model.items():
-            same.setdefault(_and(opponents), []).append(model)
-        parts += [f"{_and(models)} against {opponents} on {dataset}" for opponents, models in same.items()]
+            same.setdefault(listed(opponents), []).append(model)
+        parts += [f"{listed(models)} against {opponents} on {dataset}" for opponents, models in same.items()]
     return f"{told}; not so: {'; '.join(parts)}." if parts else f"{told}."
-
-
-def _and(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _row(found: Sequence[Comparison]) -> tuple[Value, ...]:

@@ -43,6 +43,12 @@ class Entry:
         return None if self.experiment is None else len(self.experiment.seeds(cell=self.cell))
 
     @property
+    def accuracies(self) -> dict[Seeds, float]:
+        """Those of its runs in percent; empty where it was not run."""
+        values = {} if self.sample is None else self.sample.values("accuracy")
+        return {seeds: 100 * value for seeds, value in values.items()}
+
+    @property
     def command(self) -> str:
         """What to type to get its rows."""
         if self.experiment is not None:

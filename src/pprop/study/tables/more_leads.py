@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from scipy import stats
-
-from pprop.study.cell import Seeds
-from pprop.study.statistics import Paired, paired_test
+from pprop.study.statistics import paired_test, split_gaps, student_half
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Measure, Number, PValue, Table, Value
 from pprop.study.tables.p_values import comparisons
@@ -57,26 +54,21 @@ def _tests(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[tuple[Value,
         yield (
             one.entry.title,
             one.opponent.title,
-            *_values(one.splits, one.splits_holm),
-            *_values(then.splits, then.splits_holm),
+            *_values(one.entry, one.opponent, one.splits_holm),
+            *_values(then.entry, then.opponent, then.splits_holm),
         )
 
 
 def _each_other(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[tuple[Value, ...]]:
     """Yield PPNP against APPNP: one test, which needs no correction."""
-    tests = [
-        paired_test(found["ppnp"], found["appnp"], "splits")
-        for entries in (many, few)
-        if {"ppnp", "appnp"} <= (found := _accuracies(entries)).keys()
-    ]
-    if len(tests) == 2:
-        yield "PPNP", "APPNP", *(value for test in tests for value in _values(test, test.p))
+    pairs = [{entry.cell.model: entry for entry in entries} for entries in (many, few)]
+    if all({"ppnp", "appnp"} <= pair.keys() for pair in pairs):
+        sides = [(pair["ppnp"], pair["appnp"]) for pair in pairs]
+        tests = [paired_test(first.accuracies, second.accuracies, "splits") for first, second in sides]
+        values = (_values(*side, test.p) for side, test in zip(sides, tests, strict=True))
+        yield "PPNP", "APPNP", *(value for each in values for value in each)
 
 
-def _accuracies(entries: Sequence[Entry]) -> dict[str, dict[Seeds, float]]:
-    return {entry.cell.model: entry.sample.values("accuracy") for entry in entries if entry.sample is not None}
-
-
-def _values(test: Paired, p: float) -> tuple[Value, ...]:
-    half = 100 * abs(test.difference / test.t) * float(stats.t.isf(0.025, test.pairs - 1)) if test.t else None
-    return Number(test.pairs, 0), Measure(100 * test.difference, half), PValue(p)
+def _values(first: Entry, second: Entry, p: float) -> tuple[Value, ...]:
+    gaps = [*split_gaps(first.accuracies, second.accuracies).values()]
+    return Number(len(gaps), 0), Measure(sum(gaps) / len(gaps), student_half(gaps)), PValue(p)

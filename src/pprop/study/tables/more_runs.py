@@ -9,11 +9,10 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
-from pprop.study.statistics import Summary, split_means, summarise
+from pprop.study.statistics import Summary, split_means, student_half, summarise
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Measure, Number, Strong, Table, Value
 from pprop.study.tables.samples import Sample, Samples
@@ -81,7 +80,7 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
     ([], [])
     """
     complete, missing, _ = _complete(experiment, everything, shown)
-    return _ranked([(model_title(few.cell), many, few) for many, few in complete]), missing
+    return _ranked(complete), missing
 
 
 def more_runs_entries(
@@ -156,7 +155,8 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
     outside = cells = 0
     chosen = [one for one in experiments.values() if one.shows == "runs"]
     for experiment in sorted(chosen, key=lambda one: dataset_order(one.points[0].cell.dataset)):
-        ranked, missing = standings(experiment, everything, shown)
+        complete, missing, absent = _complete(experiment, everything, shown)
+        ranked = _ranked(complete)
         title = dataset_title(experiment.points[0].cell.dataset)
         if len(ranked) == 1:
             notes.append(f"{title}: {ranked[0].title} alone has all runs, so that there is no order yet.")
@@ -166,7 +166,6 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
             outside += sum(not each.few.low <= each.many.mean <= each.few.high for each in ranked)
             cells += len(ranked)
         notes.extend(missing)
-        absent = _complete(experiment, everything, shown)[2]
         if absent:
             which = ", ".join(absent) if ranked or missing else "any model"
             never.append(f"{title}: no more runs than the accuracy table's were made of {which}.")
@@ -224,7 +223,8 @@ def _others(all_rows: Sample, few: Sample, experiment: Experiment) -> int:
     return sum(row.key.seeds in wanted and (row.key.code, row.key.data) != version for row in all_rows.all_rows)
 
 
-def _ranked(found: Sequence[tuple[str, Sample, Sample]]) -> list[Standing]:
+def _ranked(complete: Sequence[tuple[Sample, Sample]]) -> list[Standing]:
+    found = [(model_title(few.cell), many, few) for many, few in complete]
     many = {title: _over_splits(sample) for title, sample, _ in found}
     few = {title: _percent(sample) for title, _, sample in found}
     order = sorted(many, key=lambda title: (-many[title].mean, title))
@@ -237,7 +237,6 @@ def _ranked(found: Sequence[tuple[str, Sample, Sample]]) -> list[Standing]:
     for place, title in enumerate(order):
         gap = means[place] - means[place + 1] if place + 1 < len(order) else np.full(2, np.nan)
         other = float((drawn[place] < drawn[place + 1]).mean()) if place + 1 < len(order) else float("nan")
-        half = float(stats.t.isf(0.025, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap)))
         standing.append(
             Standing(
                 title=title,
@@ -246,7 +245,7 @@ def _ranked(found: Sequence[tuple[str, Sample, Sample]]) -> list[Standing]:
                 rank=place + 1,
                 few_rank=few_order.index(title) + 1,
                 lead=float(gap.mean()),
-                lead_half=half,
+                lead_half=student_half(gap),
                 other_order=other,
                 same_order=float((drawn[:-1] >= drawn[1:]).all(axis=0).mean()),
             )
@@ -283,8 +282,8 @@ def _percent(sample: Sample) -> Summary:
 def _over_splits(sample: Sample) -> Summary:
     """Return the mean over runs, with the 95 % interval of the mean over splits that all have as many."""
     means = 100 * np.array([*split_means(sample.values("accuracy")).values()])
-    half = float(stats.t.isf(0.025, len(means) - 1) * stats.sem(means))
-    return Summary(len(sample.rows), float(means.mean()), float(means.mean()) - half, float(means.mean()) + half)
+    mean, half = float(means.mean()), student_half(means)
+    return Summary(len(sample.rows), mean, mean - half, mean + half)
 
 
 def _where(cell: Cell) -> str:

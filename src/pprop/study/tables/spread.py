@@ -10,7 +10,7 @@ import numpy as np
 from pprop.study.cell import Seeds
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Number, Table, Value
-from pprop.study.tables.titles import TESTED, dataset_title
+from pprop.study.tables.titles import TESTED, dataset_title, listed
 from pprop.study.variance import Components, variance_components
 
 __all__ = ["difference_spread_table", "spread_table"]
@@ -45,7 +45,7 @@ def spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     notes: list[str] = []
     shares: list[float] = []
     for name, entries in by_dataset.items():
-        parts = [(entry, found) for entry in entries if (found := variance_components(_points(entry))) is not None]
+        parts = [(entry, found) for entry in entries if (found := variance_components(entry.accuracies)) is not None]
         shares += [found.share for _, found in parts]
         if parts:
             groups.append(Group(dataset_title(name), tuple((entry.title, *_values(found)) for entry, found in parts)))
@@ -73,7 +73,7 @@ def difference_spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     for name, entries in by_dataset.items():
         appnp = [entry for entry in entries if entry.cell.model == "appnp"]
         baselines = [entry for entry in entries if entry.cell.model not in TESTED]
-        rows = tuple(row for entry in appnp for row in _differences(_points(entry), baselines))
+        rows = tuple(row for entry in appnp for row in _differences(entry.accuracies, baselines))
         if rows:
             groups.append(Group(f"APPNP minus another model on {dataset_title(name)}", rows))
     columns = (Column("Model", "text"), Column("Mean difference"), *_COLUMNS)
@@ -82,7 +82,7 @@ def difference_spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
 
 def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iterable[tuple[Value, ...]]:
     for entry in entries:
-        other = _points(entry)
+        other = entry.accuracies
         gap = {seeds: value - other[seeds] for seeds, value in appnp.items() if seeds in other}
         parts = variance_components(gap)
         if parts is not None:
@@ -106,19 +106,10 @@ def _far_out(entry: Entry) -> Iterable[str]:
         ]
         one = len(far) == 1
         yield (
-            f"{entry.title} on {dataset_title(entry.cell.dataset)}: {_listed(named)} {'is' if one else 'are'} far from the "
+            f"{entry.title} on {dataset_title(entry.cell.dataset)}: {listed(named)} {'is' if one else 'are'} far from the "
             f"median of {'its split' if one else 'their splits'}, while the other runs have {others:.0f} epochs on average; "
             "the deviation between initialisations is not normal there, so take the intervals with caution."
         )
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
-def _points(entry: Entry) -> dict[Seeds, float]:
-    values = {} if entry.sample is None else entry.sample.values("accuracy")
-    return {seeds: 100 * value for seeds, value in values.items()}
 
 
 def _values(parts: Components) -> tuple[Value, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pprop.datasets import DATASETS
 from pprop.study.cell import Cell
 from pprop.study.figures.captions import dataset_title
 from pprop.study.zoo import MODELS
 
-__all__ = ["TESTED", "dataset_order", "dataset_title", "model_order", "model_title"]
+__all__ = ["TESTED", "dataset_order", "dataset_title", "listed", "model_order", "model_title"]
 
 _MODELS = ("mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp", "ppnp", "appnp")  # the paper's order
 
@@ -25,6 +27,15 @@ def model_title(cell: Cell, settings: bool = False) -> str:
         return MODELS[cell.model].title
     told = ", ".join(f"{name}={value}" for name, value in sorted(cell.settings.items()))
     return f"{cell.model} ({told})" if told and settings else cell.model
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, as in a sentence.
+
+    >>> listed(["GCN", "GAT", "JK"]), listed(["GCN"])
+    ('GCN, GAT and JK', 'GCN')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def dataset_order(name: str) -> tuple[int, str]:
