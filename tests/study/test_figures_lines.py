@@ -29,7 +29,7 @@ from pprop.study.figures import (
     steps_data,
 )
 from pprop.study.figures.captions import runs_note
-from pprop.study.figures.leads import LOWEST, draw_leads, leads_data
+from pprop.study.figures.leads import LOWEST, draw_leads, draw_steps_leads, leads_data, steps_leads_data
 from pprop.study.figures.lines import spread
 from pprop.study.figures.looks import LOOKS, looks_of
 
@@ -286,7 +286,9 @@ def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> Non
     appnp = {Seeds(split, init): 0.7 + hard[split] for split in hard for init in range(2)}
     gcn = {Seeds(split, 0): 0.68 + hard[split] + 0.01 * split for split in hard} | {Seeds(9, 0): 0.1}
     mlp = {Seeds(split, 0): 0.4 + hard[split] for split in hard}
-    rows = {"Citeseer": {("APPNP", 5): of(appnp), ("GCN", 5): of(gcn), ("MLP", 5): of(mlp), ("GAT", 1): of(gcn)}}
+    rows: dict[str, dict[tuple[str, float], list[Any]]] = {
+        "Citeseer": {("APPNP", 5): of(appnp), ("GCN", 5): of(gcn), ("MLP", 5): of(mlp), ("GAT", 1): of(gcn)}
+    }
     lines = leads_data(rows)
     assert lines is not None
     (panel,) = lines.panels
@@ -298,3 +300,30 @@ def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> Non
     assert axes.get_ylim()[0] == LOWEST
     assert axes.get_ylabel() == "points from APPNP"
     assert leads_data({"Citeseer": {("GCN", 5): of(gcn)}}) is None
+
+
+def test_steps_are_held_against_ppnp_with_their_alpha_split_by_split() -> None:
+    def of(*values: float) -> list[Any]:
+        return [
+            SimpleNamespace(key=SimpleNamespace(seeds=Seeds(split, 0)), accuracy=value)
+            for split, value in enumerate(values)
+        ]
+
+    limit = float("inf")
+    points = {(0.1, 2.0): of(0.4, 0.7), (0.1, 1.0): of(0.3, 0.6), (0.1, limit): of(0.5, 0.8), (0.0, 2.0): of(0.1, 0.1)}
+    points |= {
+        (0.0, limit): of(0.2, 0.2),
+        (0.2, 2.0): of(0.9, 0.9),
+        (0.2, limit): of(0.8, 0.8),
+        (0.3, 5.0): of(0.5, 0.5),
+    }
+    lines = steps_leads_data({"Citeseer": points})
+    assert lines is not None
+    found = {
+        series.name: dict(zip(series.x, (point.mean for point in series.estimates), strict=True))
+        for series in lines.panels[0].series
+    }
+    assert found == {"α = 0.1": pytest.approx({1.0: -20.0, 2.0: -10.0}), "α = 0.2": pytest.approx({2.0: 10.0})}
+    (axes,) = axes_of(draw_steps_leads(lines))
+    assert axes.get_ylabel() == "points from PPNP"
+    assert steps_leads_data({"Citeseer": {(0.0, 2.0): of(0.1), (0.0, limit): of(0.2)}}) is None

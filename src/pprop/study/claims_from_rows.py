@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, final
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from pprop.study.cell import Seeds
 from pprop.study.claims import Claim
-from pprop.study.experiment import Experiment
-from pprop.study.figures import Lines, Propagated
-from pprop.study.figures.distance import Distance
-from pprop.study.figures.estimate import Estimate
-from pprop.study.figures.gather import RowsOf, collect, labels_place
-from pprop.study.figures.propagation import WAYS, Way
+from pprop.study.evidence import Evidence, Runs
+from pprop.study.figures.propagation import WAYS
 from pprop.study.statistics import split_gaps, student_half
-from pprop.study.tables import Entry, comparisons, epoch_times
+from pprop.study.tables import comparisons, epoch_times
 from pprop.study.tables.titles import TESTED, dataset_title
 from pprop.study.zoo import MODELS
 
-__all__ = ["Evidence", "LabelRuns", "label_runs", "row_claims"]
+__all__ = ["row_claims"]
 
 _Found = Iterator[tuple[str, str, bool | None]]
-_Runs = Mapping[Seeds, float]
-
-LabelRuns = Mapping[str, Mapping[tuple[str, int], _Runs]]
-"""Accuracies in percent of the figure on labels: by dataset, then model and training nodes per class, then run."""
-
 
 CLOSE = 0.5
 """Points that two accuracies may differ by and be called about the same."""
-
-
-@final
-@dataclass(frozen=True)
-class Evidence:
-    """What the claims are checked on.
-
-    Attributes
-    ----------
-    entries
-        Of the accuracy table, by dataset.
-    times
-        Of the table of time per epoch, by dataset.
-    figures
-        What the figures show, by name: "steps", "alpha", "depth", "propagation", "distance".
-    labels
-        What `label_runs` returns.
-    """
-
-    entries: Mapping[str, Sequence[Entry]]
-    times: Mapping[str, Sequence[Entry]]
-    figures: Mapping[str, Any]
-    labels: LabelRuns = field(default_factory=dict[str, Any])
-
-
-def label_runs(experiments: Iterable[Experiment], rows_of: RowsOf) -> LabelRuns:
-    """Return the accuracies of every run over the number of training nodes per class.
-
-    Parameters
-    ----------
-    experiments, rows_of
-        As for `figures_of`.
-
-    Examples
-    --------
-    >>> from pprop.study.experiment import load_experiments
-    >>> label_runs(load_experiments().values(), lambda cell: [])
-    {}
-    """
-    found = collect([each for each in experiments if each.shows == "labels"], rows_of, labels_place, "test")
-    return {
-        dataset: {place: {row.key.seeds: 100 * row.accuracy for row in rows} for place, rows in places.items()}
-        for dataset, places in found.rows.items()
-    }
 
 
 def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
@@ -83,7 +27,7 @@ def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
 
     Examples
     --------
-    >>> found, missing = row_claims(Evidence({}, {}, {}))
+    >>> found, missing = row_claims(Evidence())
     >>> len(found), len(missing)
     (0, 13)
     """
@@ -132,11 +76,13 @@ def _less_variance(evidence: Evidence) -> _Found:
 def _simple_gcn(evidence: Evidence) -> _Found:
     recent = ("ngcn", "gat", "jk", "bootstrapped_fp")
     for name, entries in evidence.entries.items():
-        means = {entry.cell.model: _mean(entry) for entry in entries if entry.sample is not None}
-        others = [model for model in recent if model in means]
-        if "gcn" in means and others:
-            below = sum(means[model] < means["gcn"] for model in others)
-            yield dataset_title(name), f"above {below} of {len(others)} of them", below >= min(2, len(others))
+        runs = {entry.cell.model: entry.accuracies for entry in entries if entry.sample is not None}
+        others = [model for model in recent if model in runs]
+        if "gcn" in runs and others:
+            above = [_above(*_lead(runs["gcn"], runs[model])) for model in others]
+            most, enough = len(others) - above.count(False), min(2, len(others))
+            found = f"significantly above {above.count(True)} of {len(others)} of them, below {above.count(False)}"
+            yield dataset_title(name), found, True if above.count(True) >= enough else False if most < enough else None
 
 
 def _slower_than_gcn(evidence: Evidence) -> _Found:
@@ -147,41 +93,54 @@ def _slower_than_gcn(evidence: Evidence) -> _Found:
 
 
 def _best_alpha(evidence: Evidence) -> _Found:
-    for dataset, points in _series(evidence, "alpha", "APPNP"):
-        best = max(points, key=lambda x: points[x].mean)
-        yield dataset, f"highest mean at α = {best:g}", 0.05 <= best <= 0.2
+    for dataset, places in evidence.runs.get("alpha", {}).items():
+        runs = {alpha: each for (model, alpha), each in places.items() if model == "APPNP"}
+        inside, outside = (
+            _best(runs, lambda alpha: 0.05 <= alpha <= 0.2),
+            _best(runs, lambda alpha: not 0.05 <= alpha <= 0.2),
+        )
+        if inside is not None and outside is not None:
+            lead = _lead(runs[inside], runs[outside])
+            yield (
+                dataset,
+                f"α = {inside:g} is {_signed(*lead)} points from α = {outside:g}, the best outside",
+                _above(*lead),
+            )
 
 
 def _ten_steps(evidence: Evidence) -> _Found:
     for name, entries in evidence.entries.items():
         runs = {entry.cell.model: entry.accuracies for entry in entries if entry.sample is not None}
         if {"appnp", "ppnp"} <= runs.keys():
-            gap, half = _interval(split_gaps(runs["appnp"], runs["ppnp"]))
+            gap, half = _lead(runs["appnp"], runs["ppnp"])
             found = f"APPNP (K = 10) is {_signed(gap, half, 2)} points from PPNP on the test splits"
             holds = True if abs(gap) + half <= CLOSE else False if abs(gap) - half > CLOSE else None
             yield dataset_title(name), found, holds
 
 
 def _without_teleport(evidence: Evidence) -> _Found:
-    for dataset, points in _series(evidence, "steps", "α = 0"):
-        steps = sorted(x for x in points if np.isfinite(x))
-        if len(steps) > 1:
-            best, last = max(steps, key=lambda x: points[x].mean), steps[-1]
-            lost = points[best].mean - points[last].mean
-            found = f"{lost:.1f} points lost from K = {best:g} to K = {last:g}"
-            yield dataset, found, lost > _combined(points[best], points[last])
+    for dataset, places in evidence.runs.get("steps", {}).items():
+        runs = {steps: each for (alpha, steps), each in places.items() if alpha == 0 and np.isfinite(steps)}
+        best, last = _best(runs), max(runs, default=0)
+        if best is not None and len(runs) > 1:
+            gap, half = _lead(runs[last], runs[best])
+            yield (
+                dataset,
+                f"K = {last:g} is {_signed(gap, half)} points from K = {best:g}, the best",
+                _above(-gap, half),
+            )
 
 
 def _few_labels(evidence: Evidence) -> _Found:
     baselines = [kind.title for kind in MODELS.values() if kind.name not in TESTED]
-    for dataset, runs in evidence.labels.items():
+    for dataset, runs in evidence.runs.get("labels", {}).items():
         for model in (MODELS[name].title for name in TESTED):
             counts = [x for title, x in runs if title == model]
             others = {x: [title for title in baselines if (title, x) in runs] for x in counts}
             fewest = min(counts, default=20)
             if fewest == 20 or not others.get(20) or not others[fewest]:
                 continue
-            best = {x: max(others[x], key=lambda title, x=x: np.mean([*runs[title, x].values()])) for x in (fewest, 20)}
+            best = {x: max(others[x], key=lambda title, x=x: _mean(runs[title, x])) for x in (fewest, 20)}
             leads = {x: split_gaps(runs[model, x], runs[best[x], x]) for x in best}
             told = [f"{_signed(*_interval(leads[x]))} points over {best[x]} with {x} a class" for x in best]
             more = _interval(
@@ -193,8 +152,7 @@ def _few_labels(evidence: Evidence) -> _Found:
 
 
 def _farther(evidence: Evidence) -> _Found:
-    panels: Sequence[Distance] = evidence.figures.get("distance", ())
-    for panel in panels:
+    for panel in evidence.distances:
         rings = [ring for ring in panel.rings if max(ring.improvement.below_and_above) > 0]
         if len(rings) < 2:
             continue
@@ -203,7 +161,11 @@ def _farther(evidence: Evidence) -> _Found:
         weights = np.array([max(ring.improvement.below_and_above) for ring in rings]) ** -2.0
         centred = hops - np.average(hops, weights=weights)
         slope = float((weights * centred * gaps).sum() / (weights * centred**2).sum())
-        unsure = float((weights * centred**2).sum() ** -0.5)
+        beside = gaps - np.average(gaps, weights=weights) - slope * centred
+        # Rings that lie farther from the line than their intervals say: the slope's interval grows alike (Birge's ratio).
+        # The weights are of 95 % intervals, 1.96 standard errors.
+        scatter = float(1.96**2 * (weights * beside**2).sum()) / max(len(rings) - 2, 1)
+        unsure = float((weights * centred**2).sum() ** -0.5) * max(scatter, 1.0) ** 0.5
         found = f"{_signed(slope, unsure, 2)} points a hop over {len(rings)} distances"
         if len(rings) < len(panel.rings):
             found += f" of {len(panel.rings)}, the others having no interval"
@@ -211,38 +173,43 @@ def _farther(evidence: Evidence) -> _Found:
 
 
 def _deeper(evidence: Evidence) -> _Found:
-    for dataset, points in _series(evidence, "depth", "APPNP"):
-        deep = [x for x in points if x > 2]
-        if 2 in points and deep:
-            best = max(deep, key=lambda x: points[x].mean)
-            gap = points[best].mean - points[2].mean
-            found = f"the best of {len(deep)} deeper networks ({best:g} layers) is {gap:+.1f} points from two layers"
-            if 1 in points:
-                found += f"; one layer is {points[1].mean - points[2].mean:+.1f}"
-            yield dataset, found.replace("-", "\u2212"), gap <= _combined(points[best], points[2])
+    for dataset, runs in evidence.runs.get("depth", {}).items():
+        best = _best(runs, lambda layers: layers > 2)
+        if 2 in runs and best is not None:
+            gap, half = _lead(runs[best], runs[2])
+            deep = sum(layers > 2 for layers in runs)
+            found = (
+                f"the best of {deep} deeper networks ({best:g} layers) is {_signed(gap, half)} points from two layers"
+            )
+            if 1 in runs:
+                found += f"; one layer is {_signed(*_lead(runs[1], runs[2]))}"
+            yield dataset, found, False if gap > half else True if gap + half <= CLOSE else None
 
 
 def _full_propagation(evidence: Evidence) -> _Found:
-    for panel, ways in _ways(evidence):
-        told = ", ".join(f"{name} {ways[name].accuracy.mean:.2f}" for name in WAYS)
-        yield panel.dataset, told, max(WAYS, key=lambda name: ways[name].accuracy.mean) == "both"
+    for dataset, runs in evidence.runs.get("propagation", {}).items():
+        if set(WAYS) <= runs.keys():
+            other = max((name for name in WAYS if name != "both"), key=lambda name: _mean(runs[name]))
+            lead = _lead(runs["both"], runs[other])
+            told = ", ".join(f"{name} {_mean(runs[name]):.2f}" for name in WAYS)
+            yield dataset, f"{told}: {_signed(*lead)} points from {other} alone", _above(*lead)
 
 
 def _partial_propagation(evidence: Evidence) -> _Found:
-    for panel, ways in _ways(evidence):
-        never = ways["never"].accuracy
-        gains = {name: ways[name].accuracy for name in ("inference", "training")}
-        told = ", ".join(f"{point.mean - never.mean:+.1f} points in {name} alone" for name, point in gains.items())
-        holds = all(point.mean - never.mean > _combined(point, never) for point in gains.values())
-        yield panel.dataset, told.replace("-", "\u2212"), holds
+    for dataset, runs in evidence.runs.get("propagation", {}).items():
+        if {"never", "training", "inference"} <= runs.keys():
+            gains = {name: _lead(runs[name], runs["never"]) for name in ("inference", "training")}
+            told = ", ".join(f"{_signed(*gain)} points in {name} alone" for name, gain in gains.items())
+            above = [_above(*gain) for gain in gains.values()]
+            yield dataset, told, False if False in above else None if None in above else True
 
 
 def _skipping(evidence: Evidence) -> _Found:
-    for panel, ways in _ways(evidence, ("inference", "both")):
-        if panel.times_compare:
-            without, always = ways["inference"].seconds.mean, ways["both"].seconds.mean
-            found = f"{without:.2f} s a run instead of {always:.2f} s"
-            yield panel.dataset, found, without < always
+    for panel in evidence.propagated:
+        seconds = {way.name: way.seconds.mean for way in panel.ways}
+        if panel.times_compare and {"inference", "both"} <= seconds.keys():
+            found = f"{seconds['inference']:.2f} s a run instead of {seconds['both']:.2f} s"
+            yield panel.dataset, found, seconds["inference"] < seconds["both"]
 
 
 _CLAIMS: dict[str, Callable[[Evidence], _Found]] = {
@@ -262,32 +229,18 @@ _CLAIMS: dict[str, Callable[[Evidence], _Found]] = {
 }
 
 
-def _ways(evidence: Evidence, needed: Sequence[str] = WAYS) -> Iterator[tuple[Propagated, dict[str, Way]]]:
-    """Yield the panels of the figure on propagation that have the needed ways, with all of theirs by name."""
-    panels: Sequence[Propagated] = evidence.figures.get("propagation", ())
-    for panel in panels:
-        ways = {way.name: way for way in panel.ways}
-        if set(needed) <= set(ways):
-            yield panel, ways
+def _mean(runs: Runs) -> float:
+    return float(np.mean([*runs.values()]))
 
 
-def _series(evidence: Evidence, figure: str, name: str) -> Iterator[tuple[str, dict[float, Estimate]]]:
-    """Yield, by dataset, the points of one line of a figure; its limit is the point at infinity."""
-    lines: Lines | None = evidence.figures.get(figure)
-    for panel in () if lines is None else lines.panels:
-        for series in panel.series:
-            if series.name == name:
-                points = dict(zip(series.x, series.estimates, strict=True))
-                limit = {} if series.limit is None else {float(np.inf): series.limit}
-                yield panel.dataset, points | limit
+def _best(runs: Mapping[float, Runs], among: Callable[[float], bool] = lambda place: True) -> float | None:
+    """Return where the mean is highest, of the places that count; None where there is none."""
+    return max((place for place in runs if among(place)), key=lambda place: _mean(runs[place]), default=None)
 
 
-def _combined(first: Estimate, second: Estimate) -> float:
-    return float(np.hypot(max(first.below_and_above), max(second.below_and_above)))
-
-
-def _mean(entry: Entry) -> float:
-    return float(np.mean([*entry.accuracies.values()]))
+def _lead(first: Runs, second: Runs) -> tuple[float, float]:
+    """Return the mean over splits of the first minus the second, and half of its 95 % interval."""
+    return _interval(split_gaps(first, second))
 
 
 def _interval(values: Mapping[int, float]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from pprop.study.figures.captions import dataset_title, runs_note
 from pprop.study.figures.distance import Distance, distance_data, draw_distance
 from pprop.study.figures.distribution import distributions_data, draw_distributions
 from pprop.study.figures.gather import Found, RowsOf, collect, collect_accuracies
-from pprop.study.figures.leads import LOWEST, draw_leads, leads_data
+from pprop.study.figures.leads import LOWEST, draw_leads, draw_steps_leads, leads_data, steps_leads_data
 from pprop.study.figures.lines import Lines
 from pprop.study.figures.propagation import Propagated, draw_propagation, propagation_data
 
@@ -37,8 +37,8 @@ class Drawn:
     Attributes
     ----------
     name
-        For its file: distributions, labels, labels_lead, steps, alpha, propagation, depth or distance; with the kind of splits
-        appended where a study has the same figure on both.
+        For its file: distributions, labels, labels_lead, steps, steps_lead, alpha, propagation, depth or distance; with the
+        kind of splits appended where a study has the same figure on both.
     title, caption
         What it shows, and how to read it, with the number of runs behind its points.
     data
@@ -108,6 +108,42 @@ SWEEPS = (
 )
 
 
+@final
+@dataclass(frozen=True)
+class Leads:
+    """A figure of differences between the cells of a sweep: of which, on which splits, and what `Sweep` has as well."""
+
+    of: str
+    splits: Splits
+    title: str
+    data: Callable[..., Lines | None]
+    draw: Callable[[Lines], Figure]
+    caption: str
+
+
+LEADS = (
+    Leads(
+        "labels",
+        "test",
+        "Lead of APPNP over the number of training nodes",
+        leads_data,
+        draw_leads,
+        "Accuracy of each model minus that of APPNP over the number of training nodes per class (logarithmic), split by "
+        "split, with 95 % bootstrap intervals over splits as bands: above zero a model is better than APPNP. Cut off below "
+        f"{abs(LOWEST):g} points behind it.",
+    ),
+    Leads(
+        "steps",
+        "validation",
+        "Distance from PPNP over the number of propagation steps",
+        steps_leads_data,
+        draw_steps_leads,
+        "Accuracy of APPNP at each number of propagation steps K (logarithmic) minus that of PPNP with the same α, split by "
+        "split, with 95 % bootstrap intervals over splits as bands: above zero APPNP is better.",
+    ),
+)
+
+
 def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Callable[[str], Graph]) -> list[Drawn]:
     """Return every figure that has rows.
 
@@ -134,8 +170,7 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     figures = [*_distributions(tables, "" if distances else left_out)]
     for sweep in SWEEPS:
         figures += _sweep(sweep, [one for one in known if one.shows == sweep.name], rows_of)
-        if sweep.name == "labels":
-            figures += _leads(known, rows_of)
+        figures += [drawn for each in LEADS if each.of == sweep.name for drawn in _leads(each, sweep, known, rows_of)]
     figures += _propagation(known, rows_of)
     return figures + distances
 
@@ -179,20 +214,13 @@ def _sweep(sweep: Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> 
         yield Drawn(name, sweep.title, caption + found[splits].note, lines, draw, found[splits].experiments)
 
 
-def _leads(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
-    found = collect([one for one in experiments if one.shows == "labels"], rows_of, gather.labels_place, "test")
-    lines = leads_data(found.rows)
-    if lines is None:
-        return
-    caption = (
-        "Accuracy of each model minus that of APPNP over the number of training nodes per class (logarithmic), split by "
-        "split, with 95 % bootstrap intervals over splits as bands: above zero a model is better than APPNP. Cut off below "
-        f"{abs(LOWEST):g} points behind it."
-    )
-    draw = partial(draw_leads, lines)
-    yield Drawn(
-        "labels_lead", "Lead of APPNP over the number of training nodes", caption, lines, draw, found.experiments
-    )
+def _leads(leads: Leads, sweep: Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+    shown = [one for one in experiments if one.shows == sweep.name]
+    found = collect(shown, rows_of, sweep.place, leads.splits)
+    lines = leads.data(found.rows, splits=leads.splits)
+    if lines is not None:
+        draw = partial(leads.draw, lines)
+        yield Drawn(f"{sweep.name}_lead", leads.title, leads.caption, lines, draw, found.experiments)
 
 
 def _best_alpha(lines: Lines) -> str:

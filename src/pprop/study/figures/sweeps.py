@@ -20,6 +20,7 @@ __all__ = [
     "draw_labels",
     "draw_steps",
     "labels_data",
+    "name_alphas",
     "steps_data",
 ]
 
@@ -68,11 +69,21 @@ def steps_data(rows: Mapping[str, Mapping[tuple[float, float], Sequence[Row]]], 
     >>> series.name, series.x, series.limit.mean
     ('α = 0.1', (10.0,), 87.5)
     """
-    named = {
+    return lines_data(name_alphas(rows), splits, "steps_data")
+
+
+def name_alphas(
+    rows: Mapping[str, Mapping[tuple[float, float], Sequence[Row]]],
+) -> dict[str, dict[tuple[str, float], Sequence[Row]]]:
+    """Return the runs by (series, K) instead of (alpha, K).
+
+    >>> name_alphas({"Cora-ML": {(0.1, 10.0): []}})
+    {'Cora-ML': {('α = 0.1', 10.0): []}}
+    """
+    return {
         dataset: {(f"α = {alpha:g}", K): runs for (alpha, K), runs in points.items()}
         for dataset, points in rows.items()
     }
-    return lines_data(named, splits, "steps_data")
 
 
 def alpha_data(rows: Mapping[str, Mapping[tuple[str, float], Sequence[Row]]], splits: Splits = "validation") -> Lines:

@@ -12,7 +12,8 @@ from pprop._errors import MissingDependencyError, PpropError
 from pprop.datasets import load_dataset
 from pprop.study.cell import Cell
 from pprop.study.claims import Claim, graph_claims
-from pprop.study.claims_from_rows import Evidence, label_runs, row_claims
+from pprop.study.claims_from_rows import row_claims
+from pprop.study.evidence import Evidence, sweep_runs
 from pprop.study.experiment import Experiment
 from pprop.study.figures import Drawn, figures_of, save_figure
 from pprop.study.figures.as_json import figure_json
@@ -95,7 +96,9 @@ def build_page(store: Store, experiments: Mapping[str, Experiment], folder: Path
     rows_of = _rows_for_figures(store, samples, compared, timed)
     drawn = figures_of(begun.values(), rows_of, cache(load_dataset))
     datasets = sorted({sample.cell.dataset for sample in everything.values()}, key=dataset_order)
-    evidence = Evidence(main, times, {each.name: each.data for each in drawn}, label_runs(begun.values(), rows_of))
+    shown = {each.name: each.data for each in drawn}
+    runs = sweep_runs(begun.values(), rows_of)
+    evidence = Evidence(main, times, runs, shown.get("distance", ()), shown.get("propagation", ()))
     reruns = [entry for group in entries(published, samples, "rerun").values() for entry in group]
     more = tuple(more_runs_blocks(published, everything, main, samples))
     sections = [
