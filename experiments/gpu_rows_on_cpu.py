@@ -34,10 +34,10 @@ from pprop.study.versions import current_code
 from pprop.study.zoo import MODELS, make_cell
 
 PLAN = {  # runs of each cell, as many as two cores can afford
-    "citeseer": {"vanilla_gcn": 20, "mlp": 20, "ppnp": 20, "appnp": 10, "jk": 10, "gat": 6, "gcn": 6, "ngcn": 2},
-    "cora_ml": {"vanilla_gcn": 20, "mlp": 10, "ppnp": 20, "appnp": 10, "jk": 3, "gat": 4, "gcn": 4, "ngcn": 1},
-    "pubmed": {"vanilla_gcn": 2, "mlp": 4, "ppnp": 2, "appnp": 3},
-    "ms_academic": {"mlp": 2, "appnp": 1},
+    "citeseer": {"vanilla_gcn": 20, "mlp": 20, "ppnp": 20, "appnp": 10, "jk": 10, "gat": 6, "gcn": 6, "ngcn": 6},
+    "cora_ml": {"vanilla_gcn": 20, "mlp": 10, "ppnp": 20, "appnp": 10, "jk": 3, "gat": 4, "gcn": 4, "ngcn": 2},
+    "pubmed": {"vanilla_gcn": 4, "mlp": 4, "ppnp": 2, "appnp": 3},
+    "ms_academic": {"vanilla_gcn": 4, "mlp": 4, "appnp": 3},
 }
 SEED = 6
 

@@ -126,3 +126,11 @@ def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odd
     assert f"once in {every[0]} and once in {every[1]}." in page
     source = (ROOT / "src" / "pprop" / "study" / "agreement.py").read_text()
     assert f"{beyond} of {len(units)} such differences" in source
+
+
+def test_the_page_has_the_cells_with_runs_that_stop_early():
+    table = runpy.run_path(str(ROOT / "experiments" / "early_stops.py"))["table"]
+    page = (ROOT / "docs" / "study.md").read_text()
+    lines = table(ROOT / "results" / "study.pack")
+    assert len(lines) > 10
+    assert "\n".join(lines) in page

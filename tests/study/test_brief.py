@@ -15,7 +15,7 @@ from pprop.study.experiment import Experiment, load_experiments
 from pprop.study.figures import estimate, labels_data
 from pprop.study.figures.as_json import figure_json
 from pprop.study.pools import Pool
-from pprop.study.report.brief import brief_page, significance_sentence, significance_table
+from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence, significance_table
 from pprop.study.report.cost import costs, main_cost_table
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.row import Row
@@ -148,6 +148,11 @@ def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
     assert text == (
         f"PPNP and APPNP are {start}4 of 8 comparisons over runs, and in 2 over split means; not so: "
         "PPNP and APPNP against MLP and GAT (over split means alone) on Citeseer; PPNP and APPNP against GAT on Cora-ML."
+    )
+    assert more_splits_sentence(main_of(paper, *won)) == "Over 20 splits of Citeseer they are in 1 of 1."
+    assert more_splits_sentence(main_of(paper, *won, *elsewhere)) == (
+        "Over 20 splits of Citeseer and Cora-ML they are in 1 of 3; not so: PPNP against GAT on Cora-ML; APPNP "
+        "against GAT on Cora-ML."
     )
 
 

@@ -103,7 +103,7 @@ def test_a_cell_is_drawn_where_its_settings_say():
     assert accuracy_of(drawn["alpha"].data, "Cora-ML", "PPNP")[0.5] == pytest.approx(100 * (0.25 + 0.5))
     assert accuracy_of(drawn["steps"].data, "Cora-ML", "α = 0.1")[100] == pytest.approx(100 * (0.05 + 0.1))
     assert accuracy_of(drawn["steps"].data, "Cora-ML", "α = 0.1")[float("inf")] == pytest.approx(100 * (0.05 + 0.5))
-    assert "The highest mean of APPNP is at α = 1 on Cora-ML." in drawn["alpha"].caption
+    assert "Highest means: PPNP at α = 1 on Cora-ML; APPNP at α = 1 on Cora-ML." in drawn["alpha"].caption
     assert drawn["alpha"].experiments == ("gasteiger_2019_alpha_cora_ml",)
     drawing = drawn["alpha"].draw()
     assert [line.get_label() for line in drawing.axes[0].lines] == ["PPNP", "APPNP"]

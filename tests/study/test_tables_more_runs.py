@@ -29,7 +29,7 @@ from pprop.study.tables import (
     read_all_samples,
     read_samples,
 )
-from pprop.study.tables.grid import Measure, PValue, Strong
+from pprop.study.tables.grid import Measure, PValue, Strong, Table
 from pprop.study.tables.more_runs import standings
 from pprop.study.zoo import make_cell
 
@@ -234,6 +234,41 @@ def test_leads_over_more_splits_stand_beside_those_of_the_accuracy_table(
             assert str(row[at + 2]) == str(PValue(float(stats.ttest_1samp(gaps, 0.0).pvalue)))
     texts = [block for block in more_runs_blocks(paper, everything, main, shown) if isinstance(block, str)]
     assert texts[-1].startswith(f"`pprop study run {NAME} --out DIR` makes these runs")
+
+
+def test_heavy_tails_get_an_interval_that_does_not_suppose_normal_deviations(
+    paper: dict[str, Experiment], make_rows: MakeRows
+) -> None:
+    rng = np.random.default_rng(2)
+    rows = {
+        model: [
+            replace(row, accuracy=0.75 + float(rng.normal(0, 0.01)), device="cuda (H200)")
+            for row in make_rows(make_cell(model, {}, "citeseer"), 0.75, MANY)
+        ]
+        for model in ("appnp", "gcn")
+    }
+    for place in (3, 400, 777):
+        rows["gcn"][place] = replace(rows["gcn"][place], accuracy=0.5)
+    everything = samples_of(*rows.values())
+    shown = everything.published(paper)
+    blocks = list(more_runs_blocks(paper, everything, entries(paper, shown), shown))
+    (table,) = (block for block in blocks if isinstance(block, Table) and "from all runs" in block.caption)
+    (note,) = table.notes  # APPNP's deviations are normal
+    found = np.array(
+        [
+            [100 * row.accuracy for row in rows["gcn"] if row.key.seeds.split == split]
+            for split in split_seeds("test", 200)
+        ]
+    )
+    kurtosis = float(stats.kurtosis((found - found.mean(axis=1, keepdims=True)).ravel(), fisher=False))
+    assert note.startswith(
+        f"GCN on Citeseer: the deviations between initialisations have a kurtosis of {kurtosis:.0f}, "
+    )
+    low, high = (float(end) for end in note.rstrip(".").rpartition("splits gives ")[2].split(" to "))
+    again = stats.bootstrap((found.var(axis=1, ddof=1),), np.mean, method="percentile", rng=5, n_resamples=4000)
+    ends = np.sqrt([again.confidence_interval.low, again.confidence_interval.high])
+    assert [low, high] == pytest.approx(ends.tolist(), rel=0.05)
+    assert blocks[-1] == f"`pprop study run {NAME} --out DIR --device cuda` makes these runs."
 
 
 def test_nothing_is_said_where_no_run_was_made_beyond_the_table(

@@ -7,7 +7,7 @@ import pytest
 from pprop.study.agreement import row_bound
 from pprop.study.cell import Seeds
 from pprop.study.row import RowKey
-from pprop.study.verify import Checked, Verification
+from pprop.study.verify import Checked, MeanDifference, Verification
 from pprop.study.verify_plan import Kind, Plan
 from pprop.study.verify_text import found_lines, found_record, within_rounding
 from pprop.study.zoo import make_cell
@@ -59,3 +59,17 @@ def test_nothing_is_said_without_a_difference_or_about_rows_that_may_differ():
     assert found_lines(found(row(0, 0.0, 1.0)))[1:] == ["No difference."]
     gpu = row(1, 0.5, 0.5, ("too far apart",), kind="gpu")
     assert found_lines(found(gpu))[1:] == ["too far apart"]
+
+
+def test_rows_without_predictions_are_not_counted_as_others_and_long_cells_are_named():
+    mean = MeanDifference("gpu", 9, told=1, same=1, mean=0.0002, bound=0.045)
+    cells = tuple(make_cell(model, {}, "ms_academic") for model in ("gat", "jk"))
+    plan = Plan((), rows=9, stale=0, long=(*cells, CELL))
+    lines = found_lines(Verification(plan, (), (mean,)))
+    assert lines[1:3] == [
+        "9 rows from a GPU: the same class for every node in 1 of the 1 whose predictions were kept; mean difference in "
+        "accuracy +0.00020 (at most 0.04500).",
+        "3 cells left out, whose runs are longer than --minutes allows: 2 on ms_academic, 1 on pubmed.",
+    ]
+    every = MeanDifference("gpu", 9, told=9, same=8, mean=0.0002, bound=0.045)
+    assert "in 8; mean" in found_lines(Verification(plan, (), (every,)))[1]

@@ -22,7 +22,7 @@ from pprop.study.cell import Seeds
 __all__ = ["FALSE_ALARM", "ROW_FACTOR", "UNKNOWN_SPREAD", "mean_bound", "row_bound", "spread"]
 
 ROW_FACTOR = 4.0
-"""A row's bound in units of the difference of two initialisations; 13 of 8400 such differences are beyond it."""
+"""A row's bound in units of the difference of two initialisations; 16 of 8800 such differences are beyond it."""
 
 FALSE_ALARM = 1e-4
 """Probability that rounding alone takes the mean of a sample beyond its bound, for differences of a normal law."""

@@ -12,7 +12,7 @@ from scipy import stats
 
 from pprop.study.cell import Seeds
 
-__all__ = ["Components", "variance_components"]
+__all__ = ["Components", "Tails", "init_tails", "variance_components"]
 
 TAIL = 0.025  # on either side of a 95 % interval
 
@@ -108,6 +108,46 @@ def variance_components(values: Mapping[Seeds, float]) -> Components | None:
         share=split / (split + within) if split + within > 0 else float("nan"),
         share_interval=_share_interval(between, within, splits, inits),
     )
+
+
+@final
+@dataclass(frozen=True)
+class Tails:
+    """How far initialisations deviate from normally: the kurtosis (3 if they do not), and an interval without that.
+
+    Attributes
+    ----------
+    kurtosis
+        Of the deviations from the mean of their split.
+    interval
+        Of the standard deviation between initialisations: percentile bootstrap over splits, for many of them.
+    """
+
+    kurtosis: float
+    interval: tuple[float, float]
+
+
+def init_tails(values: Mapping[Seeds, float], resamples: int = 2000, seed: int = 0) -> Tails | None:
+    """Return the tails of the deviations between initialisations; None where `variance_components` is, or if there are none.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(200, 5))
+    >>> tails = init_tails({Seeds(split, init): noise[split, init] for split in range(200) for init in range(5)})
+    >>> 2.5 < tails.kurtosis < 3.5, tails.interval[0] < 1 < tails.interval[1]
+    (True, True)
+    """
+    table = _balanced(values)
+    if table is None:
+        return None
+    deviations = table - table.mean(axis=1, keepdims=True)
+    square = float((deviations**2).mean())
+    if not square > 0:
+        return None
+    within = table.var(axis=1, ddof=1)
+    drawn = np.random.default_rng(seed).choice(within, size=(resamples, len(within))).mean(axis=1)
+    ends = np.asarray(np.quantile(drawn, [TAIL, 1 - TAIL]), dtype=np.float64)
+    return Tails(float((deviations**4).mean()) / square**2, _roots(ends))
 
 
 def _balanced(values: Mapping[Seeds, float]) -> NDArray[np.float64] | None:

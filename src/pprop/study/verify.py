@@ -63,14 +63,17 @@ class Checked:
 class MeanDifference:
     """The mean difference of all rows of one kind, and how far from 0 it may be.
 
+    `told` rows have predictions to compare, which a packed study may lack; `same` of them are equal for every node.
+
     Examples
     --------
-    >>> MeanDifference("gpu", 20, same=15, mean=0.001, bound=0.003).sound
+    >>> MeanDifference("gpu", 20, told=16, same=15, mean=0.001, bound=0.003).sound
     True
     """
 
     kind: Kind
     rows: int
+    told: int
     same: int
     mean: float
     bound: float
@@ -201,7 +204,8 @@ def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
     of_kind = [one for one in checked if one.kind == kind]
     apart = [one.apart for one in of_kind]
     bound = mean_bound(apart, [one.sigma for one in of_kind])
-    return MeanDifference(kind, len(of_kind), sum(one.same == 1.0 for one in of_kind), float(np.mean(apart)), bound)
+    told, same = sum(one.same == one.same for one in of_kind), sum(one.same == 1.0 for one in of_kind)
+    return MeanDifference(kind, len(of_kind), told, same, float(np.mean(apart)), bound)
 
 
 def _same_size(kept: Row, again: Row) -> bool:

@@ -71,6 +71,12 @@ def found_lines(found: Verification) -> list[str]:
             f"{_counted(found.plan.stale, 'row')} of other versions of the code or the data left out; --stale computes "
             "those of other code, too."
         )
+    if found.plan.long:
+        by_dataset = Counter(cell.dataset for cell in found.plan.long)
+        where = ", ".join(f"{count} on {dataset}" for dataset, count in by_dataset.items())
+        lines.append(
+            f"{_counted(len(found.plan.long), 'cell')} left out, whose runs are longer than --minutes allows: {where}."
+        )
     near = other_cpu_line(found.checked)
     return [*lines, *found.plan.absent, *found.failed, *(found.differences or ("No difference.",)), *near]
 
@@ -108,8 +114,9 @@ def within_rounding(checked: Checked) -> bool:
 
 def _mean_line(mean: MeanDifference) -> str:
     what = "from a GPU" if mean.kind == "gpu" else "of other versions of the code"
+    kept = "" if mean.told == mean.rows else f" of the {mean.told} whose predictions were kept"
     return (
-        f"{_counted(mean.rows, 'row')} {what}: the same class for every node in {mean.same}; mean difference in accuracy "
+        f"{_counted(mean.rows, 'row')} {what}: the same class for every node in {mean.same}{kept}; mean difference in accuracy "
         f"{mean.mean:+.5f} (at most {mean.bound:.5f})."
     )
 

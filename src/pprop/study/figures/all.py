@@ -77,7 +77,8 @@ SWEEPS = (
         gather.labels_place,
         sweeps.labels_data,
         sweeps.draw_labels,
-        f"Mean accuracies over the number of training nodes per class (logarithmic), {BANDS}.",
+        f"Mean accuracies over the number of training nodes per class (logarithmic), {BANDS}. With 20 they are the runs of "
+        "the accuracy table.",
     ),
     Sweep(
         "steps",
@@ -208,7 +209,7 @@ def _sweep(sweep: Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> 
             for series in panel.series
             if series.limit is not None
         }
-        caption = f"{sweep.caption}{_best_alpha(lines) if sweep.name == 'alpha' else ''} {runs_note(counts)}"
+        caption = f"{sweep.caption}{_best_alphas(lines) if sweep.name == 'alpha' else ''} {runs_note(counts)}"
         name = sweep.name if len(shown) == 1 else f"{sweep.name}_{splits}"
         draw = partial(sweep.draw, lines)
         yield Drawn(name, sweep.title, caption + found[splits].note, lines, draw, found[splits].experiments)
@@ -223,15 +224,16 @@ def _leads(leads: Leads, sweep: Sweep, experiments: Sequence[Experiment], rows_o
         yield Drawn(f"{sweep.name}_lead", leads.title, leads.caption, lines, draw, found.experiments)
 
 
-def _best_alpha(lines: Lines) -> str:
-    """Say where APPNP's mean is highest."""
-    best: list[str] = []
+def _best_alphas(lines: Lines) -> str:
+    """Say where the mean of each model is highest."""
+    best: dict[str, list[str]] = {}
     for panel in lines.panels:
         for series in panel.series:
-            if series.name == "APPNP" and series.x:
+            if series.x:
                 x = max(zip(series.x, series.estimates, strict=True), key=lambda point: point[1].mean)[0]
-                best.append(f"{x:g} on {panel.dataset}")
-    return f" The highest mean of APPNP is at α = {', '.join(best)}." if best else ""
+                best.setdefault(series.name, []).append(f"{x:g} on {panel.dataset}")
+    told = "; ".join(f"{name} at α = {', '.join(places)}" for name, places in best.items())
+    return f" Highest means: {told}." if told else ""
 
 
 def _propagation(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
@@ -244,8 +246,8 @@ def _propagation(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator
     counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
     caption = (
         "Left: mean test accuracy with its 95 % bootstrap interval when predictions are propagated never (an MLP), in "
-        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of training for one run. "
-        f"{_times(panels)} {runs_note(counts, 'of each')}{found.note}"
+        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of training for one run; without "
+        f"propagation in training it is that of an MLP, with it that of APPNP. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
     )
     draw = partial(draw_propagation, panels)
     yield Drawn("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)
@@ -262,7 +264,11 @@ def _times(panels: Sequence[Propagated]) -> str:
     epochs = "; ".join(
         f"{panel.dataset} {', '.join(f'{way.ms_per_epoch:.3g}' for way in panel.ways)}" for panel in panels
     )
-    how = "each trained alone" if _alone(panels) else "a run's share where several were trained together"
+    how = (
+        "of runs that were timed alone; the seconds are these times the epochs of each run"
+        if _alone(panels)
+        else "a run's share where several were trained together"
+    )
     return f"Milliseconds an epoch, from top to bottom: {epochs}; {how}."
 
 

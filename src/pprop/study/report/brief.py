@@ -16,7 +16,7 @@ from pprop.study.tables.samples import Metric
 from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements
 from pprop.study.tables.titles import TESTED, dataset_title, listed
 
-__all__ = ["brief_page", "significance_sentence", "significance_table"]
+__all__ = ["brief_page", "more_splits_sentence", "significance_sentence", "significance_table"]
 
 FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims in the text")
 """Sections of the report that are taken as they are, where it has them."""
@@ -189,6 +189,35 @@ def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
             same.setdefault(listed(opponents), []).append(model)
         parts += [f"{listed(models)} against {opponents} on {dataset}" for opponents, models in same.items()]
     return f"{told}; not so: {'; '.join(parts)}." if parts else f"{told}."
+
+
+def more_splits_sentence(many: Mapping[str, Sequence[Entry]]) -> str:
+    """Return where PPNP and APPNP are not significantly better over all splits of the section on more runs.
+
+    Empty where there are none.
+
+    Parameters
+    ----------
+    many
+        What `more_runs_entries` returns.
+
+    Examples
+    --------
+    >>> more_splits_sentence({})
+    ''
+    """
+    found = [each for group in many.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
+    if not found:
+        return ""
+    splits = max(each.splits.pairs for each in found)
+    where = listed([dataset_title(name) for name in many])
+    missed = [each for each in found if not _wins(each, over_splits=True)]
+    told = f"Over {splits} splits of {where} they are in {len(found) - len(missed)} of {len(found)}"
+    without = [
+        f"{each.entry.title} against {each.opponent.title} on {dataset_title(each.entry.cell.dataset)}"
+        for each in missed
+    ]
+    return f"{told}; not so: {'; '.join(without)}." if without else f"{told}."
 
 
 def _row(found: Sequence[Comparison]) -> tuple[Value, ...]:

@@ -136,6 +136,10 @@ LEAD = (
 )
 MORE_SPLITS = "The section on a thousand runs has the same comparisons over more splits, for the models that have them."
 HOLDS = {True: "yes", False: Strong("no"), None: "not decided"}
+JUDGED = (
+    "Differences in accuracy are judged split by split, ± half the 95 % interval of their mean: where it holds zero, nothing "
+    "is decided. What is called the best of several has the highest mean on these splits, which favours it a little."
+)
 SEARCH = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
 OTHERS = (
     "Experiment files of one's own, each with the runs that it names. No other section's table, figure or claim draws on "
@@ -298,6 +302,8 @@ def _claims(datasets: Sequence[str], evidence: Evidence) -> Iterable[Block]:
     if groups:
         columns = (Column("Dataset", "text"), Column("Found", "text"), Column("Holds", "text"))
         yield Table("What the paper's text claims, and what was found", columns, groups)
+    if found:
+        yield JUDGED
     if missing:
         yield "Not checked, for want of rows:"
         yield Bullets(tuple(missing))

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pprop.study.experiment import Experiment
 from pprop.study.report.page import Block, Bullets
 from pprop.study.tables import Entry, Samples, more_leads_table, more_runs_entries, more_runs_table, spread_table
+from pprop.study.tables.titles import dataset_title
+from pprop.study.variance import init_tails
 
 __all__ = ["more_runs_blocks"]
 
@@ -24,7 +26,9 @@ LEADS = (
     "corrected after Holm over these baselines, so that the p-values of the accuracy table's splits are not those of the "
     "section above where a baseline is missing here."
 )
-VARIES = "The components of the variance, from all runs."
+VARIES = "The components of the variance, from all runs; the intervals suppose normal deviations."
+HEAVY = 6.0
+"""Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is."""
 
 
 def more_runs_blocks(
@@ -59,5 +63,21 @@ def more_runs_blocks(
     yield more_leads_table(many, main)
     yield VARIES
     spread = spread_table(many)
-    yield replace(spread, caption=f"{spread.caption}, from all runs", notes=())
-    yield f"`pprop study run {' '.join(names)} --out DIR` makes these runs, and those of models that are not here yet."
+    yield replace(spread, caption=f"{spread.caption}, from all runs", notes=tuple(_heavy_tails(many)))
+    rows = [row for entries in many.values() for entry in entries if entry.sample for row in entry.sample.rows]
+    device = " --device cuda" if all(row.device.startswith("cuda") for row in rows if row.epochs) else ""
+    yield f"`pprop study run {' '.join(names)} --out DIR{device}` makes these runs."
+
+
+def _heavy_tails(many: Mapping[str, Sequence[Entry]]) -> Iterable[str]:
+    """Yield, for each cell whose initialisations deviate far from normally, an interval that does not suppose it."""
+    for name, entries in many.items():
+        for entry in entries:
+            tails = init_tails(entry.accuracies)
+            if tails is not None and tails.kurtosis > HEAVY:
+                low, high = tails.interval
+                yield (
+                    f"{entry.title} on {dataset_title(name)}: the deviations between initialisations have a kurtosis of "
+                    f"{tails.kurtosis:.0f}, where normal ones have 3, so that their interval is too narrow: resampling the "
+                    f"splits gives {low:.2f} to {high:.2f}."
+                )

@@ -271,7 +271,7 @@ def _row(one: Standing) -> tuple[Value, ...]:
         Measure(one.few.mean, one.few.half),
         few_rank if one.rank == one.few_rank else Strong(few_rank),
         None if last else Measure(one.lead, one.lead_half),
-        None if last else Number(100 * one.other_order, 1),
+        None if last else Number(100 * one.other_order, 0),
     )
 
 

@@ -1,0 +1,70 @@
+"""Which cells of the study have runs that end on the plateau of their first epochs: the table of docs/study.md.
+
+    python experiments/early_stops.py
+
+A run counts as early if it ends within 50 epochs beyond its patience. A cell is listed if these runs are at least 5 points
+worse on average than the others. Of each cell, the rows that a GPU computed with the version of its newest row. A test compares
+the page with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from pprop.study.archive import Packed
+from pprop.study.cell import Cell
+from pprop.study.row import Row
+from pprop.study.zoo import MODELS
+
+BEYOND, WORSE = 50, 0.05
+PACK = Path(__file__).parents[1] / "results" / "study.pack"
+DATASETS = ("citeseer", "cora_ml", "pubmed", "ms_academic")
+
+
+def newest_rows(pack: Path) -> dict[str, list[Row]]:
+    """Return the trained rows from a GPU, of each cell those of the version of the newest one."""
+    found: dict[str, list[Row]] = {}
+    for row in Packed(pack):
+        if row.device != "cpu" and row.epochs:
+            found.setdefault(row.cell, []).append(row)
+    for text, rows in found.items():
+        newest = max(rows, key=lambda row: (row.created, row.key)).key
+        found[text] = [row for row in rows if (row.key.code, row.key.data) == (newest.code, newest.data)]
+    return found
+
+
+def place(cell: Cell) -> str:
+    """Return what sets a cell apart from that of the accuracy table."""
+    if cell.per_class != 20:
+        return f"{cell.per_class} a class"
+    if cell.splits == "validation":
+        steps = f", K = {cell.settings['steps']}" if "steps" in cell.settings else ""
+        return f"α = {cell.settings['alpha']:g}{steps}"
+    return "20 a class"
+
+
+def table(pack: Path) -> list[str]:
+    """Return the cells as lines of Markdown, accuracies in percent."""
+    found: list[tuple[tuple[int, str, int, str], str]] = []
+    for text, rows in newest_rows(pack).items():
+        cell = Cell.parse(text)
+        limit = cell.settings["patience"] + BEYOND
+        early = [row.accuracy for row in rows if row.epochs < limit]
+        others = [row.accuracy for row in rows if row.epochs >= limit]
+        if early and others and np.mean(others) - np.mean(early) >= WORSE:
+            line = (
+                f"| {cell.dataset} | {MODELS[cell.model].title} | {place(cell)} | {len(early)} of {len(rows)} | "
+                f"{100 * np.mean(early):.1f} | {100 * np.mean(others):.1f} | {100 * np.mean(early + others):.1f} |"
+            )
+            found.append(((DATASETS.index(cell.dataset), cell.model, cell.per_class, text), line))
+    return [
+        "| dataset | model | where | early runs | their accuracy | that of the others | of all |",
+        "|---|---|---|---|---|---|---|",
+        *(line for _, line in sorted(found)),
+    ]
+
+
+if __name__ == "__main__":
+    print("\n".join(table(PACK)))
