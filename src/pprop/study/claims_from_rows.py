@@ -252,7 +252,7 @@ def _steadiness(runs: Mapping[str, Runs], steady: Sequence[str]) -> tuple[float,
             by_split[model].setdefault(seeds.split, []).append(value)
     splits = sorted(split for split in by_split[steady[0]] if all(split in each for each in by_split.values()))
     if len(splits) < 2:
-        return (float("nan"),) * 3
+        return float("nan"), float("nan"), float("nan")
     groups = {model: [each[split] for split in splits] for model, each in by_split.items()}
 
     def gap(drawn: Iterable[int]) -> float:
