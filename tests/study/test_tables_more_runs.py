@@ -126,7 +126,10 @@ def test_models_are_ranked_by_all_their_runs_and_changes_are_told(
     assert [row[6] for row in group.rows] == [Strong("2"), Strong("1"), "3"]
     note, jk, outside = table.notes
     assert note.startswith("Citeseer: ranks change with more runs: APPNP from 2 to 1, GCN from 1 to 2. ")
-    assert jk == "Citeseer: no more runs than the accuracy table's were made of JK."
+    assert (
+        jk
+        == "Citeseer: no more runs than the accuracy table's were made of JK; at their pace they would take 1,800 seconds."
+    )
     few = {each.title: each.few for each in standings(paper[NAME], everything, everything.published(paper))[0]}
     assert not few["GCN"].low <= 75.2 <= few["GCN"].high  # shifted by two points, and by 0.2 in all
     assert outside.startswith("In 1 of 3 cells ")

@@ -114,11 +114,14 @@ def more_runs_entries(
 
 def _complete(
     experiment: Experiment, everything: Samples, shown: Samples
-) -> tuple[list[tuple[Sample, Sample]], list[str], list[str]]:
-    """Return the models that have all runs, each with those of the accuracy table; sentences; and models with no others."""
+) -> tuple[list[tuple[Sample, Sample]], list[str], dict[str, float]]:
+    """Return the models that have all runs, each with those of the accuracy table; sentences; and models with no others.
+
+    The latter with the seconds that the others would take at the pace of those.
+    """
     found: list[tuple[Sample, Sample]] = []
     missing: list[str] = []
-    absent: list[str] = []
+    absent: dict[str, float] = {}
     for cell in (point.cell for point in experiment.points):
         few, all_rows = shown.of(cell), everything.of(cell)
         if few is None or all_rows is None:
@@ -130,7 +133,7 @@ def _complete(
                     f"{_where(cell)}: {others} of {wanted} runs are of another version than the accuracy table's."
                 )
             else:
-                absent.append(model_title(cell))
+                absent[model_title(cell)] = sum(row.seconds for row in few.rows) * (wanted / len(few.rows) - 1)
             continue
         if len(many.rows) == wanted:
             found.append((many, few))
@@ -168,7 +171,10 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
         notes.extend(missing)
         if absent:
             which = ", ".join(absent) if ranked or missing else "any model"
-            never.append(f"{title}: no more runs than the accuracy table's were made of {which}.")
+            never.append(
+                f"{title}: no more runs than the accuracy table's were made of {which}; at their pace they would take "
+                f"{sum(absent.values()):,.0f} seconds."
+            )
     if notes:  # begun
         notes.extend(never)
     if cells:
