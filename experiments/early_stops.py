@@ -12,27 +12,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from gpu_rows_on_cpu import newest_of
 
-from pprop.study.archive import Packed
+from pprop.datasets import DATASETS
 from pprop.study.cell import Cell
-from pprop.study.row import Row
 from pprop.study.zoo import MODELS
 
 BEYOND, WORSE = 50, 0.05
 PACK = Path(__file__).parents[1] / "results" / "study.pack"
-DATASETS = ("citeseer", "cora_ml", "pubmed", "ms_academic")
-
-
-def newest_rows(pack: Path) -> dict[str, list[Row]]:
-    """Return the trained rows from a GPU, of each cell those of the version of the newest one."""
-    found: dict[str, list[Row]] = {}
-    for row in Packed(pack):
-        if row.device != "cpu" and row.epochs:
-            found.setdefault(row.cell, []).append(row)
-    for text, rows in found.items():
-        newest = max(rows, key=lambda row: (row.created, row.key)).key
-        found[text] = [row for row in rows if (row.key.code, row.key.data) == (newest.code, newest.data)]
-    return found
 
 
 def place(cell: Cell) -> str:
@@ -48,7 +35,7 @@ def place(cell: Cell) -> str:
 def table(pack: Path) -> list[str]:
     """Return the cells as lines of Markdown, accuracies in percent."""
     found: list[tuple[tuple[int, str, int, str], str]] = []
-    for text, rows in newest_rows(pack).items():
+    for text, rows in newest_of(pack).items():
         cell = Cell.parse(text)
         limit = cell.settings["patience"] + BEYOND
         early = [row.accuracy for row in rows if row.epochs < limit]
@@ -58,7 +45,7 @@ def table(pack: Path) -> list[str]:
                 f"| {cell.dataset} | {MODELS[cell.model].title} | {place(cell)} | {len(early)} of {len(rows)} | "
                 f"{100 * np.mean(early):.1f} | {100 * np.mean(others):.1f} | {100 * np.mean(early + others):.1f} |"
             )
-            found.append(((DATASETS.index(cell.dataset), cell.model, cell.per_class, text), line))
+            found.append(((list(DATASETS).index(cell.dataset), cell.model, cell.per_class, text), line))
     return [
         "| dataset | model | where | early runs | their accuracy | that of the others | of all |",
         "|---|---|---|---|---|---|---|",

@@ -27,7 +27,7 @@ from pprop.study.report.build import build_page
 from pprop.study.report.page import page_markdown
 from pprop.study.report.write import page_files
 from pprop.study.store import Store
-from pprop.study.tables import entries, more_runs_entries, read_all_samples, read_samples, table_markdown
+from pprop.study.tables import entries, more_runs_entries, read_all_samples, table_markdown
 from pprop.study.tables.beside import beside_table
 from pprop.study.tables.titles import dataset_title
 
@@ -64,7 +64,8 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     with study_folder(root / "results") as folder, Store.open(folder) as store:
         page = build_page(store, experiments_of(folder), folder)
         published = load_experiments()
-        samples, everything = read_samples(store), read_all_samples(store)
+        everything = read_all_samples(store)
+        samples = everything.published(published)
         main, times = entries(published, samples), entries(published, samples, "time")
         many = more_runs_entries(published, everything, main, samples)
     lacking += [name for name in main if not _is_here(name)]

@@ -128,7 +128,8 @@ def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odd
     assert f"{beyond} of {len(units)} such differences" in source
 
 
-def test_the_page_has_the_cells_with_runs_that_stop_early():
+def test_the_page_has_the_cells_with_runs_that_stop_early(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(ROOT / "experiments")  # as for a script that is run
     table = runpy.run_path(str(ROOT / "experiments" / "early_stops.py"))["table"]
     page = (ROOT / "docs" / "study.md").read_text()
     lines = table(ROOT / "results" / "study.pack")

@@ -15,7 +15,8 @@ import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
 from pprop.study.cell import Seeds
 from pprop.study.claims import GRAPH_CLAIMS, graph_claims
-from pprop.study.claims_from_rows import Evidence, row_claims
+from pprop.study.claims_from_rows import row_claims
+from pprop.study.evidence import Evidence
 from pprop.study.figures import Estimate, Propagated, Way
 from pprop.study.figures.distance import Distance, Ring
 from pprop.study.pools import Pool
@@ -101,6 +102,14 @@ def runs(mean: float, *deviations: float) -> dict[Seeds, float]:
     return {Seeds(split, 0): mean + deviation for split, deviation in enumerate(deviations or (-9.0, 0.0, 9.0))}
 
 
+def entry_of(make_rows: Callable[..., list[Row]], model: str, values: dict[Seeds, float]) -> Entry:
+    """Return the entry of a model on Citeseer whose runs have some accuracies, in percent."""
+    cell = make_cell(model, {}, "citeseer")
+    made = {row.key.seeds: row for row in make_rows(cell, 0.7, [*values])}
+    rows = tuple(replace(made[seeds], accuracy=value / 100) for seeds, value in values.items())
+    return Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", rows)))
+
+
 def found_in(**evidence: Any) -> dict[str, tuple[str, bool | None]]:
     claims, missing = row_claims(Evidence(**evidence))
     assert len({claim.statement for claim in claims}) + len(missing) == 13
@@ -143,14 +152,8 @@ def test_ten_steps_are_compared_with_ppnp_split_by_split(
 ) -> None:
     hard = np.random.default_rng(0).normal(0, 9, 20)  # splits differ far more than the models do on one of them
     off = np.random.default_rng(1).normal(0, noise, 20)
-    entries: list[Entry] = []
-    for model, values in (("ppnp", 70 + hard), ("appnp", 70 + hard + gap + off)):
-        cell, seeds = make_cell(model, {}, "citeseer"), [Seeds(split, 0) for split in range(20)]
-        rows = [
-            replace(row, accuracy=value / 100)
-            for row, value in zip(make_rows(cell, 0.7, seeds), values.tolist(), strict=True)
-        ]
-        entries.append(Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", tuple(rows)))))
+    means = {"ppnp": 70 + hard, "appnp": 70 + hard + gap + off}
+    entries = [entry_of(make_rows, model, runs(0.0, *values.tolist())) for model, values in means.items()]
     claims, _ = row_claims(Evidence({"citeseer": entries}))
     (claim,) = [claim for claim in claims if claim.statement.startswith("Ten steps approximate PPNP")]
     half = float(stats.t.ppf(0.975, 19) * stats.sem(off))
@@ -268,15 +271,11 @@ def test_a_lower_variance_is_judged_by_resampling_splits(
     make_rows: Callable[..., list[Row]], of_gat: float, holds: bool | None
 ) -> None:
     spreads = {"ppnp": 1.0, "appnp": 1.0, "gat": of_gat, "gcn": 3.0, "jk": 3.1, "ngcn": 2.9, "mlp": 0.1}
+    seeds = [Seeds(split, init) for split in range(20) for init in range(2)]
     entries: list[Entry] = []
     for number, (model, spread) in enumerate(spreads.items()):
-        cell, seeds = make_cell(model, {}, "citeseer"), [Seeds(split, init) for split in range(20) for init in range(2)]
         values = 70 + spread * np.random.default_rng(number).standard_normal(len(seeds))
-        rows = [
-            replace(row, accuracy=value / 100)
-            for row, value in zip(make_rows(cell, 0.7, seeds), values.tolist(), strict=True)
-        ]
-        entries.append(Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", tuple(rows)))))
+        entries.append(entry_of(make_rows, model, dict(zip(seeds, values.tolist(), strict=True))))
     found = found_in(entries={"citeseer": entries})["PPNP, APPNP and GAT have lower variance"]
     assert found[1] is holds
     told = {entry.cell.model: float(np.std([*entry.accuracies.values()], ddof=1)) for entry in entries}
@@ -295,14 +294,7 @@ def test_a_lower_variance_is_judged_by_resampling_splits(
 def test_gcn_outperforms_what_it_is_significantly_above(
     make_rows: Callable[..., list[Row]], means: dict[str, float], found: str, holds: bool | None
 ) -> None:
-    entries: list[Entry] = []
-    for model, mean in means.items():
-        cell = make_cell(model, {}, "citeseer")
-        rows = [
-            replace(row, accuracy=(mean + deviation) / 100)
-            for deviation, row in zip((-9.0, 0.0, 9.0), make_rows(cell, 0.7, [*runs(0.0)]), strict=True)
-        ]
-        entries.append(Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", tuple(rows)))))
+    entries = [entry_of(make_rows, model, runs(mean)) for model, mean in means.items()]
     statement = "A GCN with good hyperparameters outperforms several recent models"
     assert found_in(entries={"citeseer": entries})[statement] == (found, holds)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.cell import Seeds
 
 __all__ = ["Components", "Tails", "init_tails", "variance_components"]
@@ -127,7 +128,7 @@ class Tails:
     interval: tuple[float, float]
 
 
-def init_tails(values: Mapping[Seeds, float], resamples: int = 2000, seed: int = 0) -> Tails | None:
+def init_tails(values: Mapping[Seeds, float]) -> Tails | None:
     """Return the tails of the deviations between initialisations; None where `variance_components` is, or if there are none.
 
     Examples
@@ -144,10 +145,8 @@ def init_tails(values: Mapping[Seeds, float], resamples: int = 2000, seed: int =
     square = float((deviations**2).mean())
     if not square > 0:
         return None
-    within = table.var(axis=1, ddof=1)
-    drawn = np.random.default_rng(seed).choice(within, size=(resamples, len(within))).mean(axis=1)
-    ends = np.asarray(np.quantile(drawn, [TAIL, 1 - TAIL]), dtype=np.float64)
-    return Tails(float((deviations**4).mean()) / square**2, _roots(ends))
+    low, high = bootstrap_interval(table.var(axis=1, ddof=1), resamples=2000)
+    return Tails(float((deviations**4).mean()) / square**2, (low**0.5, high**0.5))
 
 
 def _balanced(values: Mapping[Seeds, float]) -> NDArray[np.float64] | None:
