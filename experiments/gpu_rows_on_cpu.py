@@ -30,7 +30,7 @@ from pprop.study.cell import Cell
 from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row
-from pprop.study.versions import current_code
+from pprop.study.versions import current_revision
 from pprop.study.zoo import MODELS, make_cell
 
 PLAN = {  # runs of each cell, as many as two cores can afford
@@ -52,20 +52,20 @@ def rows_of(pack: Path) -> dict[str, list[Row]]:
 
 
 def cells_of(pack: Path) -> dict[str, list[Row]]:
-    """Return the rows that a GPU computed with the present code, by cell."""
+    """Return the rows that a GPU computed with the present revision, by cell."""
     found = rows_of(pack)
     for text, rows in found.items():
-        code = current_code(Cell.parse(text), "triton")
-        found[text] = sorted((row for row in rows if row.key.code == code), key=lambda row: row.key)
+        revision = current_revision(Cell.parse(text), "triton")
+        found[text] = sorted((row for row in rows if row.key.revision == revision), key=lambda row: row.key)
     return found
 
 
 def newest_of(pack: Path) -> dict[str, list[Row]]:
-    """Return the rows that a GPU computed, of each cell those of the version of the newest row: for any present code."""
+    """Return the rows that a GPU computed, of each cell those of the revision of the newest row, whatever the present one is."""
     found = rows_of(pack)
     for text, rows in found.items():
         newest = max(rows, key=lambda row: (row.created, row.key)).key
-        found[text] = [row for row in rows if (row.key.code, row.key.data) == (newest.code, newest.data)]
+        found[text] = [row for row in rows if (row.key.revision, row.key.data) == (newest.revision, newest.data)]
     return found
 
 

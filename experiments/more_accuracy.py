@@ -43,11 +43,11 @@ from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.error_spreading import spread_errors
 from pprop.study.cell import Seeds
-from pprop.study.code_version import code_version
 from pprop.study.deadline import TimeUp, end_at
 from pprop.study.more_accuracy import ALPHAS, CHOSEN, FOLDS, STRENGTH
 from pprop.study.opened import study_folder
 from pprop.study.prepared import Datasets, Prepared
+from pprop.study.revisions import revision_of
 from pprop.study.store import Store
 from pprop.study.zoo import make_cell
 from pprop.training.alpha_choice import best_alpha
@@ -81,10 +81,10 @@ NETWORK = ("hidden", "dropout", "penalty", "idf")
 
 @cache
 def published_runs(name: str) -> dict[Seeds, float]:
-    """Return the test accuracies of APPNP in the packed study, those of the present code, so that none is run again."""
+    """Return the test accuracies of APPNP in the packed study, those of the present revision, so that none is run again."""
     cell = make_cell("appnp", {}, name)
     with study_folder(STUDY) as folder, Store.open(folder) as store:
-        rows = [row for row in store.rows(cell.config) if row.key.code == code_version(cell, row.backend)]
+        rows = [row for row in store.rows(cell.config) if row.key.revision == revision_of(cell.model, row.backend)]
     return {row.key.seeds: row.accuracy for row in rows}
 
 

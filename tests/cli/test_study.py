@@ -79,16 +79,16 @@ def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, 
 
     from pprop.study.experiment import load_experiments
     from pprop.study.row_codec import example_row
-    from pprop.study.versions import current_code, current_data
+    from pprop.study.versions import current_data, current_revision
 
     quick = load_experiments()["quick"]
     cell = quick.points[0].cell
     with Store.open(tmp_path / "study", create=True) as store:
         for number, seeds in enumerate(quick.seeds()[:5]):
             row = example_row()
-            code = current_code(cell, "numba") if number < 3 else "old"
+            revision = current_revision(cell, "numba") if number < 3 else "old"
             data = current_data(cell.dataset) or ""
-            key = replace(row.key, config=cell.config, code=code, data=data, seeds=seeds)
+            key = replace(row.key, config=cell.config, revision=revision, data=data, seeds=seeds)
             store.add(replace(row, key=key, cell=cell.text, seconds=2.0))
     status = pprop_here("study", "status", "study", "--json").record
     (found,) = (each for each in status["experiments"] if each["name"] == "quick")

@@ -22,7 +22,7 @@ def make_rows() -> MakeRows:
     def make(cell: Cell, mean: float = 0.75, seeds: Sequence[Seeds] | None = None, **fields: Any) -> list[Row]:
         chosen = seeds if seeds is not None else [Seeds(split, init) for init in range(5) for split in TEST_SEEDS]
         given: dict[str, Any] = {
-            "code": "c1",
+            "revision": "c1",
             "data": "d1",
             "epochs": 400,
             "seconds": 2.0,
@@ -34,14 +34,14 @@ def make_rows() -> MakeRows:
             "predictions": np.zeros(2110, dtype=np.uint8),
             **fields,
         }
-        code, data = given.pop("code"), given.pop("data")
+        revision, data = given.pop("revision"), given.pop("data")
         rows: list[Row] = []
         for one in chosen:
             draw = np.random.default_rng([one.split, one.init, len(cell.model)]).standard_normal(2)
             accuracy = mean + 0.01 * float(draw[0])
             rows.append(
                 Row(
-                    key=RowKey(cell.config, code, data, one),
+                    key=RowKey(cell.config, revision, data, one),
                     cell=cell.text,
                     accuracy=accuracy,
                     f1=accuracy - 0.04 + 0.002 * float(draw[1]),

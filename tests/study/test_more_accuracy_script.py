@@ -134,12 +134,12 @@ def test_appnp_on_test_splits_is_that_of_the_results_page(trainings):
     assert f"{100 * np.mean(list(found.values())):.2f}" == mean
 
 
-def test_runs_of_another_code_are_not_taken_for_appnp_on_test_splits(trainings, monkeypatch: pytest.MonkeyPatch):
-    """Citeseer's pack has rows of an earlier code as well, of some of the same runs."""
+def test_runs_of_another_revision_are_not_taken_for_appnp_on_test_splits(trainings, monkeypatch: pytest.MonkeyPatch):
+    """Citeseer's pack has rows of an earlier revision as well, of some of the same runs."""
     script: Any = importlib.import_module("more_accuracy")
 
     def other(*_: object) -> str:
-        return "0" * 12
+        return "numba-0"
 
-    monkeypatch.setattr(script, "code_version", other)
+    monkeypatch.setattr(script, "revision_of", other)
     assert script.published_runs.__wrapped__("citeseer") == {}

@@ -177,7 +177,9 @@ def test_an_own_model_has_its_row_its_interval_and_its_p_values(
 def test_a_cell_that_was_run_again_is_listed_and_never_averaged(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
-    again = make_rows(make_cell("gcn", {}, "citeseer"), 0.5, QUICK[:3], code="c2", created="2026-02-01T00:00:00+00:00")
+    again = make_rows(
+        make_cell("gcn", {}, "citeseer"), 0.5, QUICK[:3], revision="c2", created="2026-02-01T00:00:00+00:00"
+    )
     text = report(study(tmp_path, quick + again))["report.md"]
     assert "1 test cell was run again with another version" in text
     mean = 100 * float(np.mean([row.accuracy for row in again]))
@@ -194,7 +196,7 @@ def test_a_model_without_epochs_that_was_fitted_again_is_listed_with_the_setting
 ) -> None:
     fitted = {"seeds": QUICK[:4], "epochs": 0, "together": 1}
     bt_fp, jk = make_cell("bootstrapped_fp", {}, "citeseer"), make_cell("jk", {"layers": 3}, "citeseer")
-    newer = {"code": "c2", "created": "2026-02-01T00:00:00+00:00"}
+    newer = {"revision": "c2", "created": "2026-02-01T00:00:00+00:00"}
     rows = make_rows(bt_fp, 0.75, **fitted) + make_rows(bt_fp, 0.76, backend="numpy", **newer, **fitted)
     rows += make_rows(jk, 0.72, QUICK) + make_rows(jk, 0.73, QUICK, **newer)
     text = report(study(tmp_path, quick + rows))["report.md"]
@@ -215,7 +217,7 @@ def test_times_in_the_figure_on_propagation_are_of_its_device_though_another_was
         return make_rows(cell, 0.7, QUICK[:5], seconds=seconds, epochs=200, together=1, **fields)
 
     cuda = {"device": "cuda (H200)", "backend": "triton"}
-    later = {"code": "c2", "created": "2026-02-01T00:00:00+00:00"}
+    later = {"revision": "c2", "created": "2026-02-01T00:00:00+00:00"}
     rows = [*timed("mlp", 0.1, **cuda), *timed("appnp", 0.3, **cuda)]
     rows += [*timed("mlp", 10.0, **later), *timed("appnp", 30.0, **later)]
     for model, evaluate in (("mlp", "propagated"), ("appnp", "network")):

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop import TEST_SEEDS, DatasetError, InputError
-from pprop.study import own_model, own_source
+from pprop import TEST_SEEDS, InputError
+from pprop.study import revisions
 from pprop.study.cell import Cell, Seeds
 from pprop.study.own_model import own_cell
+from pprop.study.revisions import declared_revisions
 from pprop.study.row import Row
 from pprop.study.runner import Job, Outcome, run_study
 from pprop.study.store import Store
-from pprop.study.versions import current_code
+from pprop.study.versions import current_revision
 from pprop.study.versus import current_rows
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
@@ -141,7 +142,7 @@ def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_
         pairs = list(zip(store.rows(mine.config), store.rows(theirs.config), strict=True))
     for row, other in pairs:
         np.testing.assert_array_equal(row.predictions, other.predictions)
-        assert row.key.code != other.key.code
+        assert row.key.revision != other.key.revision
 
 
 def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
@@ -206,7 +207,7 @@ def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path,
     importlib.invalidate_caches()
     del sys.modules[own]
     assert study(tmp_path, Job(mine, RUNS[:1])).computed == 1
-    assert len({row.key.code for row in rows(tmp_path)}) == 2
+    assert len({row.key.revision for row in rows(tmp_path)}) == 2
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_a_module_that_cannot_be_imported_is_told_and_spoils_nothing_else(
     assert sentence in outcome.refused[0].reason
     assert outcome.computed == 1
     with pytest.raises(InputError, match="cannot be imported"):
-        current_code(own_cell(f"{name}:f", "citeseer"), "numba")
+        current_revision(own_cell(f"{name}:f", "citeseer"), "numba")
 
 
 def test_a_function_without_a_source_file_is_refused(tmp_path: Path):
@@ -253,37 +254,32 @@ def test_rows_of_ones_own_model_go_stale_when_what_it_imports_changes(tmp_path: 
     (tmp_path / f"{own}.py").write_text(f"import numpy\n{helper.format(name)}\n{OWN}")
     (tmp_path / f"{name}.py").write_text(f"import {name}_2\nALPHA = 0.1\n")
     (tmp_path / f"{name}_2.py").write_text("BETA = 1\n")
-    first = current_code(mine, "numba")
+    first = current_revision(mine, "numba")
     (tmp_path / f"{name}_2.py").write_text("BETA = 2\n")
-    second = current_code(mine, "numba")
+    second = current_revision(mine, "numba")
     (tmp_path / f"{name}.py").write_text(f"import {name}_2\nALPHA = 0.2\n")
-    assert len({first, second, current_code(mine, "numba")}) == 3
+    assert len({first, second, current_revision(mine, "numba")}) == 3
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "import pprop\ndef f(graph):\n    return pprop.GCN()",
-        "from pprop import GCN\ndef f(graph):\n    return GCN()",
-        "def f(graph):\n    import pprop\n    return pprop.GCN()",
-    ],
-)
-def test_the_version_of_ones_own_model_covers_the_model_of_pprop_that_it_uses(
-    tmp_path: Path, own: str, body: str, monkeypatch: pytest.MonkeyPatch
+def test_the_revision_of_ones_own_model_goes_up_with_that_of_any_model_of_its_backend(
+    own: str, monkeypatch: pytest.MonkeyPatch
 ):
-    (tmp_path / f"{own}.py").write_text(body)
-    seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(own_source, "version_of", lambda entries: seen.append(entries) or "0" * 12)
-    current_code(own_cell(f"{own}:f", "citeseer"), "numba")
-    assert pprop.GCN.__module__ in seen[-1]
+    mine = own_cell(f"{own}:appnp", "citeseer")
+    before = {backend: current_revision(mine, backend) for backend in ("numba", "triton")}
+    declared = {name: dict(each) for name, each in declared_revisions().items()}
+    declared["gat"]["numba"] += 1
+    monkeypatch.setattr(revisions, "declared_revisions", lambda: declared)
+    assert current_revision(mine, "triton") == before["triton"]
+    (number, source), (raised, same) = (
+        text.removeprefix("numba-").split("+") for text in (before["numba"], current_revision(mine, "numba"))
+    )
+    assert (int(raised), same) == (int(number) + 1, source)
 
 
-def test_the_version_of_ones_own_model_is_not_asked_of_a_dataset_that_is_not_here(
-    tmp_path: Path, own: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(own_model, "current_data", lambda dataset: None)
-    with pytest.raises(DatasetError, match="needs the dataset 'citeseer', which is not here"):
-        current_code(own_cell(f"{own}:appnp", "citeseer"), "numba")
+def test_a_model_that_is_one_of_pprop_has_no_source_of_its_own():
+    assert current_revision(own_cell("pprop.models:GCN", "citeseer"), "numba") == current_revision(
+        own_cell("pprop.training:train", "citeseer"), "numba"
+    )
 
 
 def test_models_are_compared_on_rows_of_the_present_data_alone(tmp_path: Path):

@@ -19,7 +19,7 @@ from pprop.study.status import study_status
 from pprop.study.store import Store
 from pprop.study.verify import Verification, verify_study
 from pprop.study.verify_plan import plan_verification
-from pprop.study.versions import current_code
+from pprop.study.versions import current_revision
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
 
@@ -47,7 +47,7 @@ def verify(folder: Path, rows: list[Row], **options) -> Verification:
         return verify_study(store, plan_verification(store, **options), watch)
 
 
-def test_rows_of_this_code_are_the_same_bit_for_bit(tmp_path: Path, sound: list[Row]):
+def test_rows_of_this_revision_are_the_same_bit_for_bit(tmp_path: Path, sound: list[Row]):
     found = verify(tmp_path, sound, sample=100)
     assert found.sound
     assert [(checked.exact, checked.apart, checked.same, checked.differences) for checked in found.checked] == [
@@ -84,20 +84,20 @@ def test_a_row_that_differs_is_named(tmp_path: Path, sound: list[Row], change, s
     assert f"MLP on citeseer, split {first.key.seeds.split}, initialisation 0: {sentence}" in wrong.differences[0]
 
 
-def from_gpu(row: Row, off: float, code: str | None = None) -> Row:
-    """Return a row as a GPU, or another version of the code, might have made it."""
-    key = replace(row.key, code=code or current_code(CELL, "triton"))
+def from_gpu(row: Row, off: float, revision: str | None = None) -> Row:
+    """Return a row as a GPU, or another revision, might have made it."""
+    key = replace(row.key, revision=revision or current_revision(CELL, "triton"))
     return replace(row, key=key, accuracy=row.accuracy + off, epochs=7, backend="triton", device="cuda (a GPU)")
 
 
-def beside(row: Row, sigma: float, code: str | None = None) -> list[Row]:
+def beside(row: Row, sigma: float, revision: str | None = None) -> list[Row]:
     """Return forty more runs of two splits, of this spread between initialisations."""
     made: list[Row] = []
     for split in (1, 2):
         for init in range(20):
             off = sigma * np.sqrt(19 / 20) * (-1) ** init + 0.1 * split
             seeds = replace(row.key, seeds=Seeds(split, init))
-            made.append(from_gpu(replace(row, key=seeds, accuracy=0.5), off, code))
+            made.append(from_gpu(replace(row, key=seeds, accuracy=0.5), off, revision))
     return made
 
 
@@ -145,16 +145,31 @@ def test_a_small_systematic_difference_shows_in_the_mean_alone(tmp_path: Path, s
     assert balanced.means[0].mean == pytest.approx(0)
 
 
-def test_rows_of_another_code_are_counted_and_not_compared(tmp_path: Path, sound: list[Row]):
-    old = [replace(row, key=replace(row.key, code="0" * 12), epochs=99) for row in sound]
+def test_rows_of_another_source_library_or_machine_are_of_this_revision(tmp_path: Path, sound: list[Row]):
+    """What computed a row decides how it is compared, never whether."""
+    here = sound[0].provenance
+    others = (
+        replace(here, source="0" * 12, commit="f" * 12, pprop="9.9", libraries={"numpy": "9.9"}),
+        replace(here, cpu="m68k 68000"),
+    )
+    rows = [sound[0], *(replace(row, version=made.text) for row, made in zip(sound[1:], others, strict=False))]
+    found = verify(tmp_path, rows, sample=100)
+    assert [checked.kind for checked in found.checked] == ["exact", "exact", "cpu"]
+    assert (found.sound, found.plan.stale, [mean.kind for mean in found.means]) == (True, 0, ["cpu"])
+    assert "numpy 9.9, not " in " ".join(found.checked[1].made)
+    assert found.checked[2].made == (f"CPU m68k 68000, not {here.cpu}",)
+
+
+def test_rows_of_another_revision_are_counted_and_not_compared(tmp_path: Path, sound: list[Row]):
+    old = [replace(row, key=replace(row.key, revision="0" * 12), epochs=99) for row in sound]
     found = verify(tmp_path / "both", [*sound, *old], sample=100)
     assert (found.sound, len(found.checked), found.plan.stale) == (True, 4, 4)
-    with pytest.raises(InputError, match=r"None of the 4 rows is of the present version.* --stale computes those"):
+    with pytest.raises(InputError, match=r"None of the 4 rows is of the present revision.* --stale computes those"):
         verify(tmp_path / "old", old)
 
 
-def test_rows_of_another_code_are_compared_by_accuracy_and_apart_when_asked_for(tmp_path: Path, sound: list[Row]):
-    old = [replace(row, key=replace(row.key, code="0" * 12), epochs=99) for row in sound]
+def test_rows_of_another_revision_are_compared_by_accuracy_and_apart_when_asked_for(tmp_path: Path, sound: list[Row]):
+    old = [replace(row, key=replace(row.key, revision="0" * 12), epochs=99) for row in sound]
     found = verify(tmp_path / "both", [*sound[:2], *old], sample=100, stale=True)
     assert sorted(checked.kind for checked in found.checked) == ["exact"] * 2 + ["stale"] * 4
     assert (found.sound, found.plan.stale) == (True, 0)
@@ -162,30 +177,30 @@ def test_rows_of_another_code_are_compared_by_accuracy_and_apart_when_asked_for(
     far = [replace(row, accuracy=row.accuracy - 0.2) for row in old]
     wrong = verify(tmp_path / "far", far, sample=100, stale=True)
     assert [len(checked.differences) for checked in wrong.checked] == [1] * 4
-    assert "rows of other versions of the code is -0.20000" in wrong.differences[-1]
+    assert "rows of other revisions is -0.20000" in wrong.differences[-1]
 
 
-def test_a_cell_that_the_present_code_refuses_is_named(tmp_path: Path, sound: list[Row]):
+def test_a_cell_that_cannot_be_computed_now_is_named(tmp_path: Path, sound: list[Row]):
     cell = Cell("mlp", {**CELL.settings, "hidden": [-1]}, "citeseer")
-    key = replace(sound[0].key, config=cell.config, code="0" * 12)
+    key = replace(sound[0].key, config=cell.config, revision="0" * 12)
     found = verify(tmp_path, [sound[1], replace(sound[0], key=key, cell=cell.text)], stale=True)
     assert len(found.checked) == 1
-    assert found.failed[0].startswith("MLP on citeseer: the present code does not compute it: ")
+    assert found.failed[0].startswith("MLP on citeseer: it cannot be computed now: ")
 
 
 def test_rows_of_other_data_are_never_computed(tmp_path: Path, sound: list[Row]):
     other = [replace(row, key=replace(row.key, data="0" * 32)) for row in sound]
     found = verify(tmp_path / "both", [*sound, *other], sample=100, stale=True)
     assert (len(found.checked), found.plan.stale) == (4, 4)
-    with pytest.raises(InputError, match=r"None of the 4 rows is of the present version of the code and the data\.$"):
+    with pytest.raises(InputError, match=r"None of the 4 rows is of the present revision and data\.$"):
         verify(tmp_path / "other", other, stale=True)
 
 
 def elsewhere(row: Row, model: str = "mlp", dataset: str = "cora_ml") -> Row:
     """Return a row as a machine with another dataset or model would have made it."""
     cell = Cell(model, CELL.settings, dataset)
-    code = current_code(cell, "numba") if model == "mlp" else row.key.code
-    return replace(row, key=replace(row.key, config=cell.config, code=code), cell=cell.text)
+    revision = current_revision(cell, "numba") if model == "mlp" else row.key.revision
+    return replace(row, key=replace(row.key, config=cell.config, revision=revision), cell=cell.text)
 
 
 def test_a_dataset_that_is_not_here_is_not_called_another_version(
@@ -230,7 +245,7 @@ def test_status_counts_rows_of_other_data_apart(tmp_path: Path, sound: list[Row]
     assert done(tmp_path / "other", other) == (0, 4)
 
 
-def test_status_goes_by_the_code_where_the_dataset_is_not_here(
+def test_status_goes_by_the_revision_where_the_dataset_is_not_here(
     tmp_path: Path, sound: list[Row], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PPROP_DATA", str(tmp_path / "nowhere"))

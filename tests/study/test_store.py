@@ -26,10 +26,10 @@ from pprop.study.store import FILE, Store
 CELL = Cell("mlp", {"hidden": [64]}, "citeseer")
 
 
-def make_row(split: int = 1, init: int = 0, *, code: str = "c1", nodes: int = 50, **changes) -> Row:
+def make_row(split: int = 1, init: int = 0, *, revision: str = "c1", nodes: int = 50, **changes) -> Row:
     random = np.random.default_rng([split, init])
     row = Row(
-        key=RowKey(CELL.config, code, "d1", Seeds(split, init)),
+        key=RowKey(CELL.config, revision, "d1", Seeds(split, init)),
         cell=CELL.text,
         accuracy=float(random.random()),
         f1=float(random.random()),
@@ -75,7 +75,7 @@ def test_a_row_comes_back_as_it_went_in(tmp_path: Path):
         assert store.cells() == [CELL]
         assert store.rows("another") == []
         (group,) = store.groups()
-        assert (group.runs, group.code, group.devices, group.cell) == (4, "c1", ("cpu",), CELL)
+        assert (group.runs, group.revision, group.devices, group.cell) == (4, "c1", ("cpu",), CELL)
 
 
 def test_a_run_is_kept_once_and_another_result_for_it_is_refused(tmp_path: Path):
@@ -108,14 +108,14 @@ def test_the_file_is_written_ahead_with_full_synchronisation(tmp_path: Path):
         assert store.execute("PRAGMA synchronous") == [(2,)]
 
 
-def test_rows_of_two_code_versions_make_two_pools_newest_first(tmp_path: Path):
+def test_rows_of_two_revisions_make_two_pools_newest_first(tmp_path: Path):
     with Store.open(tmp_path, create=True) as store:
         for split in (1, 2):
-            store.add(make_row(split, code="old"))
-        store.add(make_row(30, code="new"))
+            store.add(make_row(split, revision="old"))
+        store.add(make_row(30, revision="new"))
         newest, oldest = pools(store, CELL)
-    assert (newest.code, [row.key.seeds.split for row in newest.rows]) == ("new", [30])
-    assert (oldest.code, [row.key.seeds.split for row in oldest.rows]) == ("old", [1, 2])
+    assert (newest.revision, [row.key.seeds.split for row in newest.rows]) == ("new", [30])
+    assert (oldest.revision, [row.key.seeds.split for row in oldest.rows]) == ("old", [1, 2])
 
 
 def test_two_claims_on_one_run_cannot_both_succeed(tmp_path: Path):

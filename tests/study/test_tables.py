@@ -38,7 +38,7 @@ def paper() -> dict[str, Experiment]:
 def sample_of(rows: list[Row]) -> Sample:
     cell = Cell.parse(rows[0].cell)
     ordered = tuple(sorted(rows, key=lambda row: row.key))
-    return Sample(cell, Pool(cell, rows[0].key.code, rows[0].key.data, ordered))
+    return Sample(cell, Pool(cell, rows[0].key.revision, rows[0].key.data, ordered))
 
 
 def table_entries(paper: dict[str, Experiment], *groups: list[Row]) -> tuple[Entry, ...]:
@@ -250,7 +250,7 @@ def test_times_of_two_devices_stand_apart_each_with_its_own_ratio(paper: Paper, 
     def timed(model: str, on_cpu: float, on_gpu: float) -> Sample:
         cell = paper[f"gasteiger_2019_{model}_citeseer_time"].points[0].cell
         fields = {"seeds": [Seeds(split, 0) for split in TEST_SEEDS[:5]], "epochs": 200, "together": 1}
-        gpu = make_rows(cell, seconds=on_gpu, device="cuda (H200)", code="c2", **fields)
+        gpu = make_rows(cell, seconds=on_gpu, device="cuda (H200)", revision="c2", **fields)
         cpu = make_rows(cell, seconds=on_cpu, **fields)
         return Sample(cell, Pool(cell, "c2", "d1", tuple(gpu)), (Pool(cell, "c1", "d1", tuple(cpu)),))
 

@@ -50,9 +50,12 @@ def samples_of(*groups: list[Row]) -> Samples:
         cell = Cell.parse(rows[0].cell)
         pools = [
             Pool(
-                cell, code, "d1", tuple(sorted((row for row in rows if row.key.code == code), key=lambda row: row.key))
+                cell,
+                name,
+                "d1",
+                tuple(sorted((row for row in rows if row.key.revision == name), key=lambda row: row.key)),
             )
-            for code in sorted({row.key.code for row in rows}, reverse=True)
+            for name in sorted({row.key.revision for row in rows}, reverse=True)
         ]
         found.append(Sample(cell, pools[0], tuple(pools[1:])))
     return Samples(found)
@@ -75,7 +78,10 @@ def test_samples_are_those_of_a_store_that_never_had_the_additional_runs(tmp_pat
     gcn, mlp = make_cell("gcn", {}, "citeseer"), make_cell("mlp", {}, "citeseer")
     own = make_rows(Cell("mine:build", {}, "citeseer"), seeds=MANY[:30])
     before = [*make_rows(gcn), *make_rows(mlp, seeds=FEW[:20]), *own]
-    later = {"code": "c2", "created": "2027-01-01T00:00:00+00:00"}  # the newest rows of the cell, of another version
+    later = {
+        "revision": "c2",
+        "created": "2027-01-01T00:00:00+00:00",
+    }  # the newest rows of the cell, of another version
     more = [
         *make_rows(gcn, 0.1, [seeds for seeds in MANY if seeds not in FEW]),
         *make_rows(mlp, 0.1, [seeds for seeds in MANY if seeds not in FEW], **later),
@@ -173,7 +179,9 @@ def test_a_model_that_lacks_runs_or_has_them_of_another_version_is_not_ranked(
 ) -> None:
     begun = make_rows(make_cell("gcn", {}, "citeseer"), 0.75, MANY[:400])
     mixed = make_rows(make_cell("mlp", {}, "citeseer"), 0.6, FEW)
-    mixed += make_rows(make_cell("mlp", {}, "citeseer"), 0.6, [seeds for seeds in MANY if seeds not in FEW], code="c2")
+    mixed += make_rows(
+        make_cell("mlp", {}, "citeseer"), 0.6, [seeds for seeds in MANY if seeds not in FEW], revision="c2"
+    )
     everything = samples_of(begun, mixed)
     ranked, missing = standings(paper[NAME], everything, everything.published(paper))
     assert ranked == []

@@ -11,12 +11,13 @@ import pytest
 from pprop import InputError
 from pprop.study.cell import Seeds
 from pprop.study.prepared import Datasets
+from pprop.study.provenance import provenance_here
 from pprop.study.row import Row
 from pprop.study.row_codec import example_row
 from pprop.study.store import Store
 from pprop.study.verify_plan import Plan, plan_verification
 from pprop.study.verify_text import plan_line
-from pprop.study.versions import current_code
+from pprop.study.versions import current_revision
 from pprop.study.zoo import make_cell
 
 
@@ -24,8 +25,8 @@ def rows_of(hidden: int, runs: int, device: str = "cuda (a GPU)", epochs: int = 
     """Return rows of the MLP with so many hidden units, as the present code might have made them."""
     cell = make_cell("mlp", {"hidden": [hidden]}, "citeseer")
     backend = "numba" if device == "cpu" else "triton"
-    row = example_row()
-    key = replace(row.key, config=cell.config, code=current_code(cell, backend), data=Datasets().of(cell).data)
+    row = replace(example_row(), version=provenance_here().text)
+    key = replace(row.key, config=cell.config, revision=current_revision(cell, backend), data=Datasets().of(cell).data)
     return [
         replace(
             row,
@@ -65,8 +66,8 @@ def test_the_few_rows_from_the_cpu_are_among_the_first(tmp_path: Path):
 @pytest.mark.parametrize(("device", "backend", "kind"), [("cpu", "numpy", "exact"), ("cuda (a GPU)", "torch", "gpu")])
 def test_a_model_that_is_fitted_must_be_the_same_on_the_cpu(tmp_path: Path, device: str, backend: str, kind: str):
     cell = make_cell("bootstrapped_fp", {}, "citeseer")
-    row = example_row()
-    key = replace(row.key, config=cell.config, code=current_code(cell, backend), data=Datasets().of(cell).data)
+    row = replace(example_row(), version=provenance_here().text)
+    key = replace(row.key, config=cell.config, revision=current_revision(cell, backend), data=Datasets().of(cell).data)
     rows = [replace(row, key=key, cell=cell.text, device=device, backend=backend, epochs=0)]
     assert [one.kind for one in planned(tmp_path, rows).chosen] == [kind]
 
@@ -77,7 +78,7 @@ def test_the_time_bounds_the_choice_and_names_the_cells_that_never_fit(tmp_path:
     assert (len(plan.chosen), plan.seconds) == (6, 60.0)
     assert [cell.text for cell in plan.long] == [long[0].cell]
     assert plan_line(plan) == (
-        "Computing 6 of 25 rows once more, from 1 cell (6 from the CPU): about 1.0 min on two cores. "
+        "Computing 6 of 25 rows once more, from 1 cell (6 from this kind of CPU): about 1.0 min on two cores. "
         "Left out: 1 cell whose runs are longer than --minutes allows."
     )
     assert planned(tmp_path, [], sample=100, minutes=1000.0).long == ()

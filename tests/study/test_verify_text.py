@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pprop.study.agreement import row_bound
@@ -16,9 +18,12 @@ CELL = make_cell("bootstrapped_fp", {}, "pubmed")
 SIGMA = 0.01
 
 
+OTHERWISE = ("numpy 2.3, not 2.4",)
+
+
 def row(number: int, apart: float, same: float, differences: tuple[str, ...] = (), kind: Kind = "exact") -> Checked:
-    key = RowKey(CELL.config, "0" * 12, "0" * 32, Seeds(number, 0))
-    return Checked(key, CELL, kind, apart, same, SIGMA, differences)
+    key = RowKey(CELL.config, "numpy-3", "0" * 32, Seeds(number, 0))
+    return Checked(key, CELL, kind, apart, same, SIGMA, OTHERWISE, differences)
 
 
 def found(*rows: Checked) -> Verification:
@@ -36,9 +41,9 @@ def test_rows_that_another_kind_of_cpu_explains_are_differences_and_said_to_be_n
     assert lines[1:-1] == [LOSSES] * 5 + ["22 nodes", "accuracy"]
     assert lines[-1] == (
         "6 of the 6 rows from the CPU with differences would pass for rows from a GPU: the same class for every node in 5, "
-        "for 99.89% of the nodes at least, and accuracies at most 0.00010 apart, where 0.05657 or more may be. Another kind "
-        "of CPU (x86 instead of ARM) or another build of numpy or torch gives such differences, and rows do not say which "
-        "they are from; so may an error, which the kind of machine that made the rows would show. They count as differences."
+        "for 99.89% of the nodes at least, and accuracies at most 0.00010 apart, where 0.05657 or more may be. Other builds "
+        "of numpy, numba or torch give such differences; so may an error. What made the rows, as far as it was recorded, is "
+        "not what is here: numpy 2.3, not 2.4. They count as differences."
     )
     record = found_record(verification)
     assert (record["sound"], record["differences"]) == (False, list(verification.differences))
@@ -53,6 +58,11 @@ def test_a_row_beyond_the_bound_or_of_another_size_is_not_excused(apart: float, 
     last = found_lines(found(*AS_ON_X86, far))[-1]
     assert last.startswith("6 of the 7 rows from the CPU with differences would pass for rows from a GPU")
     assert last.endswith("They count as differences. The other 1 cannot be explained like that.")
+
+
+def test_rows_made_by_the_same_libraries_on_the_same_cpu_have_no_excuse_in_words():
+    alike = replace(AS_ON_X86[0], made=())
+    assert "What made the rows is recorded, and is the same here." in found_lines(found(alike))[-1]
 
 
 def test_nothing_is_said_without_a_difference_or_about_rows_that_may_differ():

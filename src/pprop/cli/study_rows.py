@@ -87,16 +87,16 @@ def verify(
     sample: Annotated[int, typer.Option("--sample", metavar="N", help="How many rows at most.")] = 20,
     minutes: Annotated[float, typer.Option("--minutes", metavar="M", help="How long about, on two cores.")] = 5.0,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of their choice.")] = 0,
-    stale: Annotated[bool, typer.Option("--stale", help="Also rows of other versions of the code.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Also rows of other revisions.")] = False,
     json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Compute a sample of rows, from as many cells as possible, once more on the CPU and compare.
 
-    Rows from the CPU must be the same bit for bit. The accuracy of a row from a GPU may differ as two initialisations
-    of one split do, and the mean over all such rows by much less (docs/study.md, "Verifying"). Rows of other versions of
-    the code are left out, or, with --stale, compared like those from a GPU; those of other data, or whose dataset or own
-    model is not here, are left out. A difference ends with exit code 1.
+    Rows from this kind of CPU must be the same bit for bit. The accuracy of a row from a GPU or another kind of CPU may
+    differ as two initialisations of one split do, and the mean over all such rows by much less (docs/study.md,
+    "Verifying"). Rows of other revisions are left out, or, with --stale, compared like those from a GPU; those of other
+    data, or whose dataset or own model is not here, are left out. A difference ends with exit code 1.
     """
     with Session("study verify", json=json, debug=debug) as session:
         from pprop.study.opened import study_folder

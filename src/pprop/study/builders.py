@@ -1,7 +1,6 @@
 """From the settings of a cell to the model that is trained: one function per model.
 
-Each function imports what it builds inside itself: listing experiments loads no torch, and the version of a cell's code
-(`pprop.study.code_version`) follows from the one function that the cell runs through, not from all of them.
+Each function imports what it builds inside itself: listing experiments loads no torch.
 """
 
 from __future__ import annotations

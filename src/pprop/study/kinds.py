@@ -48,8 +48,8 @@ class ModelKind:
 
     Examples
     --------
-    >>> MODELS["vanilla_gcn"].title, MODELS["vanilla_gcn"].modules
-    ('V. GCN', ('pprop.study.builders:gcn',))
+    >>> MODELS["vanilla_gcn"].title, MODELS["vanilla_gcn"].builder
+    ('V. GCN', 'gcn')
     >>> sorted(MODELS["jk"].names)
     ['criterion', 'dropout', 'hidden', 'layers', 'learning_rate', 'max_epochs', 'patience', 'penalty']
     """
@@ -65,11 +65,6 @@ class ModelKind:
     def names(self) -> tuple[str, ...]:
         """Names of the settings."""
         return tuple(setting.name for setting in self.settings)
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """Where its code begins, for `pprop.study.code_version`."""
-        return (f"pprop.study.builders:{self.builder}",)
 
     def check(self, name: str, value: object) -> Any:
         """Return a setting's value in its canonical form, or say what is wrong with the name or the value."""

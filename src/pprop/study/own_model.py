@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import os
-import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from types import ModuleType
-from typing import Any, cast, final
+from collections.abc import Sequence
+from typing import Any, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pprop._errors import DatasetError, InputError, PpropError
+from pprop._errors import InputError
 from pprop._validate import describe
 from pprop.estimators.trained import TrainedClassifier
 from pprop.graph import Graph
 from pprop.models import MLP, Architecture, Model
 from pprop.study.cell import Cell, Seeds
-from pprop.study.own_source import own_source_version
-from pprop.study.prepared import Datasets, Prepared
+from pprop.study.own_source import find_function, own_source, told
+from pprop.study.prepared import Prepared
 from pprop.study.recipe import Finished, Fitted, Place, Recipe, TrainedTogether
+from pprop.study.revisions import own_revision
 from pprop.study.row import Row
-from pprop.study.versions import current_data
 from pprop.study.zoo import stopping_rule
 from pprop.training import run_seed
 
-__all__ = ["own_cell", "own_recipe", "own_version"]
+__all__ = ["own_cell", "own_recipe"]
 
 _EXPECTED = (
     "a pprop model such as pprop.APPNP(), a torch module from features (n, f) to logits (n, c), or an object with "
@@ -76,19 +71,7 @@ def own_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
     own = _Own(cell, prepared)
     made = own.first()
     here = place if isinstance(made, Model | Architecture | TrainedClassifier) else Place("cpu", "numba")
-    return _Guarded(own, here, own_source_version(here.backend, own.module, made), made)
-
-
-def own_version(cell: Cell, backend: str) -> str:
-    """Return the version of all that one's own model runs through: the library's code and its own.
-
-    >>> len(own_version(own_cell("copy:copy", "citeseer"), "numba"))
-    12
-    """
-    if current_data(cell.dataset) is None:  # asking for a version downloads nothing
-        raise DatasetError(f"The function {cell.model!r} needs the dataset {cell.dataset!r}, which is not here.")
-    own = _Own(cell, Datasets().of(cell))
-    return own_source_version(backend, own.module, own.first())
+    return _Guarded(own, here, own_revision(here.backend, own_source(own.module)), made)
 
 
 @final
@@ -97,9 +80,9 @@ class _Own:
 
     def __init__(self, cell: Cell, prepared: Prepared) -> None:
         self.cell, self.prepared = cell, prepared
-        self.module, self._build = _find(cell.model)
+        self.module, self._build = find_function(cell.model)
         self._graph = _without_labels(prepared.graph)
-        with _told(f"The function {cell.model!r} cannot be called"):
+        with told(f"The function {cell.model!r} cannot be called"):
             self.takes_seed = "seed" in inspect.signature(self._build).parameters
 
     def first(self) -> Any:
@@ -109,7 +92,7 @@ class _Own:
 
     def make(self, seed: int) -> Any:
         """Return a new model."""
-        with _told(f"The model {self.cell.model!r} could not be built"):
+        with told(f"The model {self.cell.model!r} could not be built"):
             return self._build(self._graph, seed=seed) if self.takes_seed else self._build(self._graph)
 
 
@@ -117,8 +100,8 @@ class _Own:
 class _Guarded(Recipe):
     """Runs of one's own model. What its code raises is told as such and ends no other cell."""
 
-    def __init__(self, own: _Own, place: Place, code: str, made: object) -> None:
-        super().__init__(own.cell, own.prepared, place, code)
+    def __init__(self, own: _Own, place: Place, revision: str, made: object) -> None:
+        super().__init__(own.cell, own.prepared, place, revision)
         self._own, self._made = own, made
         self._trained = isinstance(made, Model | Architecture | nn.Module)
         if not self._trained and not all(callable(getattr(made, name, None)) for name in ("fit", "predict")):
@@ -141,7 +124,7 @@ class _Guarded(Recipe):
                 outside.append(error)
                 raise
 
-        with _told(f"The model {self.cell.model!r} failed", but=outside):
+        with told(f"The model {self.cell.model!r} failed", but=outside):
             if not self._each:
                 return self._recipe(self._made).compute(runs, ended)
             for seeds in runs:
@@ -155,10 +138,10 @@ class _Guarded(Recipe):
 
     def _recipe(self, model: Any) -> Recipe:
         if not self._trained:
-            return Fitted(self.cell, self.prepared, self.place, self.code, make=self._placed)
+            return Fitted(self.cell, self.prepared, self.place, self.revision, make=self._placed)
         rate, rule = self.cell.settings["learning_rate"], stopping_rule(self.cell)
         return TrainedTogether(
-            self.cell, self.prepared, self.place, self.code, model=model, stopping=rule, learning_rate=rate
+            self.cell, self.prepared, self.place, self.revision, model=model, stopping=rule, learning_rate=rate
         )
 
     def _placed(self, seed: int) -> Any:
@@ -177,33 +160,6 @@ class _Guarded(Recipe):
         if isinstance(module, nn.Module):
             module.register_forward_hook(look)
         return module
-
-
-@contextmanager
-def _told(what: str, but: Sequence[BaseException] = ()) -> Generator[None]:
-    """Turn whatever one's own code raises, a call of exit too, into a sentence; pprop's own sentences stay."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        if isinstance(error, PpropError) or any(error is other for other in but):
-            raise
-        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-        raise InputError(f"{what}: {why}") from error
-
-
-def _find(name: str) -> tuple[ModuleType, Callable[..., Any]]:
-    """Return the module of a name, and its function."""
-    module_name, _, function_name = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    with _told(f"The module of the model {name!r} cannot be imported"):
-        module = importlib.import_module(module_name)
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise InputError(f"The module {module_name!r} has no function {function_name!r}.")
-    if getattr(module, "__file__", None) is None:
-        raise InputError(f"The module {module_name!r} has no source file, so its rows could not be told apart.")
-    return module, cast("Callable[..., Any]", function)
 
 
 def _without_labels(graph: Graph) -> Graph:

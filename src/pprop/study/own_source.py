@@ -1,65 +1,94 @@
-"""The version of one's own model: the source of its module, of what that imports, and what both use of pprop."""
+"""The function that makes one's own model, and the hash of the modules it comes from."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import importlib
 import importlib.util
+import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any, cast
 
-from pprop.study.code_version import PACKAGE, entries_of, version_of
+from pprop._errors import InputError, PpropError
 
-__all__ = ["own_source_version"]
+__all__ = ["find_function", "own_source", "told"]
 
-_LIBRARIES = tuple(
-    Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
+_OTHERS = (
+    Path(__file__).resolve().parents[1],
+    *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
+"""Where modules are that are not one's own: the revision stands for pprop's, rows record the versions of others."""
 
 
-def own_source_version(backend: str, module: ModuleType, made: object) -> str:
-    """Return the version of all that one's own model runs through, 12 hexadecimal digits.
+def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
+    """Return the module of ``"module:function"``, looked for in the present folder too, and its function.
 
-    It changes with the module, with any module that it imports, directly or not, and that is no installed package, and
-    with the code in pprop that those modules name or that the model's class comes from. Data files are not part of it.
-
-    Parameters
-    ----------
-    backend
-        The one that computes.
-    module
-        Where the function is that makes the model.
-    made
-        What it made.
-
-    Examples
-    --------
-    >>> import pprop.models
-    >>> gcn, mlp = (own_source_version("numba", pprop.models, model()) for model in (pprop.GCN, pprop.MLP))
-    >>> len(gcn), gcn == mlp
-    (12, False)
+    >>> find_function("copy:copy")[0].__name__
+    'copy'
     """
-    entries = {kind.__module__ for kind in type(made).__mro__}
+    module_name, _, function_name = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    with told(f"The module of the model {name!r} cannot be imported"):
+        module = importlib.import_module(module_name)
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise InputError(f"The module {module_name!r} has no function {function_name!r}.")
+    if getattr(module, "__file__", None) is None:
+        raise InputError(f"The module {module_name!r} has no source file, so its rows could not be told apart.")
+    return module, cast("Callable[..., Any]", function)
+
+
+def own_source(module: ModuleType) -> str:
+    """Return the hash of a module and of all it imports, directly or not, that is no installed package, 12 digits.
+
+    The module itself counts even if it is installed, unless it is one of pprop. Data files are not part of the hash.
+
+    >>> import copy
+    >>> len(own_source(copy))
+    12
+    """
     files: dict[str, bytes] = {}
     waiting = [module.__name__]
     while waiting:
         name = waiting.pop()
         file = _file(name)
-        if file is None or name in files or (_is_installed(file) and name != module.__name__):
+        if file is None or name in files or file.is_relative_to(_OTHERS[0]):
+            continue
+        if name != module.__name__ and any(file.is_relative_to(library) for library in _OTHERS):
             continue
         files[name] = file.read_bytes()
-        if file.suffix == ".py" and not _is_ours(file):
-            tree = ast.parse(files[name], filename=str(file))
-            entries |= set(_used_of_pprop(tree, sys.modules.get(name)))
-            waiting += _imported(tree, name, file.name == "__init__.py")
-    inside = sorted(entry for entry in entries if entry.startswith("pprop.") and entry not in files)
-    digest = hashlib.sha256(version_of((*entries_of(backend), *inside)).encode())
+        if file.suffix == ".py":
+            waiting += _imported(ast.parse(files[name], filename=str(file)), name, file.name == "__init__.py")
+    digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(f"\n{name} {hashlib.sha256(files[name]).hexdigest()}".encode())
     return digest.hexdigest()[:12]
+
+
+@contextmanager
+def told(what: str, but: Sequence[BaseException] = ()) -> Generator[None]:
+    """Turn whatever one's own code raises, a call of exit too, into a sentence; pprop's own sentences stay.
+
+    >>> with told("The model failed"):
+    ...     1 / 0
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The model failed: ZeroDivisionError: division by zero
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, PpropError) or any(error is other for other in but):
+            raise
+        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise InputError(f"{what}: {why}") from error
 
 
 def _file(name: str) -> Path | None:
@@ -71,14 +100,6 @@ def _file(name: str) -> Path | None:
         return None
     origin = getattr(module, "__file__", None) or (spec.origin if spec is not None and spec.has_location else None)
     return Path(origin).resolve() if origin is not None and Path(origin).is_file() else None
-
-
-def _is_ours(file: Path) -> bool:
-    return file.is_relative_to(PACKAGE.resolve())
-
-
-def _is_installed(file: Path) -> bool:
-    return _is_ours(file) or any(file.is_relative_to(library) for library in _LIBRARIES)
 
 
 def _imported(tree: ast.AST, name: str, is_package: bool) -> Iterator[str]:
@@ -96,40 +117,3 @@ def _imported(tree: ast.AST, name: str, is_package: bool) -> Iterator[str]:
         for one in found:
             parts = one.split(".")
             yield from (".".join(parts[: end + 1]) for end in range(len(parts)))  # a package's own code runs, too
-
-
-def _used_of_pprop(tree: ast.AST, module: ModuleType | None) -> Iterator[str]:
-    """Return the modules of pprop that define what a module uses of it: names imported, and names like pprop.GCN."""
-    for node in ast.walk(tree):
-        value: object = None
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pprop" and not node.level:
-            for alias in node.names:
-                yield from _home(_attribute(sys.modules.get(node.module or ""), alias.name))
-        elif isinstance(node, ast.Attribute):
-            value = _value(node, module)
-        yield from _home(value)
-
-
-def _value(node: ast.expr, module: ModuleType | None) -> object:
-    """Return what a name with dots stands for, as far as it leads through modules of pprop."""
-    if isinstance(node, ast.Name):
-        return vars(module).get(node.id) if module is not None else None
-    if isinstance(node, ast.Attribute):
-        return _attribute(_value(node.value, module), node.attr)
-    return None
-
-
-def _attribute(holder: object, name: str) -> object:
-    if not isinstance(holder, ModuleType) or holder.__name__.split(".")[0] != "pprop":
-        return None
-    try:
-        return getattr(holder, name, None)
-    except Exception:  # an extra that is not installed: the model cannot use it either
-        return None
-
-
-def _home(value: object) -> Iterator[str]:
-    if isinstance(value, ModuleType) and value.__name__.startswith("pprop."):
-        yield value.__name__
-    elif isinstance(home := getattr(value, "__module__", None), str) and home.startswith("pprop."):
-        yield home

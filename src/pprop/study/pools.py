@@ -1,4 +1,4 @@
-"""Rows that may be compared and averaged: of one cell, with one version of the code and of the data."""
+"""Rows that may be compared and averaged: of one cell, with one revision and one version of the data."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Pool", "newest_first", "pools"]
 @final
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Rows of one cell with one code and one data version.
+    """Rows of one cell with one revision and one data version.
 
     Attributes
     ----------
-    cell, code, data
+    cell, revision, data
         What they share.
     rows
         In the order of their seeds.
     """
 
     cell: Cell
-    code: str
+    revision: str
     data: str
     rows: tuple[Row, ...]
 
@@ -51,10 +51,10 @@ def pools(store: Store, cell: Cell) -> list[Pool]:
     """
 
     def versions(row: Row) -> tuple[str, str]:
-        return row.key.code, row.key.data
+        return row.key.revision, row.key.data
 
     rows = sorted(store.rows(cell.config), key=versions)  # stable: seeds stay in order
-    found = [Pool(cell, code, data, tuple(group)) for (code, data), group in groupby(rows, key=versions)]
+    found = [Pool(cell, revision, data, tuple(group)) for (revision, data), group in groupby(rows, key=versions)]
     return newest_first(found)
 
 
@@ -64,4 +64,4 @@ def newest_first(found: Iterable[Pool]) -> list[Pool]:
     >>> newest_first([])
     []
     """
-    return sorted(found, key=lambda pool: (pool.newest, pool.code, pool.data), reverse=True)
+    return sorted(found, key=lambda pool: (pool.newest, pool.revision, pool.data), reverse=True)

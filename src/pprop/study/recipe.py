@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from pprop._errors import InputError, PpropError
 from pprop._validate import describe
-from pprop._version import __version__
 from pprop.models import Architecture, Model
 from pprop.study.cell import Cell, Seeds
-from pprop.study.code_version import code_version
 from pprop.study.evaluation import Evaluation
 from pprop.study.prepared import Prepared
+from pprop.study.provenance import provenance_here
+from pprop.study.revisions import revision_of
 from pprop.study.row import Row, RowKey
 from pprop.study.zoo import build, model_kind, stopping_rule
 from pprop.training import Stopping, Trained, run_seed, train
@@ -60,23 +60,25 @@ class Recipe(ABC):
 
     at_once: int | None = None
 
-    def __init__(self, cell: Cell, prepared: Prepared, place: Place, code: str) -> None:
-        self.cell, self.prepared, self.place, self.code = cell, prepared, place, code
+    def __init__(self, cell: Cell, prepared: Prepared, place: Place, revision: str) -> None:
+        self.cell, self.prepared, self.place, self.revision = cell, prepared, place, revision
 
     def key(self, seeds: Seeds) -> RowKey:
         """Return the key of a run."""
-        return RowKey(self.cell.config, self.code, self.prepared.data, seeds)
+        return RowKey(self.cell.config, self.revision, self.prepared.data, seeds)
 
     @abstractmethod
     def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
         """Compute some runs; call `finished` with the row of each as it ends."""
 
     def _row(self, seeds: Seeds, predictions: NDArray[np.uint8], *, seconds: float, together: int, **how: Any) -> Row:
-        split = self.prepared.split(seeds.split, self.cell.per_class)
+        scores = self.prepared.scores(predictions, self.prepared.split(seeds.split, self.cell.per_class))
         return Row(
             key=self.key(seeds),
             cell=self.cell.text,
-            **self.prepared.scores(predictions, split),
+            accuracy=scores["accuracy"],
+            f1=scores["f1"],
+            f1_macro=scores["f1_macro"],
             stopping_loss=how.get("stopping_loss", float("nan")),
             stopping_accuracy=how.get("stopping_accuracy", float("nan")),
             epochs=how.get("epochs", 0),
@@ -88,7 +90,7 @@ class Recipe(ABC):
             device=_device_name(self.place.device),
             torch=str(torch.__version__),
             host=node(),
-            version=__version__,
+            version=provenance_here().text,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
 
@@ -102,14 +104,14 @@ class TrainedTogether(Recipe):
         cell: Cell,
         prepared: Prepared,
         place: Place,
-        code: str,
+        revision: str,
         *,
         model: Model | Architecture,
         stopping: Stopping,
         learning_rate: float,
         alone: bool = False,
     ) -> None:
-        super().__init__(cell, prepared, place, code)
+        super().__init__(cell, prepared, place, revision)
         self._model, self._stopping, self._rate, self._alone = model, stopping, learning_rate, alone
         self._evaluation = Evaluation(cell.settings, prepared.graph)
         self._warm = not alone
@@ -166,8 +168,10 @@ class Fitted(Recipe):
 
     at_once = 1
 
-    def __init__(self, cell: Cell, prepared: Prepared, place: Place, code: str, *, make: Callable[[int], Any]) -> None:
-        super().__init__(cell, prepared, place, code)
+    def __init__(
+        self, cell: Cell, prepared: Prepared, place: Place, revision: str, *, make: Callable[[int], Any]
+    ) -> None:
+        super().__init__(cell, prepared, place, revision)
         self._make = make
 
     def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
@@ -228,12 +232,12 @@ def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = Fal
     if not model_kind(cell.model).trained:
         here = Place(place.device, "numpy" if place.device == "cpu" else "torch")  # it needs none of our kernels
         make = _maker(cell, prepared, here.device)
-        return Fitted(cell, prepared, here, code_version(cell, here.backend), make=make)
+        return Fitted(cell, prepared, here, revision_of(cell.model, here.backend), make=make)
     return TrainedTogether(
         cell,
         prepared,
         place,
-        code_version(cell, place.backend),
+        revision_of(cell.model, place.backend),
         model=build(cell, prepared.graph),
         stopping=stopping_rule(cell),
         learning_rate=cell.settings["learning_rate"],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop.study.cell import Seeds
+from pprop.study.provenance import Provenance, recorded_provenance
 
 __all__ = ["Row", "RowKey"]
 
@@ -22,8 +24,8 @@ class RowKey:
     ----------
     config
         Hash of the cell.
-    code
-        Version of the sources that the cell runs through, backend included.
+    revision
+        Of the model on its backend (`pprop.study.revisions`).
     data
         Fingerprint of the graph.
     seeds
@@ -36,7 +38,7 @@ class RowKey:
     """
 
     config: str
-    code: str
+    revision: str
     data: str
     seeds: Seeds
 
@@ -65,7 +67,9 @@ class Row:
     predictions
         Predicted class of every node, shape (n,), uint8.
     backend, device, torch, host, version, created
-        What computed it, where, and when (ISO 8601, UTC).
+        What computed it, where, and when (ISO 8601, UTC); `version` is the text of `provenance`.
+    stored_as
+        The hash of sources that a row from before there were revisions is stored under; empty for any other.
     """
 
     key: RowKey
@@ -86,6 +90,12 @@ class Row:
     host: str
     version: str
     created: str
+    stored_as: str = ""
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """What computed it, as far as it was recorded."""
+        return recorded_provenance(self.version, self.stored_as)
 
     @property
     def ms_per_epoch(self) -> float:

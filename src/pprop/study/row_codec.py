@@ -12,6 +12,7 @@ import numpy as np
 
 from pprop._errors import FormatError
 from pprop.study.cell import Seeds
+from pprop.study.revisions import recorded_revision
 from pprop.study.row import Row, RowKey
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 KEY = ("config", "code", "data", "split", "init")
-"""Columns that identify a row."""
+"""Columns that identify a row; `code` holds its revision, or an older row's hash of sources."""
 
 _RESULT = {
     "cell": "TEXT",
@@ -66,7 +67,7 @@ def key_values(key: RowKey) -> tuple[str, str, str, int, int]:
     >>> key_values(RowKey("a1", "c1", "d1", Seeds(5, 0)))
     ('a1', 'c1', 'd1', 5, 0)
     """
-    return key.config, key.code, key.data, key.seeds.split, key.seeds.init
+    return key.config, key.revision, key.data, key.seeds.split, key.seeds.init
 
 
 def encode(row: Row) -> tuple[Any, ...]:
@@ -77,7 +78,7 @@ def encode(row: Row) -> tuple[Any, ...]:
     """
     plain = [_stored(getattr(row, name)) for name in _PLAIN]
     packed = zlib.compress(row.predictions.astype(np.uint8).tobytes())
-    return (*key_values(row.key), *plain, packed, _digest(row, _PLAIN))
+    return (*_stored_key(row), *plain, packed, _digest(row, _PLAIN))
 
 
 def decode(values: Sequence[Any]) -> Row:
@@ -92,9 +93,11 @@ def decode(values: Sequence[Any]) -> Row:
         if kind == "REAL" and plain[name] is None:
             plain[name] = float("nan")
     try:
-        key = RowKey(named["config"], named["code"], named["data"], Seeds(named["split"], named["init"]))
+        revision = recorded_revision(named["code"])
+        key = RowKey(named["config"], revision, named["data"], Seeds(named["split"], named["init"]))
+        stored_as = "" if revision == named["code"] else named["code"]
         predictions = np.frombuffer(zlib.decompress(named["predictions"]), dtype=np.uint8)
-        row = Row(key=key, predictions=predictions, **plain)
+        row = Row(key=key, predictions=predictions, **plain, stored_as=stored_as)
         sound = _digest(row, _PLAIN) == named["digest"]
     except (TypeError, ValueError, AttributeError, zlib.error):
         sound, row = False, None
@@ -115,7 +118,7 @@ def result_digest(row: Row) -> str:
     >>> result_digest(row) == result_digest(replace(row, accuracy=0.6))
     False
     """
-    return _digest(row, _RESULT)
+    return _digest(replace(row, stored_as=""), _RESULT)
 
 
 def without_predictions(row: Row) -> Row:
@@ -165,6 +168,11 @@ def example_row(split: int = 5, init: int = 0) -> Row:
     )
 
 
+def _stored_key(row: Row) -> tuple[str, str, str, int, int]:
+    """Return the values of `KEY`: a row from before there were revisions stays under the hash it was stored under."""
+    return key_values(replace(row.key, revision=row.stored_as or row.key.revision))
+
+
 def _stored(value: Any) -> Any:
     if not isinstance(value, float):
         return value
@@ -173,5 +181,5 @@ def _stored(value: Any) -> Any:
 
 def _digest(row: Row, names: Iterable[str]) -> str:
     parts = [_stored(getattr(row, name)) for name in names]
-    text = repr([*key_values(row.key), *(part.hex() if isinstance(part, float) else part for part in parts)])
+    text = repr([*_stored_key(row), *(part.hex() if isinstance(part, float) else part for part in parts)])
     return hashlib.sha256(text.encode() + row.predictions.tobytes()).hexdigest()[:32]

@@ -11,8 +11,9 @@ from pprop._errors import PpropError
 from pprop.study.attempts import count_claims
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment
+from pprop.study.revisions import recorded_revision
 from pprop.study.store import Group, Store
-from pprop.study.versions import current_code, current_data
+from pprop.study.versions import current_data, current_revision
 
 __all__ = ["Progress", "StudyStatus", "study_status"]
 
@@ -27,14 +28,14 @@ class Progress:
     name
         Of the experiment.
     done, wanted
-        Runs of the present code and data, and of the whole experiment. Where a dataset is not on this machine, the code
-        alone tells.
+        Runs of the present revision and data, and of the whole experiment. Where a dataset is not on this machine, the
+        revision alone tells.
     seconds
         What they took.
     last
         When the last row of its cells was made; empty without rows.
     other_versions
-        Rows of its cells from another version of the code or the data: not counted.
+        Rows of its cells of another revision or other data: not counted.
     """
 
     name: str
@@ -122,10 +123,9 @@ def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group
 def _seconds(store: Store, group: Group) -> dict[Seeds, float]:
     """Return what each run of a group took: a cell may have more runs than an experiment names."""
     found = store.execute(
-        "SELECT split, init, seconds FROM rows WHERE config = ? AND code = ? AND data = ?",
-        (group.config, group.code, group.data),
+        "SELECT split, init, seconds, code FROM rows WHERE config = ? AND data = ?", (group.config, group.data)
     )
-    return {Seeds(split, init): seconds for split, init, seconds in found}
+    return {Seeds(*seeds): took for *seeds, took, code in found if recorded_revision(code) == group.revision}
 
 
 @final
@@ -143,7 +143,7 @@ class _Data:
 
 def _is_current(group: Group, data: _Data) -> bool:
     try:
-        same_code = current_code(group.cell, group.backend) == group.code
+        current = current_revision(group.cell, group.backend) == group.revision
     except PpropError:  # a model of one's own that is not here
         return False
-    return same_code and data.is_current(group.cell.dataset, group.data)
+    return current and data.is_current(group.cell.dataset, group.data)

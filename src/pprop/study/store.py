@@ -7,13 +7,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
+from pprop.study.revisions import recorded_revision, stored_names
 from pprop.study.row import Row, RowKey
 from pprop.study.row_codec import COLUMNS, KEY, decode, encode, key_values, same_result
 from pprop.study.store_errors import damaged, damaged_row, translated
@@ -28,17 +29,17 @@ _PATIENCE = 60  # seconds to wait for another process that is writing; it needs 
 
 _COLUMN_LIST = ", ".join(COLUMNS)
 _KEY_LIST = ", ".join(KEY)
-_SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
+_SAME_CLAIM = " AND ".join(f"{name} = ?" for name in KEY)
 
 
 @final
 @dataclass(frozen=True)
 class Group:
-    """Rows of one cell with one code and one data version, in numbers.
+    """Rows of one cell with one revision and one data version, in numbers.
 
     Attributes
     ----------
-    cell, config, code, data
+    cell, config, revision, data
         What they share.
     runs
         How many there are.
@@ -47,12 +48,12 @@ class Group:
     newest
         When the last one was added (ISO 8601, UTC).
     backend, devices
-        What computed them (the code version is one of the backend, too), and where.
+        What computed them (a revision is one of a backend, too), and where.
     """
 
     cell: Cell
     config: str
-    code: str
+    revision: str
     data: str
     runs: int
     seconds: float
@@ -143,32 +144,41 @@ class Store:
             The disk is full. All other rows are intact.
         """
         marks = ", ".join("?" * len(COLUMNS))
-        try:
-            # One statement, so that Ctrl-C comes before the row is written or after, and never undoes it.
-            self.execute(f"INSERT INTO rows ({_COLUMN_LIST}) VALUES ({marks})", encode(row))
-        except sqlite3.IntegrityError:
-            (there,) = self._select(f"WHERE {_SAME_KEY}", key_values(row.key))
+        where, same = _same_key(row.key)
+        # One statement, so that Ctrl-C comes before the row is written or after, and never undoes it.
+        new = self.execute(
+            f"INSERT INTO rows ({_COLUMN_LIST}) SELECT {marks} WHERE NOT EXISTS (SELECT 1 FROM rows WHERE {where}) "
+            "RETURNING 1",
+            (*encode(row), *same),
+        )
+        if not new:
+            (there,) = self._select(f"WHERE {where}", same)
             if not same_result(there, row):
                 raise InputError(
                     f"The store {str(self.path)!r} has another result for split {row.key.seeds.split}, initialisation "
                     f"{row.key.seeds.init} of {row.cell}. The one in the store was kept."
-                ) from None
+                )
             if len(row.predictions) > len(there.predictions):
-                self.execute(f"REPLACE INTO rows ({_COLUMN_LIST}) VALUES ({marks})", encode(row))
+                whole = encode(replace(there, predictions=row.predictions))
+                self.execute(f"REPLACE INTO rows ({_COLUMN_LIST}) VALUES ({marks})", whole)
             return False
         finished = (time.time(), *key_values(row.key))
-        self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_SAME_KEY}", finished)
+        self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_SAME_CLAIM}", finished)
         return True
 
     def has(self, key: RowKey) -> bool:
         """Say whether a run is finished."""
-        return bool(self.execute(f"SELECT 1 FROM rows WHERE {_SAME_KEY}", key_values(key)))
+        where, same = _same_key(key)
+        return bool(self.execute(f"SELECT 1 FROM rows WHERE {where}", same))
 
     def keys(self, config: str | None = None) -> set[RowKey]:
         """Return the keys of all rows, or of those of one cell."""
         where, values = ("", ()) if config is None else ("WHERE config = ?", (config,))
         found = self.execute(f"SELECT {_KEY_LIST} FROM rows {where}", values)
-        return {RowKey(config, code, data, Seeds(split, init)) for config, code, data, split, init in found}
+        return {
+            RowKey(config, recorded_revision(code), data, Seeds(split, init))
+            for config, code, data, split, init in found
+        }
 
     def rows(self, config: str | None = None) -> list[Row]:
         """Return all rows, or those of one cell, in the order of their keys, however they came in."""
@@ -179,18 +189,27 @@ class Store:
         return [self._cell(text) for (text,) in self.execute("SELECT DISTINCT cell FROM rows ORDER BY cell")]
 
     def groups(self) -> list[Group]:
-        """Return what there is, in numbers: one entry for each cell, code version and data version."""
+        """Return what there is, in numbers: one entry for each cell, revision and data version."""
         found = self.execute(
             "SELECT cell, config, code, data, count(*), sum(seconds), max(created), max(backend), "
             "group_concat(DISTINCT device) "
             "FROM rows GROUP BY cell, config, code, data ORDER BY cell, code, data"
         )
-        return [
-            Group(
-                self._cell(cell), config, code, data, runs, seconds, newest, backend, tuple(sorted(devices.split(",")))
+        groups: dict[tuple[str, str, str], Group] = {}
+        for text, config, code, data, runs, seconds, newest, backend, devices in found:
+            key = text, recorded_revision(code), data
+            before = groups.get(key)  # rows of one revision may be stored under several names
+            groups[key] = Group(
+                self._cell(text),
+                config,
+                *key[1:],
+                runs + (before.runs if before else 0),
+                seconds + (before.seconds if before else 0.0),
+                max(newest, before.newest if before else ""),
+                backend,
+                tuple(sorted({*devices.split(","), *(before.devices if before else ())})),
             )
-            for cell, config, code, data, runs, seconds, newest, backend, devices in found
-        ]
+        return [groups[key] for key in sorted(groups)]
 
     def add_all(self, rows: Iterable[Row]) -> int:
         """Add rows in one transaction, all or none; return how many were new."""
@@ -221,6 +240,13 @@ class Store:
             return Cell.parse(text)
         except (TypeError, ValueError):
             raise damaged(self.path, f"{text!r} is no cell") from None
+
+
+def _same_key(key: RowKey) -> tuple[str, tuple[str | int, ...]]:
+    """Return the condition that a row has a key, by any name that its revision is stored under, and its values."""
+    names = stored_names(key.revision)
+    where = f"config = ? AND code IN ({', '.join('?' * len(names))}) AND data = ? AND split = ? AND init = ?"
+    return where, (key.config, *names, key.data, key.seeds.split, key.seeds.init)
 
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whether rows are what the present code computes: a sample of them, computed once more on the CPU."""
+"""Whether rows are what is computed now: a sample of them, computed once more on the CPU."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row, RowKey
 from pprop.study.store import Store
-from pprop.study.verify_plan import Kind, Plan, Planned
+from pprop.study.verify_plan import KINDS, Kind, Plan, Planned
 from pprop.study.watch import Watch, title_of
 
-__all__ = ["Checked", "MeanDifference", "Verification", "verify_study"]
+__all__ = ["CPU", "Checked", "MeanDifference", "Verification", "verify_study"]
 
-_CPU = Place("cpu", "numba")
+CPU = Place("cpu", "numba")
+"""Where rows are computed once more."""
 _EXACT = ("accuracy", "f1", "f1_macro", "stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
 
 
@@ -40,6 +41,8 @@ class Checked:
         Share of the nodes with the same predicted class; NaN where the numbers of nodes differ.
     sigma
         Spread of the other runs of the cell (`pprop.study.agreement.spread`).
+    made
+        How what made it differs from what is here, in words: `Provenance.apart`.
     differences
         What differs, in words; empty if nothing does.
     """
@@ -50,6 +53,7 @@ class Checked:
     apart: float
     same: float
     sigma: float
+    made: tuple[str, ...]
     differences: tuple[str, ...]
 
     @property
@@ -96,9 +100,9 @@ class Verification:
     checked
         The rows computed once more.
     means
-        Of those from a GPU, and of those of other versions of the code, where there are some.
+        Of those from a GPU, of another kind of CPU, and of other revisions, where there are some.
     failed
-        Sentences on rows of other versions of the code that the present code refuses to compute.
+        Sentences on rows of other revisions that the present one refuses to compute.
     """
 
     plan: Plan
@@ -109,9 +113,8 @@ class Verification:
     @property
     def differences(self) -> tuple[str, ...]:
         """All that is not as it should be, in words."""
-        names = {"gpu": "rows from a GPU", "stale": "rows of other versions of the code"}
         means = (
-            f"The mean difference of {mean.rows} {names[mean.kind]} is {mean.mean:+.5f}, beyond {mean.bound:.5f}: an "
+            f"The mean difference of {mean.rows} rows {KINDS[mean.kind]} is {mean.mean:+.5f}, beyond {mean.bound:.5f}: an "
             "error that is systematic, not rounding."
             for mean in self.means
             if not mean.sound
@@ -124,11 +127,11 @@ class Verification:
         return not self.differences
 
 
-def verify_study(store: Store, plan: Plan, watch: Watch) -> Verification:
-    """Compute the rows of a plan once more, on the CPU, and compare.
+def verify_study(store: Store, plan: Plan, watch: Watch, place: Place = CPU) -> Verification:
+    """Compute the rows of a plan once more, and compare.
 
-    Rows from the CPU must be the same bit for bit: predictions, metrics, stopping, epochs. Those from a GPU, or of another
-    version of the code, may differ in accuracy by `row_bound` each and by `mean_bound` on average.
+    Rows from this kind of CPU must be the same bit for bit: predictions, metrics, stopping, epochs. Those from another kind,
+    from a GPU or of another revision may differ in accuracy by `row_bound` each and by `mean_bound` on average.
 
     Parameters
     ----------
@@ -138,6 +141,8 @@ def verify_study(store: Store, plan: Plan, watch: Watch) -> Verification:
         Which of them, by `plan_verification`.
     watch
         Told how it goes.
+    place
+        Where they are computed; those that a plan takes for exact are so on the CPU alone.
     """
     datasets, checked, failed = Datasets(), list[Checked](), list[str]()
     left = plan.seconds
@@ -146,28 +151,29 @@ def verify_study(store: Store, plan: Plan, watch: Watch) -> Verification:
         watch.cell(some[0].cell, number)
         kept = {row.key: row for row in store.rows(config)}
         try:
-            again = _compute(some[0].cell, datasets, some)
+            again = _compute(some[0].cell, datasets, some, place)
         except PpropError as error:
             if any(planned.kind != "stale" for planned in some):
                 raise
-            failed.append(f"{title_of(some[0].cell)}: the present code does not compute it: {error}")
+            failed.append(f"{title_of(some[0].cell)}: it cannot be computed now: {error}")
             continue
         checked += [_compare(planned, kept, again[planned.key.seeds], some) for planned in some]
         left -= sum(planned.seconds for planned in some)
         watch.runs(len(checked), left)
-    by_accuracy: tuple[Kind, ...] = ("gpu", "stale")
-    means = tuple(_mean(kind, checked) for kind in by_accuracy if any(one.kind == kind for one in checked))
+    means = tuple(
+        _mean(kind, checked) for kind in KINDS if kind != "exact" and any(one.kind == kind for one in checked)
+    )
     return Verification(plan, tuple(checked), means, tuple(failed))
 
 
-def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned]) -> dict[Seeds, Row]:
+def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned], place: Place) -> dict[Seeds, Row]:
     computed: dict[Seeds, Row] = {}
 
     def take(row: Row) -> None:
         computed[row.key.seeds] = row
 
     seeds = list(dict.fromkeys(planned.key.seeds for planned in some))
-    recipe = recipe_of(cell, datasets.of(cell), _CPU)
+    recipe = recipe_of(cell, datasets.of(cell), place)
     for begin in range(0, len(seeds), recipe.at_once or len(seeds)):
         recipe.compute(seeds[begin : begin + (recipe.at_once or len(seeds))], take)
     return computed
@@ -175,7 +181,7 @@ def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned]) -> dict[Se
 
 def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequence[Planned]) -> Checked:
     kept, seeds = rows[planned.key], planned.key.seeds
-    of_group = {key: row for key, row in rows.items() if (key.code, key.data) == (planned.key.code, planned.key.data)}
+    of_group = {key: row for key, row in rows.items() if _version(key) == _version(planned.key)}
     # without the rows in question: one that is far off must not widen its own bound
     sigma = spread({key.seeds: row.accuracy for key, row in of_group.items() if key not in {one.key for one in some}})
     what = f"{title_of(planned.cell)}, split {seeds.split}, initialisation {seeds.init}: "
@@ -192,12 +198,11 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
             differences.append(f"{what}the predictions of {wrong} nodes differ.")
     elif not abs(kept.accuracy - again.accuracy) <= row_bound(sigma):
         differences.append(
-            f"{what}the accuracy on {kept.device} is {kept.accuracy:.5f}, on the CPU {again.accuracy:.5f}, more than "
-            f"{row_bound(sigma):.5f} apart."
+            f"{what}the accuracy on {kept.provenance.cpu or kept.device} is {kept.accuracy:.5f}, on {again.device} here "
+            f"{again.accuracy:.5f}, more than {row_bound(sigma):.5f} apart."
         )
-    return Checked(
-        planned.key, planned.cell, planned.kind, kept.accuracy - again.accuracy, same, sigma, tuple(differences)
-    )
+    apart, made = kept.accuracy - again.accuracy, kept.provenance.apart(again.provenance)
+    return Checked(planned.key, planned.cell, planned.kind, apart, same, sigma, made, tuple(differences))
 
 
 def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
@@ -206,6 +211,10 @@ def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
     bound = mean_bound(apart, [one.sigma for one in of_kind])
     told, same = sum(one.same == one.same for one in of_kind), sum(one.same == 1.0 for one in of_kind)
     return MeanDifference(kind, len(of_kind), told, same, float(np.mean(apart)), bound)
+
+
+def _version(key: RowKey) -> tuple[str, str]:
+    return key.revision, key.data
 
 
 def _same_size(kept: Row, again: Row) -> bool:

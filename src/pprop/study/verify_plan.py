@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn, final
 
@@ -11,22 +11,33 @@ import numpy as np
 
 from pprop._errors import DatasetError, InputError, PpropError
 from pprop._validate import check_float, check_int
+from pprop.kernels.cpu_kind import cpu_kind
 from pprop.study.cell import Cell, Seeds
 from pprop.study.prepared import Datasets
+from pprop.study.provenance import recorded_provenance
+from pprop.study.revisions import recorded_revision
 from pprop.study.row import RowKey
 from pprop.study.store import Group, Store
 from pprop.study.verify_cost import expected_seconds
-from pprop.study.versions import current_code
+from pprop.study.versions import current_revision
 
-__all__ = ["Kind", "Plan", "Planned", "plan_verification"]
+__all__ = ["KINDS", "Kind", "Plan", "Planned", "plan_verification"]
 
-Kind = Literal["exact", "gpu", "stale"]
-"""Of a row: from the CPU, so that it must be the same bit for bit; from a GPU, or another backend than the CPU's usual one;
-or of another version of the code."""
+Kind = Literal["exact", "cpu", "gpu", "stale"]
+"""Of a row: from this kind of CPU, so that it must be the same bit for bit; from another kind, or one that was
+not recorded; from a GPU, or another backend than the CPU's usual one; or of another revision."""
+
+KINDS: Mapping[Kind, str] = {
+    "exact": "from this kind of CPU",
+    "cpu": "from another kind of CPU, or one not recorded",
+    "gpu": "from a GPU",
+    "stale": "of other revisions",
+}
+"""The kinds in words."""
 
 _USUAL = ("numba", "numpy")
 """What computes on the CPU: models that are trained, and those that are fitted."""
-_RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend FROM rows"
+_RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend, version FROM rows"
 
 
 @final
@@ -60,7 +71,7 @@ class Plan:
     rows
         Rows in the store.
     stale
-        Rows left out because they are of another version of the code or the data.
+        Rows left out because they are of another revision or other data.
     long
         Cells of which no row fits into the time.
     absent
@@ -100,12 +111,12 @@ def plan_verification(
     minutes
         What they may take on two cores, by the epochs they took before; one row is chosen in any case.
     stale
-        Choose among the rows of other versions of the code, too.
+        Choose among the rows of other revisions, too.
 
     Raises
     ------
     InputError
-        No row is of the present version of the code and the data.
+        No row is of the present revision and data.
     DatasetError
         None can be computed once more, since a dataset is not here.
     """
@@ -114,18 +125,19 @@ def plan_verification(
     check_float(minutes, "minutes", "plan_verification", "(0, inf)")
     groups, here, datasets = store.groups(), _Here(stale), Datasets()
     kinds: dict[tuple[str, str, str], Kind | None] = {
-        (group.config, group.code, group.data): here.kind(group, datasets) for group in groups
+        (group.config, group.revision, group.data): here.kind(group, datasets) for group in groups
     }
     cells = {group.config: group.cell for group in groups}
     rows = sum(group.runs for group in groups)
     strata: dict[tuple[str, Kind], list[Planned]] = defaultdict(list)
-    for config, code, data, split, init, epochs, seconds, device, backend in sorted(store.execute(_RUNS)):
-        of_group = kinds[config, code, data]
+    for config, code, data, split, init, epochs, seconds, device, backend, version in sorted(store.execute(_RUNS)):
+        revision = recorded_revision(code)
+        of_group = kinds[config, revision, data]
         if of_group is not None:
-            usual = of_group != "exact" or (device == "cpu" and backend in _USUAL)
-            kind: Kind = of_group if usual else "gpu"
+            cpu = recorded_provenance(version, code).cpu if device == "cpu" and backend in _USUAL else None
+            kind = "stale" if of_group == "stale" else _kind(cpu)
             cost = expected_seconds(cells[config], epochs, seconds, device)
-            key = RowKey(config, code, data, Seeds(split, init))
+            key = RowKey(config, revision, data, Seeds(split, init))
             strata[config, kind].append(Planned(key, cells[config], kind, cost))
     if not strata:
         here.refuse(rows)
@@ -133,6 +145,13 @@ def plan_verification(
     candidates = sum(len(stratum) for stratum in strata.values())
     ordered = tuple(sorted(chosen, key=lambda planned: (planned.key, planned.kind)))
     return Plan(ordered, rows, rows - candidates - here.n_absent, long, here.absent)
+
+
+def _kind(cpu: str | None) -> Kind:
+    """Return the kind of a row from a kind of CPU, which may not have been recorded (""), or from none."""
+    if cpu is None:
+        return "gpu"
+    return "exact" if cpu == cpu_kind() else "cpu"
 
 
 def _chosen(
@@ -180,7 +199,7 @@ class _Here:
         """Return the kind of a group's rows, None if they are left out; what is not here is noted."""
         cell = group.cell
         try:
-            current = current_code(cell, group.backend) == group.code
+            current = current_revision(cell, group.backend) == group.revision
         except PpropError as error:
             self._models[cell.model] = error, self._models.get(cell.model, (error, 0))[1] + group.runs
             return None
@@ -209,10 +228,10 @@ class _Here:
 
     def refuse(self, rows: int) -> NoReturn:
         """Say why none of the rows can be computed once more."""
-        remedy = " --stale computes those of another version of the code, too." if self._old else ""
+        remedy = " --stale computes those of another revision, too." if self._old else ""
         if not self.absent:
-            raise InputError(f"None of the {rows} rows is of the present version of the code and the data.{remedy}")
+            raise InputError(f"None of the {rows} rows is of the present revision and data.{remedy}")
         old = rows - self.n_absent
-        others = (f"{old} of them are of another version of the code or the data.{remedy}",) if old else ()
+        others = (f"{old} of them are of another revision or other data.{remedy}",) if old else ()
         sentence = " ".join((f"None of the {rows} rows can be computed once more.", *self.absent, *others))
         raise (DatasetError if self._datasets else InputError)(sentence)

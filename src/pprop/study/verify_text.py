@@ -8,7 +8,7 @@ from typing import Any
 
 from pprop.study.agreement import row_bound
 from pprop.study.verify import Checked, MeanDifference, Verification
-from pprop.study.verify_plan import Plan
+from pprop.study.verify_plan import KINDS, Plan
 from pprop.study.watch import title_of
 
 __all__ = ["found_lines", "found_record", "other_cpu_line", "plan_line", "within_rounding"]
@@ -18,13 +18,12 @@ def plan_line(plan: Plan) -> str:
     """Return what will be computed, and how long it may take.
 
     >>> plan_line(Plan((), rows=3, stale=1))
-    'Computing 0 of 3 rows once more, from 0 cells: about 0.0 min on two cores. Left out: 1 of other versions.'
+    'Computing 0 of 3 rows once more, from 0 cells: about 0.0 min on two cores. Left out: 1 of other revisions.'
     """
     kinds = Counter(planned.kind for planned in plan.chosen)
-    names = {"exact": "from the CPU", "gpu": "from a GPU", "stale": "of other versions of the code"}
-    what = ", ".join(f"{kinds[kind]} {name}" for kind, name in names.items() if kinds[kind])
+    what = ", ".join(f"{kinds[kind]} {name}" for kind, name in KINDS.items() if kinds[kind])
     begin = f"Computing {len(plan.chosen)} of {plan.rows:,} rows once more, from {_counted(plan.cells, 'cell')}"
-    out = [f"{plan.stale:,} of other versions"] if plan.stale else []
+    out = [f"{plan.stale:,} of other revisions"] if plan.stale else []
     if plan.long:
         out.append(f"{_counted(len(plan.long), 'cell')} whose runs are longer than --minutes allows")
     left = f" Left out: {'; '.join(out)}." if out else ""
@@ -68,8 +67,8 @@ def found_lines(found: Verification) -> list[str]:
     lines += [_mean_line(mean) for mean in found.means]
     if found.plan.stale:
         lines.append(
-            f"{_counted(found.plan.stale, 'row')} of other versions of the code or the data left out; --stale computes "
-            "those of other code, too."
+            f"{_counted(found.plan.stale, 'row')} of other revisions or other data left out; --stale computes those of "
+            "other revisions, too."
         )
     if found.plan.long:
         by_dataset = Counter(cell.dataset for cell in found.plan.long)
@@ -98,10 +97,17 @@ def other_cpu_line(checked: Sequence[Checked]) -> list[str]:
     return [
         f"{len(near)} of the {_counted(len(differ), 'row')} from the CPU with differences would pass for rows from a GPU: "
         f"the same class for every node in {equal}, for {fewest:.2%} of the nodes at least, and accuracies at most "
-        f"{largest:.5f} apart, where {bound:.5f} or more may be. Another kind of CPU (x86 instead of ARM) or another build "
-        "of numpy or torch gives such differences, and rows do not say which they are from; so may an error, which the kind "
-        f"of machine that made the rows would show. They count as differences.{rest}"
+        f"{largest:.5f} apart, where {bound:.5f} or more may be. Other builds of numpy, numba or torch give such "
+        f"differences; so may an error. {_made(near)} They count as differences.{rest}"
     ]
+
+
+def _made(checked: Sequence[Checked]) -> str:
+    """Return how what made some rows differs from what is here."""
+    found = Counter(one for each in checked for one in each.made)
+    if not found:
+        return "What made the rows is recorded, and is the same here."
+    return f"What made the rows, as far as it was recorded, is not what is here: {'; '.join(found)}."
 
 
 def within_rounding(checked: Checked) -> bool:
@@ -113,10 +119,9 @@ def within_rounding(checked: Checked) -> bool:
 
 
 def _mean_line(mean: MeanDifference) -> str:
-    what = "from a GPU" if mean.kind == "gpu" else "of other versions of the code"
     kept = "" if mean.told == mean.rows else f" of the {mean.told} whose predictions were kept"
     return (
-        f"{_counted(mean.rows, 'row')} {what}: the same class for every node in {mean.same}{kept}; mean difference in accuracy "
+        f"{_counted(mean.rows, 'row')} {KINDS[mean.kind]}: the same class for every node in {mean.same}{kept}; mean difference in accuracy "
         f"{mean.mean:+.5f} (at most {mean.bound:.5f})."
     )
 

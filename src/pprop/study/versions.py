@@ -1,4 +1,4 @@
-"""Which version of the code a cell would run through now, and on which data."""
+"""Which revision a cell would be computed with now, and on which data."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from pprop.datasets import DATASETS, DatasetInfo, load_dataset
 from pprop.datasets.fetch import cache_folder, git_blob_id
 from pprop.datasets.locate import VARIABLE, bundled_folder
 from pprop.study.cell import Cell
-from pprop.study.code_version import code_version
+from pprop.study.own_source import find_function, own_source
+from pprop.study.revisions import own_revision, revision_of
 
-__all__ = ["current_code", "current_data"]
+__all__ = ["current_data", "current_revision"]
 
 
-def current_code(cell: Cell, backend: str) -> str:
-    """Return the version of the code that a cell, also of one's own model, would run through now.
+def current_revision(cell: Cell, backend: str) -> str:
+    """Return the revision that a cell, also of one's own model, would be computed with now.
 
-    >>> len(current_code(Cell("mlp", {}, "citeseer"), "numba"))
-    12
+    >>> current_revision(Cell("mlp", {}, "citeseer"), "numba")
+    'numba-1'
     """
-    if ":" in cell.model:
-        from pprop.study.own_model import own_version
-
-        return own_version(cell, backend)
-    return code_version(cell, backend)
+    if ":" not in cell.model:
+        return revision_of(cell.model, backend)
+    return own_revision(backend, own_source(find_function(cell.model)[0]))
 
 
 def current_data(dataset: str) -> str | None:

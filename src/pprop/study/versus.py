@@ -12,7 +12,7 @@ from pprop.study.pools import pools
 from pprop.study.row import Row
 from pprop.study.statistics import Paired, Summary, paired_test, summarise
 from pprop.study.store import Store
-from pprop.study.versions import current_code, current_data
+from pprop.study.versions import current_data, current_revision
 
 __all__ = ["Versus", "compare_models", "current_rows"]
 
@@ -47,7 +47,7 @@ class Versus:
 
 
 def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
-    """Return the rows of a cell that the present code computed on the present data; no others are pooled with them.
+    """Return the rows of a cell of the present revision on the present data; no others are pooled with them.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
     """
     data = current_data(cell.dataset)
     for pool in pools(store, cell):
-        if pool.data == data and pool.code == current_code(cell, pool.rows[0].backend):
+        if pool.data == data and pool.revision == current_revision(cell, pool.rows[0].backend):
             return pool.rows
     return ()
 

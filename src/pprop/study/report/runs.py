@@ -20,7 +20,7 @@ __all__ = ["cost_table", "incomplete", "origin_table", "other_cells_table", "rer
 
 
 def origin_table(samples: Samples) -> Table:
-    """Return where the rows come from: versions, devices and hosts, of all pools.
+    """Return where the rows come from: sources, libraries, devices and hosts, of all pools.
 
     Examples
     --------
@@ -29,7 +29,11 @@ def origin_table(samples: Samples) -> Table:
     """
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in (row for sample in samples.values() for row in sample.all_rows):
-        groups.setdefault((row.version, row.torch, row.backend, row.device, row.host), []).append(row)
+        made = row.provenance
+        source = "before revisions" if row.stored_as else " at ".join(filter(None, (made.source, made.commit)))
+        libraries = ", ".join(f"{name} {number}" for name, number in made.libraries.items()) or f"torch {row.torch}"
+        place = (made.pprop, source, libraries, row.backend, row.device, made.cpu, row.host)
+        groups.setdefault(place, []).append(row)
     rows: list[tuple[Value, ...]] = []
     for place in sorted(groups):
         made = groups[place]
@@ -43,7 +47,7 @@ def origin_table(samples: Samples) -> Table:
                 max(row.created for row in made)[:10],
             )
         )
-    texts = (Column(title, "text") for title in ("pprop", "torch", "Backend", "Device", "Host"))
+    texts = (Column(title, "text") for title in ("pprop", "Source", "Libraries", "Backend", "Device", "CPU", "Host"))
     numbers = (Column(title) for title in ("Cells", "Rows", "Seconds"))
     columns = (*texts, *numbers, Column("First", "text"), Column("Last", "text"))
     return Table("Where the rows come from", columns, (Group(None, tuple(rows)),) if rows else ())
@@ -114,7 +118,7 @@ def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
                         filter(None, (f"{model_title(cell)} on {dataset_title(cell.dataset)}", settings_text(cell)))
                     ),
                     cell.splits,
-                    pool.code,
+                    pool.revision,
                     pool.data[:12],
                     Number(len(pool.rows), 0),
                     Measure(summary.mean, summary.half if summary.count > 1 else None),
@@ -122,7 +126,7 @@ def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
                     Strong(place) if pool is sample.pool else "not shown",
                 )
             )
-    titles = ("Cell", "Splits", "Code", "Data")
+    titles = ("Cell", "Splits", "Revision", "Data")
     columns = (
         *(Column(title, "text") for title in titles),
         Column("Runs"),

@@ -215,18 +215,18 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
 
 def _same_version(all_rows: Sample, few: Sample, experiment: Experiment) -> Sample | None:
     """Return the experiment's runs of the version that the accuracy table shows: no others are averaged with them."""
-    version = (few.pool.code, few.pool.data)
+    version = (few.pool.revision, few.pool.data)
     for pool in (all_rows.pool, *all_rows.others):
-        if (pool.code, pool.data) == version:
+        if (pool.revision, pool.data) == version:
             return Sample(few.cell, pool).only(experiment.seeds(cell=few.cell))
     return None
 
 
 def _others(all_rows: Sample, few: Sample, experiment: Experiment) -> int:
     """Return how many of the runs that the accuracy table does not have were made with another version than it shows."""
-    there, version = {row.key.seeds for row in few.rows}, (few.pool.code, few.pool.data)
+    there, version = {row.key.seeds for row in few.rows}, (few.pool.revision, few.pool.data)
     wanted = set(experiment.seeds(cell=few.cell)) - there
-    return sum(row.key.seeds in wanted and (row.key.code, row.key.data) != version for row in all_rows.all_rows)
+    return sum(row.key.seeds in wanted and (row.key.revision, row.key.data) != version for row in all_rows.all_rows)
 
 
 def _ranked(complete: Sequence[tuple[Sample, Sample]]) -> list[Standing]:

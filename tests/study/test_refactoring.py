@@ -1,0 +1,103 @@
+"""What a change of the sources does to rows: nothing, unless it changes results; then a golden row says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+RUN_PUBLISHED = """
+from pathlib import Path
+from pprop.study import runner
+from pprop.study.cell import Cell
+from pprop.study.opened import study_folder
+from pprop.study.recipe import Place
+from pprop.study.store import Store
+from pprop.study.versions import current_revision
+from pprop.study.watch import show_study
+
+PLACES = {"numba": Place("cpu", "numba"), "numpy": Place("cpu", "numba"), "triton": Place("cuda", "triton")}
+with study_folder(Path("results")) as folder, Store.open(folder) as store:
+    jobs = {}
+    for group in store.groups():
+        if group.cell.dataset == "citeseer" and group.revision == current_revision(group.cell, group.backend):
+            seeds = tuple(key.seeds for key in store.keys(group.config) if key.revision == group.revision)
+            jobs.setdefault(PLACES[group.backend], []).append(runner.Job(group.cell, seeds))
+    for place, some in jobs.items():
+        runner.place_of = lambda device: place  # nothing is to be computed, so no GPU is needed
+        with show_study(lambda text: None, cells=len(some), runs=1, show=False) as watch:
+            done = runner.run_study(store, some, watch)
+        print(place.backend, done.wanted, done.found, done.computed + done.left + len(done.refused))
+"""
+
+CHECK_GOLDEN = """
+from pprop.study.cell import Cell
+from tools.golden import check_rows, golden_rows
+
+rows = [row for row in golden_rows() if Cell.parse(row.cell).model == "mlp" and "citeseer" in row.cell]
+found = check_rows(rows)
+print(len(rows), "the same" if found.sound else "\\n".join(found.differences))
+"""
+
+
+def changed(folder: Path, *changes: tuple[str, str, str]) -> Path:
+    """Copy the package, and replace text in it: file, before, after."""
+    shutil.copytree(ROOT / "src" / "pprop", folder / "pprop", ignore=shutil.ignore_patterns("__pycache__"))
+    for file, before, after in changes:
+        path = folder / "pprop" / file
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1, (file, before)
+        path.write_text(text.replace(before, after), encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def refactored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package with a message reworded, a module moved and a helper deleted."""
+    codec = (ROOT / "src/pprop/study/row_codec.py").read_text(encoding="utf-8")
+    helper = codec[codec.index("def example_row(") : codec.index("def _stored_key(")]
+    folder = changed(
+        tmp_path_factory.mktemp("refactored"),
+        ("training/train.py", "train needs labels, and this graph has none.", "This graph has no labels."),
+        ("study/row_codec.py", helper, ""),
+    )
+    kernels = folder / "pprop" / "kernels"
+    (kernels / "sized.py").rename(kernels / "chosen_steps.py")
+    for path in (folder / "pprop").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("pprop.kernels.sized ", "pprop.kernels.chosen_steps "), encoding="utf-8")
+    source = "from pprop.study.provenance import provenance_here; print(provenance_here().source)"
+    assert run(folder, "-c", source) != run(ROOT / "src", "-c", source)  # the changed package is the one that runs
+    return folder
+
+
+def test_a_study_over_the_published_rows_computes_nothing_after_a_harmless_change(refactored: Path):
+    lines = [line.split() for line in run(refactored, "-c", RUN_PUBLISHED).splitlines()]
+    assert {backend for backend, *_ in lines} == {"numba", "triton"}
+    for _, wanted, found, others in lines:
+        assert (int(found), others) == (int(wanted), "0")
+    assert sum(int(wanted) for _, wanted, *_ in lines) > 9000
+
+
+def test_the_published_results_are_the_same_after_a_harmless_change(refactored: Path):
+    run(refactored, "-m", "tools.publish_results", "--check")
+
+
+def test_a_constant_changed_in_a_kernel_is_found_by_golden_rows(tmp_path: Path):
+    before, after = "times(0.9, load(mean, at + q, token))", "times(0.9001, load(mean, at + q, token))"
+    folder = changed(tmp_path, ("kernels/numba_cpu/fused_network.py", before, after))
+    assert "in the store, and" in run(folder, "-c", CHECK_GOLDEN)
