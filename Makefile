@@ -13,7 +13,7 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types format results clean
+.PHONY: help venv demo test golden lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
@@ -45,6 +45,9 @@ demo: venv  ## Train three models on the bundled Citeseer graph (results in demo
 
 test: venv  ## Run every test and doctest (PYTEST_ARGS=... is passed on)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+golden: venv  ## Compute golden rows of all graphs here once more (DEVICE=cuda, WRITE=1: see tools/golden.py)
+	$(BIN)/python -m tools.golden $(if $(DEVICE),--device $(DEVICE)) $(if $(WRITE),--write)
 
 lint: venv  ## Check style and formatting with ruff
 	$(BIN)/ruff check

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tools.golden import ROUNDING, check_rows, first_epochs, golden_file, golden_rows, remedy, stored_epochs
 
 from pprop.kernels import BACKENDS
 from pprop.kernels.cpu_kind import cpu_kind
@@ -12,7 +13,6 @@ from pprop.study.cell import Cell
 from pprop.study.revisions import declared_revisions, revision_of
 from pprop.study.row import Row
 from pprop.study.zoo import MODELS
-from tools.golden import ROUNDING, check_rows, first_epochs, golden_file, golden_rows, remedy, stored_epochs
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRAINED = [name for name, kind in MODELS.items() if kind.trained]

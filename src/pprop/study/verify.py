@@ -197,9 +197,10 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
             wrong = "all" if alike is None else len(kept.predictions) - alike
             differences.append(f"{what}the predictions of {wrong} nodes differ.")
     elif not abs(kept.accuracy - again.accuracy) <= row_bound(sigma):
+        there = kept.device if planned.kind == "gpu" else kept.provenance.cpu or kept.device
         differences.append(
-            f"{what}the accuracy on {kept.provenance.cpu or kept.device} is {kept.accuracy:.5f}, on {again.device} here "
-            f"{again.accuracy:.5f}, more than {row_bound(sigma):.5f} apart."
+            f"{what}the accuracy on {there} is {kept.accuracy:.5f}, on the {again.device} here {again.accuracy:.5f}, more than "
+            f"{row_bound(sigma):.5f} apart."
         )
     apart, made = kept.accuracy - again.accuracy, kept.provenance.apart(again.provenance)
     return Checked(planned.key, planned.cell, planned.kind, apart, same, sigma, made, tuple(differences))
