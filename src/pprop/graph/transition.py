@@ -9,7 +9,9 @@ and this module writes every normalisation in the one form
     T = diag(row_scale) A_tilde diag(column_scale),
 
 where A_tilde is the adjacency with the missing self-loops added. Entry (i, j) is what node i receives from node j.
-No value per edge is stored for an unweighted graph.
+No value per edge is stored for an unweighted graph. Weights are stored in a unit that brings the largest near 1: of the
+whole graph, or of every component where they differ by more than the scales can hold. Where degrees differ so much
+within one component, the entries of T themselves are stored instead.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ __all__ = ["NORMALIZATIONS", "Normalization", "Transition", "transition_matrix"]
 
 Normalization = Literal["sym", "row", "col"]
 NORMALIZATIONS: tuple[Normalization, ...] = ("sym", "row", "col")
+LEAST_DEGREE = 2.0**-64
+"""The smallest degree, next to weights near 1, whose inverse times a prediction is far from the limits of float32."""
 
 
 @final
@@ -41,11 +45,14 @@ class Transition:
     indptr, indices
         CSR structure of A_tilde, shapes (n + 1,) and (entries,), int64 and int32.
     weights
-        Entries of A_tilde up to a common power of four, shape (entries,), float64; None when all are one.
+        Entries of A_tilde up to a power of four for every component, shape (entries,), float64; None when all are one.
     row_scale, column_scale
         Shape (n,), float64.
     symmetric
         Whether A_tilde is its own transpose, so that T^T shares its structure.
+    folded
+        Whether `weights` are the entries of T and all scales are one, as the degrees differ by more than 2^64 within a
+        component. `symmetric` then tells whether T is its own transpose.
     """
 
     indptr: NDArray[np.int64]
@@ -54,6 +61,7 @@ class Transition:
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
     symmetric: bool
+    folded: bool = False
 
     @property
     def n_nodes(self) -> int:
@@ -70,7 +78,7 @@ class Transition:
             flipped.sort_indices()
             weights = None if self.weights is None else flipped.data
             structure = flipped.indptr.astype(np.int64), flipped.indices.astype(np.int32), weights
-        return Transition(*structure, self.column_scale, self.row_scale, self.symmetric)
+        return Transition(*structure, self.column_scale, self.row_scale, self.symmetric, self.folded)
 
     def to_scipy(self) -> sparse.csr_array:
         """Return T as a scipy CSR array with its values, shape (n, n), float64.
@@ -121,33 +129,102 @@ def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool
         reject("graph", function, "a pprop.Graph", describe(graph), remedy="Make one with pprop.Graph.from_scipy.")
     check_choice(normalization, "normalization", function, NORMALIZATIONS)
     self_loops = check_bool(self_loops, "self_loops", function)
-    adjacency = graph.adjacency
-    missing = (adjacency.diagonal() == 0) if self_loops else (np.diff(graph.indptr) == 0)
-    if missing.any():
-        adjacency = adjacency + sparse.diags_array(missing.astype(np.float64), format="csr")
-        adjacency.eliminate_zeros()
-        adjacency.sort_indices()
+    adjacency = with_self_loops(graph, self_loops)
+    weights = adjacency.data
     if graph.weights is not None:
         # no normalisation depends on the unit of the weights; near 1 they fit into float32, whatever it was
-        adjacency.data = adjacency.data * 0.25 ** np.floor(0.5 * np.log2(adjacency.data.max()))
-    out_sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
-    # the same bits on an undirected graph, although rows and columns are summed in different orders: A_hat is symmetric
-    in_sums = np.asarray(adjacency.sum(axis=0), dtype=np.float64) if graph.directed else out_sums
+        adjacency.data = _near_one(weights, weights.max())
+    out_sums, in_sums = _sums(adjacency, graph.directed)
+    if graph.weights is not None and not _in_range(adjacency, out_sums, in_sums):
+        adjacency.data = _near_one(weights, _component_peaks(adjacency, weights))
+        out_sums, in_sums = _sums(adjacency, graph.directed)
+        if not _in_range(adjacency, out_sums, in_sums):
+            adjacency.data = weights
+            return _folded(adjacency, normalization, graph.directed)
     ones = np.ones(graph.n_nodes)
     row_scale, column_scale = {
         "sym": (_inverse(np.sqrt(out_sums)), _inverse(np.sqrt(in_sums))),
         "row": (_inverse(out_sums), ones),
         "col": (ones, _inverse(in_sums)),
     }[normalization]
-    weights = None if (adjacency.data == 1.0).all() else adjacency.data
     return Transition(
         adjacency.indptr.astype(np.int64),
         adjacency.indices.astype(np.int32),
-        weights,
+        None if (adjacency.data == 1.0).all() else adjacency.data,
         row_scale,
         column_scale,
         symmetric=not graph.directed,
     )
+
+
+def with_self_loops(graph: Graph, self_loops: bool) -> sparse.csr_array:
+    """Return A_tilde, the adjacency with the self-loops that `transition_matrix` adds, in the unit of the weights.
+
+    >>> with_self_loops(Graph.from_scipy(sparse.csr_array([[0, 2], [2, 0]])), True).toarray()
+    array([[1., 2.],
+           [2., 1.]])
+    """
+    adjacency = graph.adjacency
+    missing = (adjacency.diagonal() == 0) if self_loops else (np.diff(graph.indptr) == 0)
+    if missing.any():
+        adjacency = adjacency + sparse.diags_array(missing.astype(np.float64), format="csr")
+        adjacency.eliminate_zeros()
+        adjacency.sort_indices()
+    return adjacency
+
+
+def _near_one(weights: NDArray[np.float64], peaks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide weights by the power of four that brings the largest near 1: exact, whatever the power."""
+    return np.ldexp(weights, -2 * np.floor(0.5 * np.log2(peaks)).astype(np.int64))
+
+
+def _component_peaks(adjacency: sparse.csr_array, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for every entry the largest weight in its component, which differs from 0; no row is empty."""
+    structure = sparse.csr_array((weights, adjacency.indices, adjacency.indptr), shape=adjacency.shape)
+    count, component = sparse.csgraph.connected_components(structure, directed=True, connection="weak")
+    peaks = np.zeros(count)
+    np.maximum.at(peaks, component, np.maximum.reduceat(weights, adjacency.indptr[:-1]))
+    return np.repeat(peaks[component], np.diff(adjacency.indptr))
+
+
+def _sums(adjacency: sparse.csr_array, directed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    out_sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
+    # the same bits on an undirected graph, although rows and columns are summed in different orders: A_hat is symmetric
+    return out_sums, np.asarray(adjacency.sum(axis=0), dtype=np.float64) if directed else out_sums
+
+
+def _in_range(adjacency: sparse.csr_array, out_sums: NDArray[np.float64], in_sums: NDArray[np.float64]) -> bool:
+    """Whether no sum of the entries of a row or column is too small for its inverse to be a scale."""
+    if out_sums.min() < LEAST_DEGREE:
+        return False
+    small = in_sums < LEAST_DEGREE
+    return not small.any() or not small[adjacency.indices].any()  # an empty column has a sum of 0
+
+
+def _folded(adjacency: sparse.csr_array, normalization: str, directed: bool) -> Transition:
+    """Return T by its entries, each from exponents and numbers near 1 apart, so that none overflows on the way."""
+    n, weights, columns = adjacency.shape[0], adjacency.data, adjacency.indices
+    rows = np.repeat(np.arange(n), np.diff(adjacency.indptr))
+    out_exponent, out_sum = _sums_apart(weights, rows, n)
+    in_exponent, in_sum = _sums_apart(weights, columns, n) if directed else (out_exponent, out_sum)
+    by_row, by_column = {"sym": (0.5, 0.5), "row": (1.0, 0.0), "col": (0.0, 1.0)}[normalization]
+    shift = by_row * out_exponent[rows] + by_column * in_exponent[columns]
+    size = (out_sum**by_row)[rows] * (in_sum**by_column)[columns]
+    values, ones = np.ldexp(weights, -shift.astype(np.int64)) / size, np.ones(n)
+    symmetric = not directed and normalization == "sym"
+    return Transition(
+        adjacency.indptr.astype(np.int64), columns.astype(np.int32), values, ones, ones, symmetric, folded=True
+    )
+
+
+def _sums_apart(
+    weights: NDArray[np.float64], at: NDArray[np.integer], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return even exponents e and numbers m from 1/4 on with m 2^e = the sum of the weights at each of n places."""
+    peaks = np.zeros(n)
+    np.maximum.at(peaks, at, weights)
+    exponents = 2 * (np.frexp(peaks)[1].astype(np.int64) // 2)
+    return exponents, np.bincount(at, np.ldexp(weights, -exponents[at]), n)
 
 
 def _inverse(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Graph, Transition, transition_matrix
+from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw
 from pprop.kernels.random_bits import keep_bits
 from pprop.kernels.streams import EDGES, Bernoulli
@@ -49,12 +50,16 @@ def dropped_transition(operator: PPROperator, draw: Draw, run: int) -> Transitio
     n = whole.n_nodes
     rows = np.repeat(np.arange(n), np.diff(whole.indptr))
     columns = whole.indices.astype(np.int64)
-    first, second = (np.minimum(rows, columns), np.maximum(rows, columns)) if whole.symmetric else (rows, columns)
+    undirected = not operator.graph.directed
+    first, second = (np.minimum(rows, columns), np.maximum(rows, columns)) if undirected else (rows, columns)
     kept = _keep(draw, run, first, second).numpy() | (rows == columns)
-    values = np.ones(len(columns)) if whole.weights is None else whole.weights
+    if whole.folded:  # into the weights, which are then those of T
+        values = with_self_loops(operator.graph, operator.self_loops).data
+    else:
+        values = np.ones(len(columns)) if whole.weights is None else whole.weights
     left = sparse.csr_array((values[kept], (rows[kept], columns[kept])), shape=(n, n))
     # the self-loops are among the entries already; a node that has lost all of its edges gets one in any case
-    graph = Graph.from_scipy(left, directed=not whole.symmetric)
+    graph = Graph.from_scipy(left, directed=operator.graph.directed)
     return transition_matrix(graph, operator.normalization, self_loops=False)
 
 

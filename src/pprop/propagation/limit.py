@@ -95,8 +95,11 @@ def _factors(transition: Transition) -> tuple[NDArray[np.float64], NDArray[np.fl
 
     T = S_r A S_c with S_r S_c = D^-1 leaves u = S_c^-1 1 unchanged, and T^T leaves w = S_r^-1 1.
     """
+    remedy = "Use PowerIteration(steps) with alpha=0."
+    if transition.folded:
+        expected, got = "of degrees within a factor of 2^64 in every component", "degrees that differ by more"
+        reject("graph", "Limit", expected, got, remedy=remedy)
     if not transition.symmetric:
-        remedy = "Use PowerIteration(steps) with alpha=0."
         reject("graph", "Limit", "undirected", "a directed one", remedy=remedy)
     n, structure = transition.n_nodes, transition.to_scipy()
     count, component = sparse.csgraph.connected_components(structure, directed=False)

@@ -122,9 +122,13 @@ class LiveGraph:
         self._system: LiveSystem = LiveSystem(
             graph, predictions, alpha=self.alpha, tol=self.tol, normalization=normalization, self_loops=self_loops
         )
-        if not self._system.least_tolerance() <= self.tol:
-            least = f"a float of at least {self._system.least_tolerance():.2g} for predictions as large as these"
-            reject("tol", "live", least, describe(tol))
+        least = self._system.least_tolerance()
+        if least == np.inf:
+            expected = "of degrees that predictions can be multiplied with and divided by in float64"
+            reject("graph", "live", expected, "degrees too large or too small", remedy="Use weights nearer to 1.")
+        if not least <= self.tol:
+            enough = f"a float of at least {least:.2g} for predictions as large, or degrees as small, as these"
+            reject("tol", "live", enough, describe(tol))
         self.difference: LiveDifference | None = None
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ much as such a solve costs, and it goes on from what they have reached: never mu
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import numpy as np
@@ -105,15 +106,15 @@ class LiveSystem:
             self._push_at_most(NO_LIMIT, self._everyone())
 
     def reach(self, nodes: Nodes) -> float:
-        """Return the largest number that `nodes` hold, on which their rounding depends; NaN if it overflows."""
+        """Return the largest number that `nodes` or all before them hold, on which rounding depends; NaN if it overflows."""
         with np.errstate(all="ignore"):
             held = np.concatenate([self._own_part(nodes), self._state.r[nodes]])
-            unsound = 0.0 * self._state.degree[nodes].sum()  # NaN where a degree is infinite
-            return float(np.abs(held).max(initial=0.0) + unsound)
+            return self._sound(nodes, float(np.maximum(np.abs(held).max(initial=0.0), self._scale)))
 
     def least_tolerance(self, reach: float = 0.0) -> float:
-        """Return the smallest tolerance that float64 can vouch for, with numbers up to `reach`."""
-        return (2**14 + 32 * self._longest) * UNIT * float(np.maximum(self._scale, reach)) / self.alpha
+        """Return the smallest tolerance that float64 can vouch for, with numbers up to `reach`; infinity for NaN."""
+        largest = float(np.maximum(self._scale, reach))
+        return math.inf if math.isnan(largest) else (2**14 + 32 * self._longest) * UNIT * largest / self.alpha
 
     def weights_of(self, u: Nodes, v: Nodes) -> Values:
         """Return the weight of each edge (u, v), 0 where there is none."""
@@ -234,6 +235,13 @@ class LiveSystem:
         """G = D^-p H."""
         return self._state.H[nodes] / self.degrees(nodes)[:, None]
 
+    def _sound(self, nodes: Nodes, largest: float) -> float:
+        """Return the largest number, or NaN where a node's degree cannot be multiplied with it or divided by."""
+        degree = self._state.degree[nodes]
+        with np.errstate(all="ignore"):
+            sums, inverse = degree.max(initial=1.0) * largest, 1.0 / degree.min(initial=1.0)
+            return float(largest + 0.0 * sums + 0.0 * inverse)
+
     def _drift(self) -> float:
         """Bound what rounding has added to r: of long sums, and twice the unit of the largest number per operation."""
         return (self._longest + 16 + 2 * self._operations) * UNIT * self._scale
@@ -273,7 +281,7 @@ class LiveSystem:
         everyone = slice(0, self.n)
         own = float(np.abs(self._own_part(self._everyone())).max(initial=0.0))
         held = float(np.abs(self._state.Y[everyone]).max(initial=0.0))
-        self._scale, self._operations = max(own, held), 0.0
+        self._scale, self._operations = self._sound(self._everyone(), float(np.maximum(own, held))), 0.0
         self._longest = float(self._rows.length[everyone].max(initial=0))
 
     def _solve(self, graph: Graph) -> int:

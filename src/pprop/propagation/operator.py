@@ -62,6 +62,7 @@ class PPROperator:
         self.graph = graph
         self.alpha = alpha
         self.normalization = normalization
+        self.self_loops = self_loops
         self.transition: Transition = transition_matrix(graph, normalization, self_loops)
 
     @cached_property

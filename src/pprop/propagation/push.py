@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._validate import check_choice, check_float, check_int, check_positions, describe, reject
-from pprop.graph import NORMALIZATIONS, Graph
+from pprop.graph import NORMALIZATIONS, Graph, transition_matrix
 from pprop.propagation.operator import check_operator
 from pprop.propagation.push_rows import SparseRows, gather_rows
 
@@ -99,15 +99,18 @@ class LocalPush:
         loops = self._added_loops()
         unit = _unit(graph.weights)
         out_sums = _row_sums(graph, unit) + unit * loops
+        in_sums = _column_sums(graph, unit) + unit * loops if graph.directed else out_sums
+        if graph.weights is not None and not (_in_range(out_sums / unit) and _in_range(in_sums / unit, graph.indices)):
+            self._read_entries()
+            return
         power = {"row": 0.0, "sym": 0.5, "col": 1.0}[normalization]
         if graph.directed:
             # a node that sends to nobody has an empty column, whose scale meets no entry
-            in_sums = _column_sums(graph, unit) + unit * loops
             in_sums[in_sums == 0] = 1.0
-        else:
-            in_sums = out_sums
         factor = out_sums ** (power - 1) * in_sums**-power if graph.directed else 1 / out_sums
         self._scale = np.empty(0) if power == 0 else in_sums**-power
+        self.rescaled: bool = not graph.directed
+        """Whether T is a rescaling of the row-stochastic matrix, in which the pushes then are made."""
         self.degrees: NDArray[np.float64] = out_sums / unit
         """Degrees d with self-loops, shape (n,), in the unit of the weights."""
         # a self-loop that was added: x + (1 - alpha) B[u, u] x + ... = x / (1 - (1 - alpha) B[u, u])
@@ -121,6 +124,19 @@ class LocalPush:
             thresholds = np.nextafter(thresholds, np.float32(0))
         self._structure = (graph.indptr, graph.indices, weights, thresholds, kept, sent)
         self._power = power
+
+    def _read_entries(self) -> None:
+        """Push in T itself, by its entries, where degrees are too large or too small to divide by."""
+        T = transition_matrix(self.graph, self.normalization, self.self_loops).to_scipy()
+        own = T.diagonal()
+        series = 1 / ((1 - own) + self.alpha * own)
+        self.degrees, self.rescaled = np.diff(T.indptr).astype(np.float64), False
+        self._scale, self._power = np.empty(0), 0.0
+        T.setdiag(0.0)
+        T.eliminate_zeros()
+        indptr, indices, thresholds = T.indptr.astype(np.int64), T.indices.astype(np.int32), self.degrees
+        kept, sent = self.alpha * series, (1 - self.alpha) * series
+        self._structure = (indptr, indices, T.data, thresholds.astype(np.float32), kept, sent)
 
     def row(self, node: int, eps: float, *, function: str = "LocalPush.row") -> PushedRow:
         """Return one row as p and r, without the improvement that `rows` makes at the end.
@@ -168,7 +184,7 @@ class LocalPush:
         from pprop.kernels.numba_cpu import push_rows as kernel
 
         kinds = {"row": kernel.DIRECTED_ROW, "sym": kernel.DIRECTED_SYM, "col": kernel.DIRECTED_COL}
-        kind = kinds[self.normalization] if self.graph.directed else kernel.UNDIRECTED
+        kind = kernel.UNDIRECTED if self.rescaled else kinds[self.normalization]
         return self._scale, kind, self._power, float(self.degrees.min()), float(self.degrees.max())
 
     def _check_eps(self, eps: object, function: str) -> float:
@@ -222,6 +238,8 @@ def ppr(
         unit of the weights. The residuals of a row add up to its error in the 1-norm, and on an undirected graph an
         entry is at most eps d_j below the exact one ("row"; eps sqrt(d_i d_j) for "sym", eps d_i for "col").
         At most 1 / (alpha eps) entries of an unweighted graph are passed over, and once those of the node itself.
+        On a graph with a degree outside 2^-500 to 2^500, d_j is the number of entries in row j of T instead, and errors
+        are bounded as on a directed graph.
     topk
         Keep only that many largest entries of each row, and push until they are certain to be the largest, but not
         beyond `eps`, 1e-7 without it. `SparseRows.certified` says where that was not enough: ties never are.
@@ -259,6 +277,12 @@ def ppr(
 def _unit(weights: NDArray[np.float64] | None) -> float:
     """A power of four that brings the weights near 1, so that no sum of them overflows."""
     return 1.0 if weights is None else float(0.25 ** np.floor(0.5 * np.log2(weights.max(initial=1.0))))
+
+
+def _in_range(sums: NDArray[np.float64], places: NDArray[np.int32] | None = None) -> bool:
+    """Whether products and ratios of the sums of rows, or of the columns that are not empty, are float64 numbers."""
+    wrong = (sums < 2.0**-500) | (sums > 2.0**500)
+    return not wrong.any() or (places is not None and not wrong[places].any())
 
 
 def _row_sums(graph: Graph, unit: float) -> NDArray[np.float64]:

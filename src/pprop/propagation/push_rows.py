@@ -38,7 +38,8 @@ class SparseRows:
     norm
         ``"l1"`` for "row": the sum of all errors of a row. For "sym" and "col" of an undirected graph
         ``"l1 before scaling"``: that sum after entry j of row i is multiplied by sqrt(d_j / d_i) or by d_j / d_i. On a
-        directed graph, where they are no rescalings of "row", ``"l2"`` for "sym" and ``"max"`` for "col".
+        directed graph, where they are no rescalings of "row", ``"l2"`` for "sym" and ``"max"`` for "col", as on a graph
+        with a degree outside 2^-500 to 2^500.
     eps
         The eps to which each row was pushed, shape (m,).
     certified
@@ -85,7 +86,7 @@ class SparseRows:
         """
         matrix, push = self.matrix, self._push
         row = np.repeat(np.arange(len(self.nodes)), np.diff(matrix.indptr))
-        if push.graph.directed:
+        if not push.rescaled:
             data = self._bounds[row]
         else:
             data = np.minimum(self.eps[row] * push.degrees[matrix.indices], self._bounds[row])
@@ -123,7 +124,7 @@ def gather_rows(
         nodes=nodes,
         matrix=sparse.csr_array((data, indices, indptr), shape=(len(nodes), push.graph.n_nodes)),
         error=reports[:, 0] + rounding,
-        norm=(NORMS if push.graph.directed else UNDIRECTED_NORMS)[push.normalization],
+        norm=(UNDIRECTED_NORMS if push.rescaled else NORMS)[push.normalization],
         eps=reports[:, 2].copy(),
         certified=reports[:, 3] > 0 if most else None,
         certain_entries=certain,

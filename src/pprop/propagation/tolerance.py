@@ -68,7 +68,11 @@ class ToleranceSolver(Solver):
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         if self.symmetric and not operator.transition.symmetric:
             remedy = "Use Contraction()." if self.tol is None else f"Use Contraction(tol={self.tol:g})."
-            reject("graph", type(self).__name__, "undirected", "a directed one", remedy=remedy)
+            expected, got = "undirected", "a directed one"
+            if not operator.graph.directed:  # its norm is weighted by them
+                expected = 'of degrees within a factor of 2^64 in every component unless normalization is "sym"'
+                got = "degrees that differ by more"
+            reject("graph", type(self).__name__, expected, got, remedy=remedy)
         return ToleranceMap(self, operator, kernels)
 
     @abstractmethod
