@@ -279,7 +279,8 @@ class LiveSystem:
         largest = np.empty(self.n)
         loops.all_residuals(self._rows, self._state, self.alpha, self._power, largest)
         everyone = slice(0, self.n)
-        own = float(np.abs(self._own_part(self._everyone())).max(initial=0.0))
+        with np.errstate(over="ignore"):  # degrees too small to divide by are found by `_sound`
+            own = float(np.abs(self._own_part(self._everyone())).max(initial=0.0))
         held = float(np.abs(self._state.Y[everyone]).max(initial=0.0))
         self._scale, self._operations = self._sound(self._everyone(), float(np.maximum(own, held))), 0.0
         self._longest = float(self._rows.length[everyone].max(initial=0))

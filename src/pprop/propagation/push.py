@@ -100,7 +100,7 @@ class LocalPush:
         unit = _unit(graph.weights)
         out_sums = _row_sums(graph, unit) + unit * loops
         in_sums = _column_sums(graph, unit) + unit * loops if graph.directed else out_sums
-        if graph.weights is not None and not (_in_range(out_sums / unit) and _in_range(in_sums / unit, graph.indices)):
+        if graph.weights is not None and not (_in_range(out_sums, unit) and _in_range(in_sums, unit, graph.indices)):
             self._read_entries()
             return
         power = {"row": 0.0, "sym": 0.5, "col": 1.0}[normalization]
@@ -279,9 +279,11 @@ def _unit(weights: NDArray[np.float64] | None) -> float:
     return 1.0 if weights is None else float(0.25 ** np.floor(0.5 * np.log2(weights.max(initial=1.0))))
 
 
-def _in_range(sums: NDArray[np.float64], places: NDArray[np.int32] | None = None) -> bool:
+def _in_range(sums: NDArray[np.float64], unit: float, places: NDArray[np.int32] | None = None) -> bool:
     """Whether products and ratios of the sums of rows, or of the columns that are not empty, are float64 numbers."""
-    wrong = (sums < 2.0**-500) | (sums > 2.0**500)
+    with np.errstate(over="ignore"):
+        degrees = sums / unit
+    wrong = (degrees < 2.0**-500) | (degrees > 2.0**500)
     return not wrong.any() or (places is not None and not wrong[places].any())
 
 
