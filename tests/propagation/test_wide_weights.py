@@ -60,7 +60,7 @@ def predictions() -> np.ndarray:
 
 
 @cache
-def exact_T(graph: Graph, normalization: str, self_loops: bool) -> Matrix:
+def exact_transition(graph: Graph, normalization: str, self_loops: bool) -> Matrix:
     """T to 80 digits."""
     n = graph.n_nodes
     A = [[Decimal(float(x)) for x in row] for row in graph.adjacency.toarray()]
@@ -124,7 +124,7 @@ def test_a_transition_matrix_has_the_entries_of_many_digits(
 ) -> None:
     graph = graph_of(name, directed)
     T = transition_matrix(graph, normalization, self_loops)
-    expected = np.array([[float(x) for x in row] for row in exact_T(graph, normalization, self_loops)])
+    expected = np.array([[float(x) for x in row] for row in exact_transition(graph, normalization, self_loops)])
     close(T.to_scipy().toarray(), expected, 1e-14)
     close(T.transpose.to_scipy().toarray(), expected.T, 1e-14)
 
@@ -135,7 +135,7 @@ def test_a_transition_matrix_has_the_entries_of_many_digits(
 @DIRECTED
 def test_propagation_is_that_of_many_digits(name: str, normalization: str, self_loops: bool, directed: bool) -> None:
     graph, H = graph_of(name, directed), predictions()
-    T = exact_T(graph, normalization, self_loops)
+    T = exact_transition(graph, normalization, self_loops)
     steps, limit = exact_steps(T, 3), exact_ppr(T) @ H
     norms = {"sym": lambda x: np.linalg.norm(x, axis=0), "row": lambda x: abs(x).max(0), "col": lambda x: abs(x).sum(0)}
     size = norms[normalization]
@@ -159,7 +159,7 @@ def test_solvers_of_undirected_graphs_are_right_or_refuse_to_weigh_by_such_degre
     name: str, normalization: str, self_loops: bool, solver: pprop.propagation.Solver
 ) -> None:
     graph, H = graph_of(name, False), predictions()
-    limit = exact_ppr(exact_T(graph, normalization, self_loops)) @ H
+    limit = exact_ppr(exact_transition(graph, normalization, self_loops)) @ H
     for dtype in (np.float64, np.float32):
         arguments = graph, H.astype(dtype), ALPHA, solver, normalization, self_loops
         if normalization != "sym" and transition_matrix(graph, normalization, self_loops).folded:
@@ -183,7 +183,7 @@ def test_rows_by_push_are_below_the_exact_ones_by_no_more_than_they_say(
     name: str, normalization: str, self_loops: bool, directed: bool
 ) -> None:
     graph = graph_of(name, directed)
-    expected = exact_ppr(exact_T(graph, normalization, self_loops))
+    expected = exact_ppr(exact_transition(graph, normalization, self_loops))
     rows = pprop.ppr(graph, np.arange(6), ALPHA, eps=1e-9, normalization=normalization, self_loops=self_loops)
     missing = expected - rows.matrix.toarray()
     assert (missing >= -1e-14 * expected).all()
@@ -200,7 +200,7 @@ def test_rows_by_push_are_below_the_exact_ones_by_no_more_than_they_say(
 @SELF_LOOPS
 def test_a_live_graph_is_within_its_tolerance_or_refused(name: str, normalization: str, self_loops: bool) -> None:
     graph, H = graph_of(name, False), predictions()
-    expected = exact_ppr(exact_T(graph, normalization, self_loops)) @ H
+    expected = exact_ppr(exact_transition(graph, normalization, self_loops)) @ H
     options = {"tol": 1e-6, "normalization": normalization, "self_loops": self_loops}
     try:
         live = pprop.live(graph, H, ALPHA, **options)
@@ -222,7 +222,7 @@ def test_contributions_add_up_to_the_exact_value(
     name: str, normalization: str, self_loops: bool, solver: pprop.propagation.Solver
 ) -> None:
     graph, H = graph_of(name, False), predictions()
-    T = exact_T(graph, normalization, self_loops)
+    T = exact_transition(graph, normalization, self_loops)
     expected = exact_steps(T, 3) if isinstance(solver, pprop.PowerIteration) else exact_ppr(T) @ H
     attributor = Attributor(H, PPROperator(graph, ALPHA, normalization, self_loops), solver, self_loops)
     for one in attributor.exact(np.arange(6), 6):
@@ -253,7 +253,7 @@ def test_edge_dropout_normalises_the_weights_that_are_left(normalization: str) -
     kept = graph.adjacency.toarray() * (dropped.to_scipy().toarray() != 0)
     assert 0 < np.count_nonzero(kept) < graph.n_entries
     left = Graph.from_scipy(sp.csr_array(kept))
-    expected = np.array([[float(x) for x in row] for row in exact_T(left, normalization, True)])
+    expected = np.array([[float(x) for x in row] for row in exact_transition(left, normalization, True)])
     close(dropped.to_scipy().toarray(), expected, 1e-14)
 
 

@@ -224,7 +224,7 @@ def _sums_apart(
     peaks = np.zeros(n)
     np.maximum.at(peaks, at, weights)
     exponents = 2 * (np.frexp(peaks)[1].astype(np.int64) // 2)
-    return exponents, np.bincount(at, np.ldexp(weights, -exponents[at]), n)
+    return exponents, np.bincount(at, np.ldexp(weights, -exponents[at]), n).astype(np.float64)
 
 
 def _inverse(values: NDArray[np.float64]) -> NDArray[np.float64]:

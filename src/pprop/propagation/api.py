@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, overload
 
@@ -77,7 +78,7 @@ def propagate(
     check_operator(graph, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
     _, _, linear_map = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "propagate")
-    return restore(apply_in_type(linear_map, tensor, None))
+    return restore(_apply(linear_map, tensor, "propagate"))
 
 
 @overload
@@ -147,10 +148,12 @@ def solve(
     begin = time.perf_counter()
     bound = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "solve")
     operator, chosen, linear_map = bound
-    value = apply_in_type(linear_map, tensor, None)
+    value = _apply(linear_map, tensor, "solve")
     seconds = time.perf_counter() - begin
     given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
-    norm, residual = operator.residual_norm(operator.residual(given, found, chosen.kernels))
+    unit = _excess(torch.maximum(_largest(given), _largest(found)).amax(), 1 / 4)  # squares must not overflow
+    norm, residual = operator.residual_norm(operator.residual(given / unit, found / unit, chosen.kernels))
+    residual *= float(unit)
     statistics = Statistics(
         backend=chosen.name,
         matrix_products=linear_map.matrix_products,
@@ -183,6 +186,41 @@ def _bind(
     return operator, chosen, solver.bind(operator, chosen.kernels)
 
 
+def _apply(linear_map: LinearMap, tensor: Tensor, function: str) -> Tensor:
+    """Return Z for H of shape (1, n, c): finite, or refused."""
+    value = apply_in_type(linear_map, tensor, None)
+    if _finite(value):
+        return value
+    # numbers near the limit of the type have sums beyond it, also on the way to a mean; powers of two change no digit
+    wide = tensor.to(working_type(tensor.dtype))
+    unit = _excess(_largest(wide.detach()), 1 / 2)
+    value = (apply_in_type(linear_map, wide / unit, None) * unit).to(tensor.dtype)
+    if not _finite(value):
+        name = str(tensor.dtype).removeprefix("torch.")
+        got = f"values up to {float(_largest(wide.detach()).amax()):.3g}"
+        remedy = "Divide H by a constant." if name == "float64" else "Divide H by a constant, or use float64."
+        reject("H", function, f"small enough for Z to be finite in {name}", got, remedy=remedy)
+    return value
+
+
+def _finite(values: Tensor) -> bool:
+    """Whether no value is NaN or infinite: in one pass, without arrays of answers."""
+    if not values.numel():
+        return True
+    return all(math.isfinite(float(end)) for end in torch.aminmax(values.detach()))
+
+
+def _largest(values: Tensor) -> Tensor:
+    """Return the largest magnitude in every column of values (1, n, c), shape (1, 1, c)."""
+    return torch.maximum(values.amax(dim=1, keepdim=True), -values.amin(dim=1, keepdim=True))
+
+
+def _excess(largest: Tensor, share: float) -> Tensor:
+    """Return the power of two by which numbers exceed a share of their type's exponents, 1 where they do not."""
+    room = int(share * math.frexp(torch.finfo(largest.dtype).max)[1])
+    return torch.ldexp(torch.ones_like(largest), (torch.frexp(largest).exponent - room).clamp(min=0))
+
+
 def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
     """Return H as a tensor of its own float type, or float64, of shape (1, n, c), and the function that undoes it."""
     expected = f"an array of real numbers of shape ({graph.n_nodes},) or ({graph.n_nodes}, c)"
@@ -193,9 +231,8 @@ def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
         reject("H", function, expected, describe(H))
     batch = tensor if tensor.is_floating_point() else tensor.to(torch.float64)
     batch = batch.reshape(1, graph.n_nodes, -1).contiguous()
-    finite = torch.isfinite(batch.to(working_type(batch.dtype)))
-    if not bool(finite.all()):
-        reject("H", function, "free of NaN and infinity", f"{int((~finite).sum())} such values")
+    if not _finite(batch):
+        reject("H", function, "free of NaN and infinity", f"{int((~torch.isfinite(batch)).sum())} such values")
     shape, is_tensor = tuple(tensor.shape), isinstance(H, Tensor)
 
     def restore(value: Tensor) -> Any:
