@@ -20,6 +20,7 @@ from pprop.kernels import Draw
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.edge_dropout import dropped_transition
 from pprop.propagation.operator import PPROperator
+from pprop.propagation.solvers import Solver
 
 ALPHA = 0.25
 Matrix = tuple[tuple[Decimal, ...], ...]
@@ -67,8 +68,8 @@ def exact_transition(graph: Graph, normalization: str, self_loops: bool) -> Matr
     for i in range(n):
         if A[i][i] == 0 and (self_loops or not any(A[i])):
             A[i][i] = Decimal(1)
-    rows = [sum(row) for row in A]
-    columns = [sum(A[i][j] for i in range(n)) for j in range(n)]
+    rows = [sum(row, Decimal(0)) for row in A]
+    columns = [sum((A[i][j] for i in range(n)), Decimal(0)) for j in range(n)]
 
     def entry(i: int, j: int) -> Decimal:
         if A[i][j] == 0:
@@ -84,13 +85,16 @@ def exact_transition(graph: Graph, normalization: str, self_loops: bool) -> Matr
 def exact_steps(T: Matrix, steps: int) -> np.ndarray:
     n, alpha = len(T), Decimal(ALPHA)
     start = [[Decimal(float(x)) for x in row] for row in predictions()]
-    Z = start
+    state = start
     for _ in range(steps):
-        Z = [
-            [(1 - alpha) * sum(T[i][j] * Z[j][c] for j in range(n)) + alpha * start[i][c] for c in range(len(start[0]))]
+        state = [
+            [
+                (1 - alpha) * sum(T[i][j] * state[j][c] for j in range(n)) + alpha * start[i][c]
+                for c in range(len(start[0]))
+            ]
             for i in range(n)
         ]
-    return np.array([[float(x) for x in row] for row in Z])
+    return np.array([[float(x) for x in row] for row in state])
 
 
 @cache
@@ -143,12 +147,12 @@ def test_propagation_is_that_of_many_digits(name: str, normalization: str, self_
         unit = float(np.finfo(dtype).eps)
         arguments = graph, H.astype(dtype), ALPHA
         for backend in ("numba", "reference"):
-            Z = pprop.propagate(*arguments, pprop.PowerIteration(3), normalization, self_loops, backend=backend)
-            close(Z, steps, 16 * unit)
+            stepped = pprop.propagate(*arguments, pprop.PowerIteration(3), normalization, self_loops, backend=backend)
+            close(stepped, steps, 16 * unit)
         exact = pprop.propagate(*arguments, pprop.Exact(), normalization, self_loops)
         assert (size(exact - limit) <= 16 * unit * size(limit)).all()
-        Z = pprop.propagate(*arguments, pprop.Contraction(1e-4), normalization, self_loops)
-        assert (size(Z - limit) <= 1e-4 * size(limit)).all()
+        solved = pprop.propagate(*arguments, pprop.Contraction(1e-4), normalization, self_loops)
+        assert (size(solved - limit) <= 1e-4 * size(limit)).all()
 
 
 @CASES
@@ -156,7 +160,7 @@ def test_propagation_is_that_of_many_digits(name: str, normalization: str, self_
 @SELF_LOOPS
 @pytest.mark.parametrize("solver", [pprop.Chebyshev(1e-4), pprop.ConjugateGradient(1e-4)])
 def test_solvers_of_undirected_graphs_are_right_or_refuse_to_weigh_by_such_degrees(
-    name: str, normalization: str, self_loops: bool, solver: pprop.propagation.Solver
+    name: str, normalization: str, self_loops: bool, solver: Solver
 ) -> None:
     graph, H = graph_of(name, False), predictions()
     limit = exact_ppr(exact_transition(graph, normalization, self_loops)) @ H
@@ -201,9 +205,8 @@ def test_rows_by_push_are_below_the_exact_ones_by_no_more_than_they_say(
 def test_a_live_graph_is_within_its_tolerance_or_refused(name: str, normalization: str, self_loops: bool) -> None:
     graph, H = graph_of(name, False), predictions()
     expected = exact_ppr(exact_transition(graph, normalization, self_loops)) @ H
-    options = {"tol": 1e-6, "normalization": normalization, "self_loops": self_loops}
     try:
-        live = pprop.live(graph, H, ALPHA, **options)
+        live = pprop.live(graph, H, ALPHA, tol=1e-6, normalization=normalization, self_loops=self_loops)
     except InputError as error:
         assert "degrees" in str(error)  # noqa: PT017  either is right, but nothing else
         assert normalization != "row" or name in ("denormal", "sums beyond the largest float")
@@ -219,7 +222,7 @@ def test_a_live_graph_is_within_its_tolerance_or_refused(name: str, normalizatio
 @SELF_LOOPS
 @pytest.mark.parametrize("solver", [pprop.PowerIteration(3), pprop.Exact()])
 def test_contributions_add_up_to_the_exact_value(
-    name: str, normalization: str, self_loops: bool, solver: pprop.propagation.Solver
+    name: str, normalization: str, self_loops: bool, solver: Solver
 ) -> None:
     graph, H = graph_of(name, False), predictions()
     T = exact_transition(graph, normalization, self_loops)

@@ -43,7 +43,8 @@ def propagate(
     graph
         The graph, n nodes.
     H
-        Predictions of each node on its own, numpy or torch, shape (n,) or (n, c): logits, probabilities, scores.
+        Predictions of each node on its own, numpy or torch, shape (n,) or (n, c): logits, probabilities, scores. NaN,
+        infinity and numbers whose Z would be beyond the float type are refused.
     alpha
         Teleport probability in (0, 1]: the weight of a node's own prediction. ``PowerIteration`` also takes 0,
         ``Limit`` only 0.

@@ -98,11 +98,15 @@ class Attributor:
     ) -> None:
         self._H = np.ascontiguousarray(H, dtype=np.float64)
         self._operator, self._solver, self._self_loops = operator, solver, self_loops
-        self._size: NDArray[np.float64] = np.abs(self._H).sum(axis=1)
+        with np.errstate(over="ignore"):  # refused below
+            self._size: NDArray[np.float64] = np.abs(self._H).sum(axis=1)
         self._rooms = threading.local()
         both = np.column_stack([self._H, self._size])
         if operator is not None:
             both = self._propagated(operator, torch.from_numpy(both)[None])[0].numpy()
+        if not np.isfinite(both).all():
+            got = f"numbers up to {self.largest:.3g}"
+            reject("model", "explain", "a classifier whose predictions have finite sums in float64", got)
         self.value: NDArray[np.float64] = both[:, :-1]
         """Z, shape (n, c)."""
         self._absolute: NDArray[np.float64] = both[:, -1]  # sum_j P_ij |H_j|_1, since P has no negative entries

@@ -29,6 +29,8 @@ class Propagation(nn.Module):
     A solver to a tolerance drops edges of the graph and normalises what is left (`docs/propagation.md`).
     The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict;
     so a pass that is computed a second time, as `torch.utils.checkpoint` does, draws other masks.
+    As in torch's own layers, inputs are not searched for NaN and infinity, which spread to other nodes of their column;
+    nor for numbers so large that sums of them overflow. `propagate` and solvers to a tolerance refuse them.
 
     Parameters
     ----------
