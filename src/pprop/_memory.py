@@ -1,19 +1,76 @@
-"""How much memory this machine has, for refusing early what cannot fit."""
+"""How much memory this process may take, for refusing early what cannot fit."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
-__all__ = ["physical_memory"]
+__all__ = ["usable_memory"]
+
+_GROUP_FILES = {
+    "": ("memory.max", "memory.current", ("inactive_file", "active_file")),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
+}
+"""By the folder of a hierarchy of control groups, version 2 and version 1: a group's limit, what it uses, and the parts
+of that which the system gives up when memory is short."""
 
 
-def physical_memory() -> int | None:
-    """Return the machine's memory in bytes, or None where the system does not tell.
+def usable_memory(root: Path = Path("/")) -> int | None:
+    """Return how many bytes this process may take, or None where the system does not tell.
 
-    >>> physical_memory() != 0
+    That is the machine's memory, or what is left of a smaller limit: of the process (RLIMIT_AS, RLIMIT_DATA), or of its
+    control group, as of a container, and the groups around it. Files are read below `root`.
+
+    >>> usable_memory() != 0
     True
     """
+    found = [*_machine(), *_left_to_groups(root), *_left_to_process(root)]
+    return max(0, min(found)) if found else None
+
+
+def _machine() -> Iterator[int]:
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # no such query on this platform
-        return None
+        return
+
+
+def _left_to_groups(root: Path) -> Iterator[int]:
+    """Yield what is left of the limit of each control group that this process is in.
+
+    In a container the path of its group may be that on the host, while the folder of the hierarchy is the group itself:
+    so a path that is not there is no error.
+    """
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        hierarchy = "memory" if "memory" in controllers.split(",") else controllers
+        if hierarchy not in _GROUP_FILES:
+            continue
+        limit_file, use_file, reclaimed = _GROUP_FILES[hierarchy]
+        inner = PurePosixPath(path.lstrip("/"))
+        for place in (inner, *inner.parents):
+            group = root / "sys/fs/cgroup" / hierarchy / place
+            limit, use = _text(group / limit_file).strip(), _text(group / use_file).strip()
+            if limit.isdigit() and use.isdigit():  # not "max"
+                parts = dict(part.split(" ", 1) for part in _text(group / "memory.stat").splitlines())
+                yield int(limit) - int(use) + sum(int(parts.get(name, 0)) for name in reclaimed)
+
+
+def _left_to_process(root: Path) -> Iterator[int]:
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    pages = [int(count) for count in _text(root / "proc/self/statm").split()] or [0] * 7
+    for limit, used in ((resource.RLIMIT_AS, pages[0]), (resource.RLIMIT_DATA, pages[5])):
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY:
+            yield soft - used * resource.getpagesize()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""

@@ -91,7 +91,7 @@ def test_a_matrix_larger_than_memory_is_refused_in_one_sentence_that_names_the_r
     """Dropout on all rows needs all of them; so does an alpha that products would take too long for."""
     graph = Graph.from_scipy(sparse.csr_array((10**6, 10**6)))
     sentence = (
-        r"^Exact needs the dense matrix of 1000000 nodes, 7450\.6 GiB, and this machine has [\d.]+ GiB\. "
+        r"^Exact needs the dense matrix of 1000000 nodes, 7450\.6 GiB, and this process may use [\d.]+ GiB\. "
         r"Use PowerIteration\(steps=10\)\.$"
     )
     with pytest.raises(CapacityError, match=sentence):

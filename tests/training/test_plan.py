@@ -140,9 +140,9 @@ def test_results_that_do_not_fit_say_how_many_runs_would():
 
 
 def test_the_limit_is_a_share_of_the_machine(monkeypatch):
-    monkeypatch.setattr(plan_module, "physical_memory", lambda: 1000)
+    monkeypatch.setattr(plan_module, "usable_memory", lambda: 1000)
     assert memory_limit("cpu") == 600
-    monkeypatch.setattr(plan_module, "physical_memory", lambda: None)
+    monkeypatch.setattr(plan_module, "usable_memory", lambda: None)
     assert memory_limit("cpu") == 2**62
     assert plan_runs(CORA_ML, 10**5).chunks == 1
 

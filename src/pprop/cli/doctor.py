@@ -63,10 +63,10 @@ def _machine() -> dict[str, Any]:
 
     import torch
 
-    from pprop._memory import physical_memory
+    from pprop._memory import usable_memory
     from pprop._version import __version__
 
-    memory = physical_memory()
+    memory = usable_memory()
     return {
         "pprop": __version__,
         "python": platform.python_version(),

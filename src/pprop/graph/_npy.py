@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError, FormatError
-from pprop._memory import physical_memory
+from pprop._memory import usable_memory
 
 __all__ = ["Member", "check_memory", "damage", "open_archive", "open_member"]
 
@@ -146,13 +146,13 @@ def _header_text(stream: IO[bytes]) -> tuple[str, int]:
 
 
 def check_memory(path: Path, needed: int) -> None:
-    """Refuse a file whose arrays, all sizes being true, do not fit twice (as read, as kept) into this machine's memory.
+    """Refuse a file whose arrays, all sizes being true, do not fit twice (as read, as kept) into usable memory.
 
     >>> check_memory(Path("a.npz"), 10**6)
     """
-    memory = physical_memory()
+    memory = usable_memory()
     if memory is not None and 2 * needed > memory:
         raise CapacityError(
             f"Loading the arrays in {str(path)!r} takes {2 * needed / 1e9:.1f} GB, "
-            f"and this machine has {memory / 1e9:.1f} GB."
+            f"and this process may use {memory / 1e9:.1f} GB."
         )

@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from pprop._errors import CapacityError
-from pprop._memory import physical_memory
+from pprop._memory import usable_memory
 from pprop._validate import reject
 from pprop.graph import Transition
 
@@ -25,7 +25,7 @@ def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
     Raises
     ------
     CapacityError
-        When the buffer is larger than the machine's memory.
+        When the buffer is larger than the memory that this process may use.
     InputError
         When alpha is so small that the matrix is singular in double precision.
 
@@ -76,16 +76,16 @@ def _invert_general(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
 
 
 def check_row_memory(solver: str, rows: int, n: int, itemsize: int) -> None:
-    """Refuse rows of an n x n matrix that the machine cannot hold.
+    """Refuse rows of an n x n matrix that this process cannot hold.
 
     >>> check_row_memory("Exact", 20, 1000, itemsize=4)
     """
-    needed, total = rows * n * itemsize, physical_memory()
-    if total is not None and needed > 0.9 * total:
+    needed, usable = rows * n * itemsize, usable_memory()
+    if usable is not None and needed > 0.9 * usable:
         what, fewer = (
             ("the dense matrix", "") if rows == n else (f"{rows} rows of the matrix", ", or fewer nodes in one call")
         )
         raise CapacityError(
-            f"{solver} needs {what} of {n} nodes, {needed / 2**30:.1f} GiB, and this machine has "
-            f"{total / 2**30:.1f} GiB. Use PowerIteration(steps=10){fewer}."
+            f"{solver} needs {what} of {n} nodes, {needed / 2**30:.1f} GiB, and this process may use "
+            f"{usable / 2**30:.1f} GiB. Use PowerIteration(steps=10){fewer}."
         )

@@ -123,7 +123,7 @@ def ppr_rows(transition: Transition, alpha: float, nodes: NDArray[np.int64], dty
     Raises
     ------
     CapacityError
-        When the rows are larger than the machine's memory.
+        When the rows are larger than the memory that this process may use.
 
     Examples
     --------

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop._errors import CapacityError
-from pprop._memory import physical_memory
+from pprop._memory import usable_memory
 from pprop._validate import check_int
 from pprop.training.sizes import Items, Sizes, kept_items, result_items, shared_items, training_items
 
 __all__ = ["Plan", "memory_limit", "plan_runs"]
 
 CPU_SHARE = 0.6
-"""Of the machine's memory that a training may use: the graph as loaded, other programs and the file cache need some."""
+"""Of the usable memory that a training may take: the graph as loaded, other programs and the file cache need some."""
 GPU_SHARE = 0.7
 """Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some,
 and the table of sizes is some 10 to 20 % too low for graphs whose rows are short."""
@@ -179,7 +179,7 @@ def plan_runs(
 
 
 def memory_limit(device: str) -> int:
-    """Return how many bytes a training may use: a share of the machine's memory, or of the GPU's free memory.
+    """Return how many bytes a training may use: a share of the usable memory, or of the GPU's free memory.
 
     Where the system does not tell its memory, there is no limit.
 
@@ -187,7 +187,7 @@ def memory_limit(device: str) -> int:
     True
     """
     if device == "cpu":
-        memory = physical_memory()
+        memory = usable_memory()
         return 2**62 if memory is None else int(CPU_SHARE * memory)
     import torch
 
