@@ -144,5 +144,5 @@ def test_cached_kernels_close_over_plain_numbers_only():
     ]
     plain: list[Any] = [dense.activate, dense.activate_adjoint, training.cross_entropy, training.adam, bits.site_words]
     for kernel in [*made, *plain]:
-        closure = kernel.py_func.__closure__ or ()
-        assert all(isinstance(cell.cell_contents, int) for cell in closure), kernel.py_func.__qualname__
+        closure = kernel.__wrapped__.__closure__ or ()
+        assert all(isinstance(cell.cell_contents, int) for cell in closure), kernel.__wrapped__.__qualname__

@@ -6,8 +6,10 @@ import importlib
 import importlib.util
 import os
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import final
+
+import torch
 
 from pprop._errors import InputError, MissingDependencyError
 from pprop._validate import check_choice
@@ -73,7 +75,15 @@ def _load(backend: Backend) -> Kernels:
         raise MissingDependencyError(
             f"The {backend.name!r} backend needs {backend.requires!r}. Install it with: {backend.install}"
         )
+    _one_torch_thread_in_children()
     return getattr(importlib.import_module(backend.module), backend.attribute)()
+
+
+@cache
+def _one_torch_thread_in_children() -> None:
+    """From now on let torch compute with one thread in a forked child: it would wait for threads of its parent."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 BACKENDS = (

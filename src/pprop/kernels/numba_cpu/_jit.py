@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 __all__ = ["ROW_BLOCK", "inline", "kernel", "part", "serial"]
 
@@ -23,14 +27,51 @@ def _sources_digest() -> str:
 
 
 _STAMP = _sources_digest()
+_threads_lost = False
+"""Whether numba's threads belong to a process that this one was forked from. OpenMP ends or hangs who calls them then."""
+
+
+def _after_fork_in_child() -> None:
+    global _threads_lost
+    global_compiler_lock.release()
+    try:
+        numba.threading_layer()  # pyright: ignore[reportPrivateImportUsage]  documented, but not in __all__
+    except ValueError:  # not started by the parent, so that this process may start its own
+        return
+    _threads_lost = True
+
+
+if hasattr(os, "register_at_fork"):  # a child must not wait for a thread of its parent that compiles
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=_after_fork_in_child,
+    )
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel with threads, cached on disk until any source of this backend changes.
 
     numba's own stamp covers the file of the function alone, and so misses a change in what it calls.
+
+    In a child forked from a process that has started numba's threads it is compiled again as a serial function. That
+    has the same bits, since no sum depends on the number of threads.
     """
-    return _stamped(numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")(function))
+    threaded = _stamped(numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")(function))
+
+    @cache
+    def alone() -> Callable[..., Any]:
+        assert isinstance(function, FunctionType)
+        name, defaults, closure = function.__name__, function.__defaults__, function.__closure__
+        twin = FunctionType(function.__code__, function.__globals__, name, defaults, closure)
+        twin.__module__, twin.__qualname__ = function.__module__, f"{function.__qualname__}_alone"  # a cache of its own
+        return serial(twin)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        return alone()(*arguments) if _threads_lost else threaded(*arguments)
+
+    return call
 
 
 def serial(function: Callable[..., Any]) -> Callable[..., Any]:
