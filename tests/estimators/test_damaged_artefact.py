@@ -16,7 +16,17 @@ from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
 import pprop
-from pprop import APPNPClassifier, FormatError, Graph, InputError, MLPNodeClassifier
+from pprop import (
+    APPNPClassifier,
+    APPNPEnsembleClassifier,
+    BootstrappedFPClassifier,
+    CapacityError,
+    FormatError,
+    Graph,
+    InputError,
+    JKClassifier,
+    MLPNodeClassifier,
+)
 from pprop.estimators import _folder
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0}
@@ -96,6 +106,16 @@ def drop(*path: str) -> Callable[[dict[str, Any]], object]:
         (set_key("settings", "hidden", 9), r"'layer0' is float32 of shape \(40, 8\), where the settings would have"),
         (set_key("settings", "hidden", [8, 8]), "the weight 'layer2' is missing in weights.safetensors"),
         (set_key("settings", "hidden", []), "the weight 'layer1' is unknown to the settings"),
+        (set_key("settings", "steps", 10**9), r"'steps' .* integer from 0 to 10000. Got 1000000000 instead"),
+        (
+            set_key("settings", "hidden", 2**63),
+            r"where the settings would have float32 of shape \(40, 9223372036854775808",
+        ),
+        (set_key("settings", "hidden", 10**400), r"where the settings would have float32 of shape \(40, 10000000000"),
+        (set_key("settings", "penalty", 10**400), r"a setting is impossible .*'penalty' .* Got 10000000000"),
+        (set_key("model", "alpha", 10**400), "manifest.json has 1000000.* as 'alpha' under 'model'"),
+        (set_key("training", "seconds", -(10**400)), "manifest.json has -1000000.* as 'seconds' under 'training'"),
+        (lambda m: m.update(accuracy=10**400), "manifest.json has 1000000.* as 'accuracy'"),
         (set_key("weights", "sha256", "0" * 64), "is not the file that the manifest describes, its SHA-256 differs"),
     ],
 )
@@ -105,13 +125,85 @@ def test_a_damaged_manifest_is_refused(graph: Graph, folder: Path, change: Any, 
         pprop.load(folder, graph=graph)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"format": "pprop-model"', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"\xff\xfe", b'{"format": "pprop-model"', b"[" * 100_000),
+        *(b"[" * depth + b"]" * depth for depth in (50, 500, 900)),
+        *(b'{"accuracy": %s}' % constant for constant in (b"NaN", b"Infinity", b"-Infinity")),
+        b'{"settings": {"steps": 3, "steps": 4}}',
+    ],
+)
 def test_a_manifest_that_is_no_json_is_refused(graph: Graph, folder: Path, content: bytes) -> None:
     (folder / "manifest.json").write_bytes(content)
     with pytest.raises(
         FormatError, match=r"is damaged: manifest.json is no valid JSON. Save it again, or use another copy."
     ):
         pprop.load(folder, graph=graph)
+
+
+def test_a_manifest_that_no_memory_holds_is_refused(graph: Graph, folder: Path) -> None:
+    with (folder / "manifest.json").open("ab") as stream:
+        stream.truncate(2**40)  # a hole, which takes no room on the disk
+    with pytest.raises(FormatError, match=r"manifest.json cannot be read \(it has more than 67108864 bytes\)"):
+        pprop.load(folder, graph=graph)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "weights.safetensors"])
+def test_only_regular_files_are_read(graph: Graph, folder: Path, name: str) -> None:
+    file = folder / name
+    content = file.read_bytes()
+    file.unlink()
+    os.mkfifo(file)
+    complaint = rf"is damaged: {name} cannot be read \(it is not a regular file\). Save it again, or use another copy."
+    with pytest.raises(FormatError, match=complaint):
+        pprop.load(folder, graph=graph)
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(FormatError, match=complaint):
+        pprop.load(folder, graph=graph)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(FormatError, match=rf"is damaged: {name} cannot be read \(Is a directory\)"):
+        pprop.load(folder, graph=graph)
+    file.rmdir()
+    (folder / "elsewhere").write_bytes(content)
+    file.symlink_to("elsewhere")  # to a regular file: how many tools keep large files
+    assert pprop.load(folder, graph=graph).n_iter_ == 3
+
+
+def test_weights_that_no_memory_holds_are_refused(graph: Graph, folder: Path) -> None:
+    with (folder / "weights.safetensors").open("ab") as stream:
+        stream.truncate(2**43)
+    with pytest.raises(CapacityError, match=r"Loading '.*weights.safetensors' takes 17592.2 GB, and this machine has"):
+        pprop.load(folder, graph=graph)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("members", 10**9), ("rounds", 10**400)])
+def test_members_that_have_no_weights_are_not_waited_for(
+    graph: Graph, nodes: Any, animals: Any, tmp_path: Path, setting: str, value: int
+) -> None:
+    ensemble = APPNPEnsembleClassifier(graph, members=1, rounds=1, **QUICK).fit(nodes, animals)
+    ensemble.save(tmp_path / "model")
+    edit(tmp_path / "model", set_key("settings", setting, value))
+    with pytest.raises(FormatError, match="the weight 'member2.layer0' is missing in weights.safetensors"):
+        pprop.load(tmp_path / "model", graph=graph)
+
+
+@pytest.mark.parametrize(("kind", "setting"), [(JKClassifier, "layers"), (BootstrappedFPClassifier, "steps")])
+def test_layers_and_steps_are_bounded(graph: Graph, nodes: Any, kind: Any, setting: str) -> None:
+    """A saved model makes them all when it is loaded; one that cannot be loaded cannot be fitted either."""
+    with pytest.raises(InputError, match=rf"The '{setting}' parameter .* to 10000. Got 1000000000 instead"):
+        kind(graph, **{setting: 10**9}).fit(nodes, nodes % 2)
+
+
+def test_the_graph_of_the_manifest_must_have_its_features(graph: Graph, model: APPNPClassifier, tmp_path: Path) -> None:
+    pprop.write_npz(graph, tmp_path / "zoo.npz")
+    model.save(tmp_path / "model", source=pprop.GraphSource("npz", {"path": tmp_path / "zoo.npz"}))
+    edit(tmp_path / "model", set_key("graph", "feature_shape", [41]))
+    put_tensors(tmp_path / "model", lambda t: t.update({"weights.layer0": np.zeros((41, 8), np.float32)}))
+    with pytest.raises(InputError, match=r"a graph with 41 features per node, .* Got one with 40 features instead"):
+        pprop.load(tmp_path / "model")
 
 
 def test_every_missing_key_of_the_manifest_is_a_sentence(graph: Graph, folder: Path) -> None:
@@ -139,6 +231,9 @@ def test_every_missing_key_of_the_manifest_is_a_sentence(graph: Graph, folder: P
         (lambda t: t.update({"weights.layer9": np.zeros(2)}), "the weight 'layer9' is unknown to the settings"),
         (lambda t: t.update({"weights.layer1": np.zeros((3, 8), np.float32)}), r"float32 of shape \(3, 8\), where the"),
         (lambda t: t.update({"weights.layer1": np.zeros((8, 3))}), r"'layer1' is float64 of shape \(8, 3\), where the"),
+        (lambda t: t["weights.layer0"].__setitem__((0, 0), np.nan), "the weight 'layer0' holds NaN or infinity"),
+        (lambda t: t["weights.layer1"].__setitem__((7, 2), -np.inf), "the weight 'layer1' holds NaN or infinity"),
+        (lambda t: t["known.nodes"].__setitem__(slice(2), [1, 0]), "labelled nodes that are not in ascending order"),
         (lambda t: t.update({"secret": np.zeros(2)}), "weights.safetensors holds the unknown tensor 'secret'"),
         (lambda t: t.pop("history.train_loss"), "weights.safetensors lacks the curve 'train_loss' of 3 epochs"),
         (lambda t: t.update({"history.stopping_loss": np.zeros(4)}), "lacks the curve 'stopping_loss' of 3 epochs"),

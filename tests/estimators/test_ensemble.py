@@ -243,6 +243,7 @@ def test_on_another_graph_no_errors_are_spread(graph: Graph, saved, nodes, anima
         lambda tensors: tensors.pop("extra.temperature"),
         lambda tensors: tensors.update({"extra.errors": tensors["extra.errors"][:-1]}),
         lambda tensors: tensors.update({"extra.temperature": np.array([np.nan])}),
+        lambda tensors: tensors.update({"extra.temperature": np.array([0.0])}),
         lambda tensors: tensors.update({"extra.more": np.zeros(2)}),
     ],
 )

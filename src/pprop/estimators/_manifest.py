@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from pprop._version import __version__
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
+from pprop.graph._files import read_json
 from pprop.models import FeatureNetwork, Model
 
 if TYPE_CHECKING:
@@ -109,11 +111,13 @@ def damaged(folder: Path, what: str) -> FormatError:
 def format_of(folder: Path) -> Mapping[str, Any]:
     """Return the manifest of a folder as a dict, or say that there is no pprop model in it, or one not to be read here."""
     file = folder / MANIFEST
-    if not file.is_file():
+    if not os.path.lexists(file):
         raise FormatError(f"The folder {str(folder)!r} holds no pprop model: it has no {MANIFEST}.")
     try:
-        content: object = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        content = read_json(file)
+    except OSError as error:
+        raise damaged(folder, f"{MANIFEST} cannot be read ({error.strerror})") from error
+    except ValueError as error:
         raise damaged(folder, f"{MANIFEST} is no valid JSON") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:  # pyright: ignore[reportUnknownMemberType]
         raise FormatError(f"The folder {str(folder)!r} holds no pprop model: its {MANIFEST} is of another format.")
@@ -216,7 +220,7 @@ class _Reader:
         for wanted in types:
             if (wanted is None and value is None) or (wanted is not None and type(value) is wanted):
                 return value
-        if float in types and type(value) is int:
+        if float in types and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
         self._complain(section, key, value)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -17,7 +17,15 @@ from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
 
-__all__ = ["AnyModel", "Weights", "expected_weights", "logits_from", "member_weights", "named_weights"]
+__all__ = [
+    "AnyModel",
+    "ExpectedWeight",
+    "Weights",
+    "expected_weights",
+    "logits_from",
+    "member_weights",
+    "named_weights",
+]
 
 AnyModel = Model | Architecture | BootstrappedFP | Ensemble
 """What a classifier may learn."""
@@ -26,6 +34,15 @@ Weights = dict[str, NDArray[Any]]
 """Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description.
 
 Those of an ensemble begin with "member0.", "member1.", ..."""
+
+
+@final
+class ExpectedWeight(NamedTuple):
+    """What one weight of a model must be. No array: the shape may be one that no memory holds."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
 
 def named_weights(model: Model | Architecture, arrays: Iterable[NDArray[Any]]) -> Weights:
@@ -47,23 +64,25 @@ def member_weights(model: Ensemble, stacked: Sequence[NDArray[Any]]) -> Weights:
     return named
 
 
-def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Weights:
-    """Return an array of the right shape and type for every weight of a model; the values mean nothing."""
+def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterator[ExpectedWeight]:
+    """Give the weights of a model in their order, one by one: settings from a stranger may ask for any number of any size."""
     if isinstance(model, Ensemble):
-        one = expected_weights(model.member, n_features, n_classes)
-        stacked = [np.broadcast_to(array, (model.members, *array.shape)) for array in one.values()]
-        return member_weights(model, stacked)
-    if isinstance(model, BootstrappedFP):
-        shapes = {"coefficients": (n_classes, n_features), "intercepts": (n_classes,)}
-        return {name: np.broadcast_to(np.float64(0), shape) for name, shape in shapes.items()}
-    if isinstance(model, Architecture):
-        described = model.weights(n_features, n_classes)
-        return {weight.name: np.broadcast_to(np.float32(0), weight.shape) for weight in described}
-    if isinstance(model.predictor, FeatureNetwork):
+        one = list(expected_weights(model.member, n_features, n_classes))
+        for k in range(model.members):
+            yield from (weight._replace(name=f"member{k}.{weight.name}") for weight in one)
+    elif isinstance(model, BootstrappedFP):
+        yield ExpectedWeight("coefficients", (n_classes, n_features), np.dtype(np.float64))
+        yield ExpectedWeight("intercepts", (n_classes,), np.dtype(np.float64))
+    elif isinstance(model, Architecture):
+        for weight in model.weights(n_features, n_classes):
+            yield ExpectedWeight(weight.name, weight.shape, np.dtype(np.float32))
+    elif isinstance(model.predictor, FeatureNetwork):
         widths = model.predictor.widths(n_features, n_classes)
-        shapes = itertools.pairwise(widths)
-        return named_weights(model, (np.broadcast_to(np.float32(0), shape) for shape in shapes))
-    return {name: tensor.numpy() for name, tensor in _state(model).items()}
+        for layer, shape in enumerate(itertools.pairwise(widths)):
+            yield ExpectedWeight(f"layer{layer}", shape, np.dtype(np.float32))
+    else:
+        for name, tensor in _state(model).items():
+            yield ExpectedWeight(name, tuple(tensor.shape), tensor.numpy().dtype)
 
 
 def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backend) -> NDArray[np.float32]:

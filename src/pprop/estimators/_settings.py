@@ -9,14 +9,16 @@ from typing import Any, cast
 import numpy as np
 from torch import nn
 
-from pprop._validate import check_float, describe, reject
+from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph
 
 __all__ = [
+    "MOST_STEPS",
     "ModuleOrFactory",
     "layer_widths",
     "matrix_dropout",
     "module_or_none",
+    "power_steps",
     "switch",
     "teleport_probability",
     "verbosity",
@@ -26,12 +28,18 @@ ModuleOrFactory = nn.Module | Callable[[], nn.Module]
 """What may take the place of the built-in network."""
 
 DEFAULT_ALPHA = 0.1
+MOST_STEPS = 10_000
+"""Of power steps, and of layers: a saved model from a stranger makes them all when it is loaded."""
 
 
 def teleport_probability(alpha: float | None, graph: Graph, interval: str, name: str) -> float:
     if alpha is not None:
         return check_float(alpha, "alpha", name, interval)
     return DEFAULT_ALPHA if graph.recommended is None else graph.recommended.alpha
+
+
+def power_steps(steps: object, name: str) -> int:
+    return check_int(steps, "steps", name, low=0, high=MOST_STEPS)
 
 
 def layer_widths(hidden: object, name: str) -> list[int]:

@@ -7,8 +7,15 @@ from typing import final
 
 import numpy as np
 
-from pprop._validate import check_choice, check_float, check_int
-from pprop.estimators._settings import layer_widths, matrix_dropout, module_or_none, switch, teleport_probability
+from pprop._validate import check_choice, check_float
+from pprop.estimators._settings import (
+    layer_widths,
+    matrix_dropout,
+    module_or_none,
+    power_steps,
+    switch,
+    teleport_probability,
+)
 from pprop.estimators.trained import ModuleOrFactory, TrainedClassifier
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models import APPNP, Model
@@ -142,7 +149,7 @@ class APPNPClassifier(TrainedClassifier):
         name = "APPNPClassifier"
         return APPNP(
             alpha=check_float(alpha, "alpha", name, "[0, 1]"),
-            steps=check_int(self.steps, "steps", name, low=0),
+            steps=power_steps(self.steps, name),
             hidden=layer_widths(self.hidden, name),
             dropout=check_float(self.dropout, "dropout", name, "[0, 1)"),
             propagation_dropout=matrix_dropout(self.propagation_dropout, name),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._validate import check_choice, check_float, check_int
 from pprop.datasets import Split
 from pprop.estimators._model_weights import AnyModel, named_weights
-from pprop.estimators._settings import layer_widths, matrix_dropout, module_or_none, switch
+from pprop.estimators._settings import layer_widths, matrix_dropout, module_or_none, power_steps, switch
 from pprop.estimators.base import Learned, StoppingNodes
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.trained import ModuleOrFactory, TrainedClassifier
@@ -143,7 +143,7 @@ class APPNPClassifierCV(TrainedClassifier):
         name = "APPNPClassifierCV"
         return APPNP(
             alpha=check_float(alpha, "alpha", name, "[0, 1]"),
-            steps=check_int(self.steps, "steps", name, low=0),
+            steps=power_steps(self.steps, name),
             hidden=layer_widths(self.hidden, name),
             dropout=check_float(self.dropout, "dropout", name, "[0, 1)"),
             propagation_dropout=matrix_dropout(self.propagation_dropout, name),

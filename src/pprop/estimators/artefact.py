@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from safetensors.numpy import load as read_tensors
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators._manifest import WEIGHTS, Manifest, damaged, feature_shape
-from pprop.estimators._model_weights import Weights, expected_weights, logits_from
+from pprop.estimators._model_weights import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.estimators._settings import ModuleOrFactory
 from pprop.estimators._write import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
 from pprop.estimators.appnp import APPNPClassifier
@@ -34,7 +34,7 @@ from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
 from pprop.estimators.solved_ppnp import SolvedPPNPClassifier
 from pprop.graph import Graph
-from pprop.graph._files import path_of
+from pprop.graph._files import path_of, read_file
 from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.training import History
 
@@ -93,7 +93,7 @@ def load(
     Raises
     ------
     FormatError
-        The folder holds no pprop model, a damaged one, or one of a newer format.
+        The folder holds no pprop model, a damaged or hostile one, or one of a newer format.
     InputError
         The graph or the predictor does not fit, or is missing.
 
@@ -118,7 +118,7 @@ def load(
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     found, history, known, extras = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
-    used = _find_graph(folder, manifest) if graph is None else _check_features(graph, manifest)
+    used = _check_features(_find_graph(folder, manifest) if graph is None else graph, manifest)
     estimator = _unfitted(folder, manifest, used, predictor)
     try:
         model = estimator._model(manifest.alpha)  # pyright: ignore[reportPrivateUsage]
@@ -151,7 +151,7 @@ def load(
 
 def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known, Weights]:
     try:
-        content = (folder / WEIGHTS).read_bytes()
+        content = read_file(folder / WEIGHTS)
     except OSError as error:
         raise damaged(folder, f"{WEIGHTS} cannot be read ({error.strerror})") from error
     if hashlib.sha256(content).hexdigest() != manifest.sha256:
@@ -183,6 +183,8 @@ def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Kn
     sound = nodes.shape == codes.shape == (nodes.size,) and nodes.dtype == codes.dtype == np.int64
     if not sound or ((codes < 0) | (codes >= n_classes) | (nodes < 0) | (nodes >= n_nodes)).any():
         raise damaged(folder, f"{WEIGHTS} has labelled nodes that the graph or the classes have not")
+    if (nodes[1:] <= nodes[:-1]).any():
+        raise damaged(folder, f"{WEIGHTS} has labelled nodes that are not in ascending order")
     return known
 
 
@@ -234,18 +236,24 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
     return kind(graph=graph, **own, **manifest.settings)
 
 
-def _in_order(folder: Path, found: Weights, expected: Weights, predictor: object) -> Weights:
+def _in_order(folder: Path, found: Weights, expected: Iterable[ExpectedWeight], predictor: object) -> Weights:
     """Return the weights in the order of the model (a safetensors file has none), or say which one does not fit."""
     owner = "the settings" if predictor is None else "the predictor"
-    for name in sorted(set(found) ^ set(expected)):
-        side = "is missing in" if name in expected else "is unknown to"
-        other = WEIGHTS if name in expected else owner
-        raise _misfit(folder, f"the weight {name!r} {side} {other}", predictor)
-    for name, array in expected.items():
-        if found[name].shape != array.shape or found[name].dtype != array.dtype:
-            got, wanted = (f"{one.dtype} of shape {one.shape}" for one in (found[name], array))
-            raise _misfit(folder, f"the weight {name!r} is {got}, where {owner} would have {wanted}", predictor)
-    return {name: found[name] for name in expected}
+    wanted: dict[str, ExpectedWeight] = {}
+    for weight in expected:  # which may never end
+        if weight.name not in found:
+            raise _misfit(folder, f"the weight {weight.name!r} is missing in {WEIGHTS}", predictor)
+        wanted[weight.name] = weight
+    for name in sorted(set(found) - set(wanted)):
+        raise _misfit(folder, f"the weight {name!r} is unknown to {owner}", predictor)
+    for name, weight in wanted.items():
+        array = found[name]
+        if array.shape != weight.shape or array.dtype != weight.dtype:
+            got, other = (f"{one.dtype} of shape {one.shape}" for one in (array, weight))
+            raise _misfit(folder, f"the weight {name!r} is {got}, where {owner} would have {other}", predictor)
+        if np.isnan(array).any() or (predictor is None and np.isinf(array).any()):  # a module's mask may be infinite
+            raise damaged(folder, f"the weight {name!r} holds NaN or infinity")
+    return {name: found[name] for name in wanted}
 
 
 def _misfit(folder: Path, what: str, predictor: object) -> InputError:

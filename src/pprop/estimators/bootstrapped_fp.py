@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pprop._validate import check_float
 from pprop.datasets import Split
 from pprop.estimators._model_weights import AnyModel
+from pprop.estimators._settings import power_steps
 from pprop.estimators.base import Learned, NodeClassifier
 from pprop.estimators.record import TrainingRecord
 from pprop.graph import Graph
@@ -123,8 +124,9 @@ class BootstrappedFPClassifier(NodeClassifier):
         return check_float(self.alpha, "alpha", "BootstrappedFPClassifier", "[0, 1]")
 
     def _model(self, alpha: float | None) -> BootstrappedFP:
+        steps = power_steps(self.steps, "BootstrappedFPClassifier")
         return BootstrappedFP(
-            self.alpha if alpha is None else alpha, self.steps, self.rounds, self.share, self.C, self.self_loops
+            self.alpha if alpha is None else alpha, steps, self.rounds, self.share, self.C, self.self_loops
         )
 
     def _learn(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._validate import check_choice, check_float, check_int, check_sequence, describe, reject
 from pprop.datasets import Split
 from pprop.estimators._model_weights import AnyModel, Weights, member_weights
-from pprop.estimators._settings import layer_widths, matrix_dropout, switch, teleport_probability
+from pprop.estimators._settings import layer_widths, matrix_dropout, power_steps, switch, teleport_probability
 from pprop.estimators.base import Learned, StoppingNodes
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.trained import TrainedClassifier
@@ -208,7 +208,7 @@ class APPNPEnsembleClassifier(TrainedClassifier):
         name = "APPNPEnsembleClassifier"
         member = APPNP(
             alpha=check_float(alpha, "alpha", name, "[0, 1]"),
-            steps=check_int(self.steps, "steps", name, low=0),
+            steps=power_steps(self.steps, name),
             hidden=layer_widths(self.hidden, name),
             dropout=check_float(self.dropout, "dropout", name, "[0, 1)"),
             propagation_dropout=matrix_dropout(self.propagation_dropout, name),
@@ -293,6 +293,8 @@ class APPNPEnsembleClassifier(TrainedClassifier):
             array.dtype == np.float64 and np.isfinite(array).all() for array in extras.values()
         ):
             reject("extras", name, f"finite float64 arrays of shapes {wanted}", describe(sorted(extras)))
+        if extras["temperature"][0] <= 0:
+            reject("extras", name, "given a temperature above 0", describe(extras["temperature"][0].item()))
         self.errors_ = KnownErrors(nodes, extras["errors"], float(extras["temperature"][0]))
         return self._corrected(logits, self.graph_)
 

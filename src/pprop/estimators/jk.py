@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from pprop._validate import check_float, check_int
+from pprop.estimators._settings import MOST_STEPS
 from pprop.estimators.trained import TrainedClassifier
 from pprop.graph import Graph
 from pprop.models import JK
@@ -88,7 +89,7 @@ class JKClassifier(TrainedClassifier):
         name = "JKClassifier"
         return JK(
             hidden=check_int(self.hidden, "hidden", name, low=1),
-            layers=check_int(self.layers, "layers", name, low=1),
+            layers=check_int(self.layers, "layers", name, low=1, high=MOST_STEPS),
             dropout=check_float(self.dropout, "dropout", name, "[0, 1)"),
             penalty=check_float(self.penalty, "penalty", name, "[0, inf)"),
         )

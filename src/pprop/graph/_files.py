@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import secrets
-from collections.abc import Generator
+import stat
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NoReturn, cast
 
-from pprop._errors import InputError
+from pprop._errors import CapacityError, InputError
+from pprop._memory import usable_memory
 from pprop._validate import describe, reject
 
-__all__ = ["atomic_writer", "existing_file", "path_of"]
+__all__ = ["atomic_writer", "check_memory", "existing_file", "path_of", "read_file", "read_json"]
+
+LARGEST_JSON = 2**26
+DEEPEST_JSON = 32
 
 
 def path_of(path: object, parameter: str, function: str) -> Path:
@@ -47,6 +54,78 @@ def existing_file(path: object, parameter: str, function: str) -> Path:
     if not os.access(file, os.R_OK):
         reject(parameter, function, "a readable file", f"{str(path)!r}, which this user may not read,")
     return file
+
+
+def check_memory(path: Path, needed: int) -> None:
+    """Refuse a file whose content, all sizes being true, does not fit twice (as read, as kept) into usable memory.
+
+    >>> check_memory(Path("a.npz"), 10**6)
+    """
+    memory = usable_memory()
+    if memory is not None and 2 * needed > memory:
+        raise CapacityError(
+            f"Loading {str(path)!r} takes {2 * needed / 1e9:.1f} GB, and this process may use {memory / 1e9:.1f} GB."
+        )
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """Return the content of a regular file, as long as it is now, and at most `most` bytes.
+
+    Anything else is an OSError: a pipe or a device may never end.
+    """
+    with open(path, "rb", opener=_open_at_once) as stream:
+        about = os.fstat(stream.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if most is not None and about.st_size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most} bytes")
+        check_memory(path, about.st_size)
+        return stream.read(about.st_size)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # or a pipe would wait for somebody to write
+
+
+def read_json(path: Path) -> object:
+    """Return what a small JSON file from a stranger holds.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, is not a regular file, or is larger than anything that pprop writes.
+    ValueError
+        It is no JSON, is nested more deeply than anything that pprop writes, has NaN or infinity for a number, or a key
+        twice, of which two programs might each believe another.
+    """
+    content = read_file(path, LARGEST_JSON)
+    try:
+        value: object = json.loads(content, object_pairs_hook=_distinct, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level: list[object] = [value]
+    for _ in range(DEEPEST_JSON):
+        level = [part for one in level for part in _parts(one)]
+    if level:
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 @contextmanager

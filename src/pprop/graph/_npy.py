@@ -20,10 +20,9 @@ from typing import IO, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import CapacityError, FormatError
-from pprop._memory import usable_memory
+from pprop._errors import FormatError
 
-__all__ = ["Member", "check_memory", "damage", "open_archive", "open_member"]
+__all__ = ["Member", "damage", "open_archive", "open_member"]
 
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 10_000
@@ -143,16 +142,3 @@ def _header_text(stream: IO[bytes]) -> tuple[str, int]:
     if len(text) != size:
         raise EOFError("header cut short")
     return text.decode("latin-1"), 8 + wide + size
-
-
-def check_memory(path: Path, needed: int) -> None:
-    """Refuse a file whose arrays, all sizes being true, do not fit twice (as read, as kept) into usable memory.
-
-    >>> check_memory(Path("a.npz"), 10**6)
-    """
-    memory = usable_memory()
-    if memory is not None and 2 * needed > memory:
-        raise CapacityError(
-            f"Loading the arrays in {str(path)!r} takes {2 * needed / 1e9:.1f} GB, "
-            f"and this process may use {memory / 1e9:.1f} GB."
-        )

@@ -15,8 +15,8 @@ from pprop._errors import FormatError, GraphError
 from pprop._validate import describe, reject
 from pprop.graph._adjacency import is_symmetric
 from pprop.graph._csr_members import PARTS, CsrMembers, open_csr
-from pprop.graph._files import atomic_writer, existing_file
-from pprop.graph._npy import Member, check_memory, damage, open_archive, open_member
+from pprop.graph._files import atomic_writer, check_memory, existing_file
+from pprop.graph._npy import Member, damage, open_archive, open_member
 from pprop.graph.graph import Graph
 
 __all__ = ["read_npz", "write_npz"]
