@@ -26,6 +26,7 @@ __all__ = [
     "check_int",
     "check_positions",
     "check_sequence",
+    "check_texts",
     "describe",
     "reject",
 ]
@@ -43,7 +44,10 @@ def describe(value: object) -> str:
         return f"{type(value).__name__} of shape {tuple(shape)}" + (f" and dtype {dtype}" if dtype is not None else "")
     if isinstance(value, str) and len(value) > 60:
         return f"a str of {len(value)} characters beginning {value[:20]!r}"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists in lists
+        text = f"a value of type {type(value).__name__} that is too long to print"
     if "\n" in text:  # arrays and sparse matrices write several lines; a sentence has one
         text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -148,6 +152,23 @@ def check_sequence(
         except TypeError:  # an array without a dimension
             pass
     reject(parameter, function, expected, describe(cast("object", value)), error=error)
+
+
+def check_texts(
+    texts: Sequence[str], parameter: str, function: str, error: type[InputError] = InputError
+) -> NDArray[np.str_]:
+    r"""Return texts as an array, in which one that ends in a null character would become the one without it.
+
+    >>> check_texts(["a", "a\0"], "y", "fit")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'y' parameter of fit must be text that does not end in a null character. Got 'a\x00' at index 1 instead.
+    """
+    for index, text in enumerate(texts):
+        if text.endswith("\0"):
+            expected = "text that does not end in a null character"
+            reject(parameter, function, expected, f"{describe(text)} at index {index}", error=error)
+    return np.asarray(texts, dtype=np.str_)
 
 
 def check_positions(value: object, parameter: str, function: str, *, n_nodes: int) -> NDArray[np.int64]:

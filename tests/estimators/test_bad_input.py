@@ -63,7 +63,7 @@ def test_an_impossible_setting_is_refused_in_fit(
     [
         (APPNPClassifier, {"alpha": 1.3}, r"of APPNPClassifier must be a float in \[0, 1\]. Got 1.3 instead."),
         (PPNPClassifier, {"alpha": 0.0}, r"of PPNPClassifier must be a float in \(0, 1\]. Got 0.0 instead."),
-        (APPNPClassifier, {"steps": -1}, "of APPNPClassifier must be an integer of at least 0. Got -1 instead."),
+        (APPNPClassifier, {"steps": -1}, "of APPNPClassifier must be an integer from 0 to 10000. Got -1 instead."),
         (
             PPNPClassifier,
             {"normalization": "both"},
@@ -138,6 +138,8 @@ LABELS = "must be an array of 4 class labels, one per node, all integers or all 
         ([2**70, 1, 0, 1], "Unknown label type: .* dtype object, instead."),
         ([1e300, 1, 0, 1], "Unknown label type: the continuous value 1e[+]300 instead."),
         ([[0, 1], [1, 0], [0, 1], [1, 0]], r"ndarray of shape \(4, 2\)"),
+        (["a", "a\0", "a", "a\0"], r"text that does not end in a null character. Got 'a\\x00' at index 1 instead."),
+        (np.array(["a", "b\0", "a", "b"], dtype=object), "does not end in a null character. .* at index 1 instead."),
         ([2, 2, 2, 2], "The 'y' parameter of fit must be labels of at least two classes. Got 1 class, 2, instead."),
     ],
 )

@@ -94,6 +94,7 @@ def drop(*path: str) -> Callable[[dict[str, Any]], object]:
         (set_key("model", "alpha", True), "manifest.json has True as 'alpha' under 'model'"),
         (set_key("classes", "kind", "float"), "manifest.json has 'float' as 'kind' under 'classes'"),
         (set_key("classes", "values", ["a", 1]), "manifest.json has .* as 'values' under 'classes'"),
+        (set_key("classes", "values", ["ant", "bee", "bee\0"]), "manifest.json has .* as 'values' under 'classes'"),
         (set_key("classes", "values", ["b", "a"]), "manifest.json has .* as 'values' under 'classes'"),
         (lambda m: m.update(classes={"kind": "int", "values": [1, 2**70]}), "as 'values' under 'classes'"),
         (set_key("graph", "feature_shape", ["wide"]), "as 'feature_shape' under 'graph'"),
@@ -186,7 +187,7 @@ def test_members_that_have_no_weights_are_not_waited_for(
     ensemble = APPNPEnsembleClassifier(graph, members=1, rounds=1, **QUICK).fit(nodes, animals)
     ensemble.save(tmp_path / "model")
     edit(tmp_path / "model", set_key("settings", setting, value))
-    with pytest.raises(FormatError, match="the weight 'member2.layer0' is missing in weights.safetensors"):
+    with pytest.raises(FormatError, match=r"the weight 'member2.layer0' is missing in weights.safetensors"):
         pprop.load(tmp_path / "model", graph=graph)
 
 

@@ -144,6 +144,7 @@ def test_labels(labels: Any, names: Any, sentence: str) -> None:
         ([2**70, 1, 2, 3, 4], "integers or strings. .* dtype object"),
         ([b"a", b"b", b"c", b"d", b"e"], r"integers or strings. .* dtype \|S1"),
         ([["a"], "b", "c", "d", "e"], r"integers or strings\. Got \[\['a'\], 'b'"),
+        (["a", "a\0", "b", "c", "d"], r"text that does not end in a null character. Got 'a\\x00' at index 1 instead"),
         ("abcde", "integers or strings. Got array"),
         (5, "integers or strings"),
     ],
@@ -163,6 +164,8 @@ def test_ids(ids: Any, sentence: str) -> None:
         ({"class_names": {"a", "b"}}, "'class_names' .* a sequence of names"),
         ({"class_names": {"a": 0}}, "'class_names' .* a sequence of names"),
         ({"class_names": np.array("a")}, "'class_names' .* a sequence of names"),
+        ({"class_names": ["a", "a\0"]}, "'class_names' .* not end in a null character. Got 'a.x00' at index 1 instead"),
+        ({"feature_names": ["a\0"]}, "'feature_names' .* not end in a null character. Got 'a.x00' at index 0 instead"),
         ({"class_names": ["a", None]}, "'class_names' .* a sequence of names, or None. Got None at index 1"),
         ({"class_names": [["a"], ["b"]]}, r"'class_names' .* Got \['a'\] at index 0"),
         ({"feature_names": 3}, "'feature_names' .* a sequence of names, or None. Got 3"),
@@ -253,3 +256,12 @@ def test_replace_of_an_unknown_field_names_the_fields() -> None:
 )
 def test_arguments_of_transition_matrix(arguments: tuple[Any, ...], sentence: str) -> None:
     refuse(sentence, transition_matrix, *arguments)
+
+
+def test_an_id_with_a_null_character_is_not_the_one_without_it() -> None:
+    refuse("'ids' .* null character. Got 'a.x00' at index 0", graph(ids=list("abcde")).positions, ["a\0"])
+
+
+def test_an_integer_of_thousands_of_digits_is_described() -> None:
+    for name in (10**5000, [10**5000]):
+        refuse("'name' .* Got a value of type .* that is too long to print instead", graph, name=name)

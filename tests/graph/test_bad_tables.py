@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pprop._errors import FormatError, InputError, MissingDependencyError
-from pprop.graph import read_edges
+from pprop._errors import CapacityError, FormatError, InputError, MissingDependencyError
+from pprop.graph import _files, read_edges, read_npz
 
 EDGES = "source,target,weight\na,b,1\nb,c,2\n"
 NODES = "id,x,class\na,1,p\nb,2,q\nc,3,p\n"
@@ -225,3 +226,59 @@ def test_without_pyarrow_csv_works_and_parquet_names_the_extra(tmp_path: Path, m
         MissingDependencyError, match=r'Parquet files needs \'pyarrow\'.*pip install "pprop\[parquet\]"'
     ):
         read_edges(tmp_path / "edges.parquet")
+
+
+def test_parquet_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    file = tmp_path / "e.parquet"
+    text = arrow.array([b"a", b"b", b"caf\xe9"]).view(arrow.string())  # Latin-1
+    for column in (text, text.dictionary_encode()):
+        parquet.write_table(arrow.table({"source": ["x", "y", "z"], "target": column}), file)
+        sentence = r"UTF-8\. Got the bytes b'caf\\xe9' under 'target' in row 3 of '.*e\.parquet' instead"
+        with pytest.raises(FormatError, match=sentence):
+            read_edges(file)
+    parquet.write_table(arrow.table({"source": ["x"], "target": ["y"]}), file)
+    file.write_bytes(file.read_bytes().replace(b"target", b"t\xe9rget"))
+    with pytest.raises(FormatError, match=r"a sound Parquet file, as its suffix says\. Got '.*e\.parquet' with"):
+        read_edges(file)
+
+
+def test_parquet_ids_and_labels_that_end_in_a_null_character(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    edges, nodes = tmp_path / "e.parquet", tmp_path / "n.parquet"
+    parquet.write_table(arrow.table({"source": ["x", "x"], "target": ["y", "y\0"]}), edges)
+    with pytest.raises(FormatError, match=r"not end in a null character\. Got 'y.x00' under 'target' in row 2 of"):
+        read_edges(edges)
+    parquet.write_table(arrow.table({"source": ["x"], "target": ["y"]}), edges)
+    parquet.write_table(arrow.table({"id": ["x", "y"], "kind": ["a\0", "a"]}), nodes)
+    with pytest.raises(FormatError, match=r"not end in a null character\. Got 'a.x00' under 'kind' in row 1 of"):
+        read_edges(edges, nodes=nodes, label_column="kind")
+
+
+def test_tables_beyond_memory_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    file = tmp_path / "e.parquet"
+    parquet.write_table(arrow.table({"source": [1] * 100_000, "target": [2] * 100_000}), file)
+    assert file.stat().st_size < 3_000
+    monkeypatch.setattr(_files, "physical_memory", lambda: 1_000_000)
+    with pytest.raises(CapacityError, match=r"Loading '.*e\.parquet' takes 0\.0 GB, and this machine has"):
+        read_edges(file)
+    monkeypatch.undo()
+    with (tmp_path / "e.csv").open("wb") as stream:
+        stream.truncate(2**43)  # a hole, which takes no room on the disk
+    with pytest.raises(CapacityError, match=r"Loading '.*e\.csv' takes 17592\.2 GB"):
+        read_edges(tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_pipes_and_devices_are_no_files(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"graph{suffix}"
+    os.mkfifo(file)
+    link = tmp_path / f"link{suffix}"
+    link.symlink_to("/dev/zero")
+    for path in (file, link):
+        with pytest.raises(InputError, match=r"The 'path' parameter of read_\w+ must be an existing file\. Got '"):
+            (read_npz if suffix == ".npz" else read_edges)(path)

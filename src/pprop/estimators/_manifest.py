@@ -190,9 +190,12 @@ class _Reader:
         if len(values) < 2 or not all(type(value) is wanted for value in values) or sorted(set(values)) != values:
             self._complain("classes", "values", values)
         try:
-            return np.array(values, dtype=np.str_ if kind == "str" else np.int64)
+            classes = np.array(values, dtype=np.str_ if kind == "str" else np.int64)
         except OverflowError:
             self._complain("classes", "values", values)
+        if classes.tolist() != values:  # text that ends in a null character, which numpy drops
+            self._complain("classes", "values", values)
+        return classes
 
     def _record(self) -> TrainingRecord:
         types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}

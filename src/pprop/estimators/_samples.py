@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from pprop._errors import InputError
-from pprop._validate import check_int, describe, reject
+from pprop._validate import check_int, check_texts, describe, reject
 
 __all__ = ["class_labels", "known_labels", "no_target", "node_positions", "seed_of"]
 
@@ -71,7 +71,7 @@ def class_labels(y: object, parameter: str, function: str, length: int) -> NDArr
     if array.shape != (length,):
         reject(parameter, function, expected, array)
     if array.dtype.kind == "O":
-        array = _typed(array)
+        array = _typed(array, parameter, function)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() <= np.iinfo(np.int64).max):
         return array.astype(np.int64)
     if array.dtype.kind == "U":
@@ -89,10 +89,10 @@ def class_labels(y: object, parameter: str, function: str, length: int) -> NDArr
     return whole
 
 
-def _typed(array: NDArray[Any]) -> NDArray[Any]:
+def _typed(array: NDArray[Any], parameter: str, function: str) -> NDArray[Any]:
     """Give an array of objects the type that all its elements have, where they have one."""
     if all(isinstance(item, str) for item in array):
-        return array.astype(np.str_)
+        return check_texts(array.tolist(), parameter, function)
     if all(_is_integer(item) for item in array):
         return array.astype(np.int64)
     if all(isinstance(item, float | np.floating) or _is_integer(item) for item in array):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError
-from pprop._validate import check_array, check_sequence, describe, reject
+from pprop._validate import check_array, check_sequence, check_texts, describe, reject
 from pprop.graph._adjacency import freeze, seal, share, sound_csr
 from pprop.graph.recommended import Recommended
 
@@ -76,7 +76,9 @@ def check_names(names: object, parameter: str, function: str) -> tuple[str, ...]
     for index, name in enumerate(found):
         if not isinstance(name, str | numbers.Real):
             reject(parameter, function, expected, f"{describe(name)} at index {index}", error=GraphError)
-    return tuple(str(name) for name in found)
+    texts = tuple(str(name) for name in found)
+    check_texts(texts, parameter, function, GraphError)  # they are written, and used as labels, as arrays
+    return texts
 
 
 def check_feature_names(names: object, features: Features | None, function: str) -> tuple[str, ...] | None:

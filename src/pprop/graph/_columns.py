@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pprop._errors import FormatError, InputError
 from pprop._optional import require
 from pprop._validate import describe, reject
-from pprop.graph._files import existing_file
+from pprop.graph._files import check_memory, existing_file, read_file
 
 __all__ = ["Table", "read_table"]
 
@@ -73,6 +73,10 @@ class Table:
         """Return a column as text, integers in decimal, "" where empty. Other numbers must be whole."""
         cells = self.column(name, parameter)
         if isinstance(cells, list):
+            ended = next((row for row, cell in enumerate(cells) if cell.endswith("\0")), None)
+            if ended is not None:
+                expected = "a table whose ids and labels do not end in a null character"
+                self.complain(expected, f"{describe(cells[ended])} under {name!r}", ended)
             return cells
         if cells.dtype.kind in "iu":
             return [str(number) for number in cells.tolist()]
@@ -140,7 +144,7 @@ def read_table(path: object, parameter: str, function: str) -> Table:
 
 
 def _read_csv(file: Path, parameter: str, function: str) -> Table:
-    content = file.read_bytes()
+    content = read_file(file)
     for start, kind in BINARY_STARTS.items():
         if content.startswith(start):
             got = f"{str(file)!r}, which is a {kind} file,"
@@ -179,16 +183,24 @@ def _read_parquet(file: Path, parameter: str, function: str) -> Table:
     arrow: Any = require("pyarrow", extra="parquet", purpose="Reading Parquet files")
     try:
         with file.open("rb") as stream:  # an open file, so that pyarrow takes the path for nothing else
-            content = parquet.read_table(stream)
+            opened = parquet.ParquetFile(stream)
+            # the same number a billion times takes a few bytes in the file
+            check_memory(file, 8 * opened.metadata.num_rows * opened.metadata.num_columns)
+            content = opened.read()
+        names: list[str] = content.column_names
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise FormatError(
             f"The {parameter!r} parameter of {function} must be a sound Parquet file, as its suffix says. "
             f"Got {str(file)!r} with damaged or other content instead."
         ) from error
     table = Table(file, parameter, function, {}, typed=True)
-    _check_header(table, content.column_names)
-    for name, column in zip(content.column_names, content.columns, strict=True):
-        cells = _parquet_cells(column, arrow.types)
+    _check_header(table, names)
+    for name, column in zip(names, content.columns, strict=True):
+        try:
+            cells = _parquet_cells(column, arrow.types)
+        except UnicodeDecodeError as error:
+            got = f"the bytes {describe(error.object[:20])} under {name!r}"
+            table.complain("a Parquet file whose text is UTF-8", got, _undecodable(column))
         if cells is not None:
             table.columns[name] = cells
     return table
@@ -207,6 +219,16 @@ def _parquet_cells(column: Any, types: Any) -> Column | None:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return ["" if cell is None else cell for cell in column.to_pylist()]
     return None
+
+
+def _undecodable(column: Any) -> int:
+    """Return the first row of a column of text whose bytes are not UTF-8."""
+    for row, cell in enumerate(column):
+        try:
+            cell.as_py()
+        except UnicodeDecodeError:
+            return row
+    raise AssertionError("every row is UTF-8")
 
 
 def _check_header(table: Table, header: Sequence[str]) -> None:

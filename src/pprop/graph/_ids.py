@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import GraphError
-from pprop._validate import check_array, describe, reject
+from pprop._errors import GraphError, InputError
+from pprop._validate import check_array, check_texts, describe, reject
 from pprop.graph._adjacency import freeze
 
 __all__ = ["check_ids", "look_up"]
@@ -24,7 +24,7 @@ def check_ids(ids: object, n: int, function: str) -> NDArray[Any]:
     """
     expected = f"an array of {n} integers or strings"
     given = check_array(ids, "ids", function, expected, GraphError)
-    array = _as_ids(ids)
+    array = _as_ids(ids, function, GraphError)
     if array is None or array.shape != (n,):
         reject("ids", function, expected, describe(given), error=GraphError)
     values, counts = np.unique(array, return_counts=True)
@@ -42,7 +42,7 @@ def look_up(ids: object, index: Mapping[object, int], function: str) -> NDArray[
     """
     expected = "a one-dimensional array of node ids, all integers or all strings"
     given = check_array(ids, "ids", function, expected)
-    wanted = _as_ids(ids)
+    wanted = _as_ids(ids, function, InputError)
     if wanted is None:
         reject("ids", function, expected, describe(ids) if given.ndim == 0 else describe(given))
     found = np.empty(len(wanted), dtype=np.int64)
@@ -54,7 +54,7 @@ def look_up(ids: object, index: Mapping[object, int], function: str) -> NDArray[
     return found
 
 
-def _as_ids(ids: object) -> NDArray[Any] | None:
+def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any] | None:
     """Return ids as an array of integers or text, shape (m,), or None where they are something else.
 
     A list is looked at one by one, as numpy makes text of ``["a", 1]`` and integers of ``[7, True]``; so are arrays of
@@ -68,7 +68,7 @@ def _as_ids(ids: object) -> NDArray[Any] | None:
         return None
     keys: list[object] = objects.tolist()
     if all(isinstance(key, str) for key in keys):
-        return np.asarray(keys, dtype=np.str_)
+        return check_texts(cast("list[str]", keys), "ids", function, error)
     integers = [int(key) for key in keys if isinstance(key, numbers.Integral) and not isinstance(key, bool)]
     for dtype in (np.int64, np.uint64) if len(integers) == len(keys) else ():
         try:
