@@ -116,7 +116,7 @@ def test_runs_trained_one_after_another_share_the_training_memory():
 
 def test_one_run_that_does_not_fit_is_refused_with_the_numbers_and_the_remedy():
     sentence = (
-        r"^One run needs 16 MiB on cpu \(feature masks 4.3 MiB, features 3.3 MiB, ...\), and 1.0 MiB may be used. "
+        r"^One run needs 17 MiB on cpu \(feature masks 4.3 MiB, features 3.3 MiB, ...\), and 1.0 MiB may be used. "
         r"Use a smaller 'hidden' \(64 units here\), fewer features \(2879\), or a machine with more memory.$"
     )
     with pytest.raises(CapacityError, match=sentence):

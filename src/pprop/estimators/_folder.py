@@ -34,7 +34,7 @@ def write_folder(
         Called with an existing target; returns why it must stay, or None.
     """
     parent = target.parent
-    if not parent.is_dir():
+    if not os.path.isdir(parent):  # also where this user may not look
         reject("path", function, "a folder in an existing folder", repr(str(target)))
     if os.path.lexists(target) and (reason := may_replace(target)):
         raise InputError(reason)

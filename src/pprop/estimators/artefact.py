@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from os import PathLike
@@ -111,7 +112,7 @@ def load(
     >>> folder.cleanup()
     """
     folder = path_of(path, "path", FUNCTION)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # also where this user may not look
         reject("path", FUNCTION, "an existing folder", repr(str(path)))
     manifest = Manifest.read(folder)
     if graph is not None and not isinstance(graph, Graph):

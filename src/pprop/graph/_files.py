@@ -31,7 +31,7 @@ def path_of(path: object, parameter: str, function: str) -> Path:
     pprop._errors.InputError: The 'path' parameter of read_npz must be a path. Got 3 instead.
     """
     name = cast("object", os.fspath(cast("Any", path)) if isinstance(path, str | os.PathLike) else None)
-    if isinstance(name, str) and name:
+    if isinstance(name, str) and name and "\0" not in name:
         return Path(name)
     reject(parameter, function, "a path", describe(cast("object", path)))
 
@@ -143,9 +143,9 @@ def atomic_writer(path: object, parameter: str, function: str) -> Generator[IO[b
     >>> folder.cleanup()
     """
     target = path_of(path, parameter, function)
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):  # also where this user may not look
         reject(parameter, function, "a file in an existing folder", repr(str(path)))
-    if target.is_dir():
+    if os.path.isdir(target):
         reject(parameter, function, "the path of a file", f"the folder {str(path)!r}")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:

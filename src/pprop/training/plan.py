@@ -8,7 +8,7 @@ from typing import final
 
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
-from pprop._validate import check_int
+from pprop._validate import check_int, describe
 from pprop.training.sizes import Items, Sizes, kept_items, result_items, shared_items, training_items
 
 __all__ = ["Plan", "memory_limit", "plan_runs"]
@@ -152,7 +152,7 @@ def plan_runs(
     >>> plan_runs(sizes, 1, memory=2**20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    pprop._errors.CapacityError: One run needs 16 MiB on cpu (feature masks 4.3 MiB, features 3.3 MiB, ...), and 1.0 MiB may be used. ...
+    pprop._errors.CapacityError: One run needs 17 MiB on cpu (feature masks 4.3 MiB, features 3.3 MiB, ...), and 1.0 MiB may be used. ...
     """
     check_int(runs, "runs", "plan_runs", low=1)
     limit = memory_limit(device) if memory is None else check_int(memory, "memory", "plan_runs", low=1)
@@ -162,7 +162,8 @@ def plan_runs(
     most = runs if at_once is None else min(runs, check_int(at_once, "at_once", "plan_runs", low=1))
     free = limit - sum(shared.values())
     if free < each + working + _results(results, 1, device):
-        raise CapacityError(_one_run_sentence(sizes, device, limit, (shared, training, kept)))
+        tables = (shared, training, kept, results if device == "cpu" else {})
+        raise CapacityError(_one_run_sentence(sizes, device, limit, tables))
     free -= _results(results, runs, device)
     if free < each + working:
         fitting = (limit - sum(shared.values()) - each - working) // sum(results.values())
@@ -203,13 +204,16 @@ def _results(items: Items, runs: int, device: str) -> int:
     return runs * sum(items.values()) if device == "cpu" else 0
 
 
-def _one_run_sentence(sizes: Sizes, device: str, limit: int, tables: tuple[Items, Items, Items]) -> str:
+def _one_run_sentence(sizes: Sizes, device: str, limit: int, tables: tuple[Items, ...]) -> str:
     together: Items = {}
     for table in tables:
         for name, size in table.items():
             together[name] = together.get(name, 0) + size
-    remedy = f"Use a smaller 'hidden' ({sizes.hidden} units here), fewer features ({sizes.features}), or"
-    if sizes.ppr_rows and max(together, key=lambda name: together[name]) == "PPR rows":
+    largest = max(together, key=lambda name: together[name])
+    remedy = f"Use a smaller 'hidden' ({describe(sizes.hidden)} units here), fewer features ({sizes.features}), or"
+    if largest == "curves":
+        remedy = "Use a smaller 'max_epochs', or"
+    if sizes.ppr_rows and largest == "PPR rows":
         remedy = "Use APPNP, which needs no PPR rows, fewer splits in one call, or"
     return (
         f"One run needs {_size(sum(together.values()))} on {device} ({_largest(together, 2)}), and {_size(limit)} may be "
@@ -229,6 +233,8 @@ def _size(count: int) -> str:
     >>> _size(1000), _size(3_000_000), _size(200_000_000), _size(5 * 2**30)
     ('1000 bytes', '2.9 MiB', '191 MiB', '5.0 GiB')
     """
+    if count > 2**100:  # which a float may not hold
+        return f"more than {_size(2**100)}"
     size, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or (unit == "bytes" and size < 10000):

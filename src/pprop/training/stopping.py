@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -83,7 +83,8 @@ class StoppingState:
     """
 
     def __init__(self, rule: Stopping, runs: int, device: torch.device | None = None) -> None:
-        self._rule = rule
+        # patience beyond the last epoch is never spent, and may not fit into 64 bits
+        self._rule = rule = replace(rule, patience=min(rule.patience, rule.max_epochs))
         self._xp: Any = np if device is None else torch  # both name the few functions needed alike
         place = {} if device is None else {"device": device}
         full, wide, whole = self._xp.full, self._xp.float64, self._xp.int64

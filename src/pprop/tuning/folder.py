@@ -9,10 +9,11 @@ import secrets
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pprop._errors import FormatError, InputError
 from pprop._optional import require
+from pprop.graph._files import read_json
 
 __all__ = ["BEST", "DESCRIPTION", "FILES", "TRIALS", "open_study", "read_best", "write_json"]
 
@@ -36,15 +37,11 @@ def open_study(folder: Path | None, description: Mapping[str, Any]) -> Generator
         if folder is None:
             yield optuna.create_study(direction="maximize", storage=optuna.storages.InMemoryStorage())
             return
-        with _locked(folder):
+        with _writable(optuna, folder), _locked(folder):
             _check_description(folder, description)
             storage = _storage(optuna, folder / TRIALS)
             try:
-                study = optuna.create_study(
-                    direction="maximize", storage=storage, study_name="pprop", load_if_exists=True
-                )
-                for trial in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-                    study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+                study = _resumed(optuna, storage, folder)
                 yield study
             finally:
                 storage.remove_session()
@@ -69,7 +66,21 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def read_best(folder: Path) -> dict[str, Any]:
     """Return what a search has found so far."""
-    return json.loads((folder / BEST).read_text(encoding="utf-8"))
+    return cast("dict[str, Any]", read_json(folder / BEST))
+
+
+@contextmanager
+def _writable(optuna: Any, folder: Path) -> Generator[None]:
+    """Say in one sentence that a folder cannot be made, read or written, now or in the middle of the search."""
+    sqlalchemy: Any = require("sqlalchemy", extra="tune", purpose="Tuning")
+    try:
+        yield
+    except (OSError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error.__cause__ or error).splitlines()[0]
+        raise InputError(
+            "The 'folder' parameter of tune must be a folder that can be written. "
+            f"Got {str(folder)!r} instead ({reason})."
+        ) from error
 
 
 @contextmanager
@@ -81,7 +92,7 @@ def _locked(folder: Path) -> Generator[None]:
         raise InputError(
             f"The folder {str(folder)!r} holds {strange[0]!r} and no tuning. Choose a new folder, or one that tune wrote."
         )
-    with (folder / LOCK).open("w") as stream:
+    with open(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644), "rb") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -101,17 +112,17 @@ def _is_part(file: Path) -> bool:
 def _check_description(folder: Path, description: Mapping[str, Any]) -> None:
     """Note what is searched in a new folder; refuse a folder in which something else is searched."""
     file, wanted = folder / DESCRIPTION, json.loads(json.dumps(description))
-    if not file.exists():
+    if not os.path.lexists(file):
         write_json(file, description)
         return
     try:
-        found: Any = json.loads(file.read_bytes())
+        found = read_json(file)
     except ValueError as error:
         raise _damaged(folder, f"{DESCRIPTION} is no valid JSON") from error
     if not isinstance(found, dict):
         raise _damaged(folder, f"{DESCRIPTION} describes nothing")
     for name, value in wanted.items():
-        if found.get(name) != value:  # pyright: ignore[reportUnknownMemberType]
+        if cast("dict[str, object]", found).get(name) != value:
             raise InputError(
                 f"The folder {str(folder)!r} holds a tuning with another {name!r}, so that its trials cannot be "
                 "continued. Choose another folder, or give the same arguments again."
@@ -120,10 +131,23 @@ def _check_description(folder: Path, description: Mapping[str, Any]) -> None:
 
 def _storage(optuna: Any, file: Path) -> Any:
     sqlalchemy: Any = require("sqlalchemy", extra="tune", purpose="Tuning")
+    if os.path.lexists(file) and not file.is_file():
+        raise _damaged(file.parent, f"{file.name} is not a regular file")
     try:
         return optuna.storages.RDBStorage(f"sqlite:///{file.absolute()}")
     except (sqlalchemy.exc.DatabaseError, RuntimeError) as error:
         raise _damaged(file.parent, f"{file.name} cannot be read ({str(error).splitlines()[0]})") from error
+
+
+def _resumed(optuna: Any, storage: Any, folder: Path) -> Any:
+    states: Any = optuna.trial.TrialState
+    try:
+        study = optuna.create_study(direction="maximize", storage=storage, study_name="pprop", load_if_exists=True)
+        for trial in study.get_trials(deepcopy=False, states=[states.RUNNING]):
+            study.tell(trial.number, state=states.FAIL)
+    except (LookupError, TypeError, ValueError) as error:  # values that Optuna never wrote
+        raise _damaged(folder, f"{TRIALS} holds trials that cannot be read") from error
+    return study
 
 
 def _damaged(folder: Path, what: str) -> FormatError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pprop._errors import FormatError
 from pprop._optional import require
 from pprop.tuning.space import Range, Space
 
@@ -44,10 +45,13 @@ def finished(study: Any, space: Space) -> list[tuple[dict[str, Any], tuple[float
     """Return settings, scores and seconds of the trials that came to an end, in their order."""
     optuna: Any = _optuna()
     trials = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
-    return [
-        (_point(space, trial.params), tuple(trial.user_attrs["scores"]), trial.user_attrs["seconds"])
-        for trial in trials
-    ]
+    try:
+        return [
+            (_point(space, trial.params), tuple(trial.user_attrs["scores"]), trial.user_attrs["seconds"])
+            for trial in trials
+        ]
+    except (KeyError, IndexError, TypeError) as error:
+        raise FormatError("A trial of this tuning lacks its settings or its scores. Choose another folder.") from error
 
 
 def _optuna() -> Any:
