@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,3 +45,42 @@ def only_bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("PPROP_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "pprop"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A new folder that every user of this machine may look into, unlike `tmp_path`."""
+    folder = Path(tempfile.mkdtemp(prefix="pprop-test-"))
+    folder.chmod(0o755)
+    yield folder
+    for place, _, _ in os.walk(folder):
+        Path(place).chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def as_ordinary_user(function: Callable[[], object]) -> str:
+    """Call a function in a process that has no rights beyond those of an ordinary user; return what it gave or raised."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            said = str(function())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode(errors="replace"))
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="utf-8") as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.fixture
+def ordinary_user() -> Callable[[Callable[[], object]], str]:
+    """Calls a function as an ordinary user, for whom read-only folders are just that, also where root runs the tests."""
+    return as_ordinary_user

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -409,12 +410,42 @@ def test_the_old_model_comes_back_when_the_new_one_cannot_be_renamed(
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_a_sentence(model: APPNPClassifier, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match=r"must be a path that can be written. Got .* instead \(Permission denied\)."):
-        model.save(tmp_path / "model")
-    tmp_path.chmod(0o700)
+def test_a_folder_that_cannot_be_written_is_a_sentence(
+    model: APPNPClassifier, open_folder: Path, ordinary_user: Callable[[Callable[[], object]], str]
+) -> None:
+    model.save(open_folder / "model")
+    open_folder.chmod(0o555)
+    sentence = r"InputError: .*must be a path that can be written. Got .* instead \(Permission denied\)."
+    assert re.match(sentence, ordinary_user(lambda: model.save(open_folder / "new")))
+    assert re.match(sentence, ordinary_user(lambda: model.save(open_folder / "model", overwrite=True)))
+    assert [file.name for file in open_folder.iterdir()] == ["model"]
+
+
+def test_a_folder_that_this_user_may_not_look_into_is_a_sentence(
+    graph: Graph, model: APPNPClassifier, open_folder: Path, ordinary_user: Callable[[Callable[[], object]], str]
+) -> None:
+    secret = open_folder / "secret"
+    secret.mkdir()
+    model.save(secret / "model")
+    model.save(open_folder / "model")
+    (open_folder / "model" / "weights.safetensors").chmod(0)
+    secret.chmod(0)
+    for action, sentence in (
+        (lambda: pprop.load(secret / "model", graph=graph), "'path' parameter of load must be an existing folder"),
+        (
+            lambda: model.save(secret / "deep" / "new"),
+            "'path' parameter of save must be a folder in an existing folder",
+        ),
+        (
+            lambda: pprop.write_npz(graph, secret / "deep" / "g"),
+            "'path' parameter of write_npz must be a file in an exi",
+        ),
+        (
+            lambda: pprop.load(open_folder / "model", graph=graph),
+            r"weights.safetensors cannot be read \(Permission denied",
+        ),
+    ):
+        assert re.match(f"(InputError|FormatError): .*{sentence}", ordinary_user(action))
 
 
 def test_a_model_can_be_moved(graph: Graph, model: APPNPClassifier, folder: Path, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import lzma
+import shutil
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from pprop import FormatError, InputError
+from pprop.study import archive
 from pprop.study.archive import Packed, pack_study, predictions_needed
 from pprop.study.cell import Seeds
 from pprop.study.experiment import Experiment, load_experiments
@@ -135,3 +138,85 @@ def test_damage_is_reported_and_the_sound_rows_are_kept(study: Path, tmp_path: P
     file.write_bytes(b"no database")
     with pytest.raises(FormatError, match="is no packed study, or is damaged"):
         Packed(file)
+
+
+BOMB = lzma.compress(bytes(2**24), preset=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("rows", "3"),
+        ("rows", "[3]"),
+        ("rows", "[[3]]"),
+        ("rows", "[" * 100_000),
+        ("rows", 7),
+        ("rows", BOMB),
+        ("predictions", 7),
+        ("predictions", BOMB),
+    ],
+)
+def test_rows_that_are_none_are_lost_and_the_others_kept(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, value: object
+):
+    file = tmp_path / "50% of #1?.pack"  # characters that mean something else in an address
+    with Store.open(study) as store:
+        pack_study(store, file)
+    with sqlite3.connect(file) as source:
+        source.execute(f"UPDATE packs SET {change} = ? WHERE cell = '{{}}'", (value,))
+    source.close()
+    monkeypatch.setattr(archive, "physical_memory", lambda: 2**25)
+    packed = Packed(file)
+    assert len(list(packed)) == 40
+    assert packed.lost == (1 if change == "rows" else 40)
+    assert packed.problem is not None
+
+
+@pytest.mark.parametrize("columns", ["[", "3", "null", None, "[" * 100_000])
+def test_columns_that_are_none_are_those_of_another_version(study: Path, tmp_path: Path, columns: str | None):
+    file = tmp_path / "study.pack"
+    with Store.open(study) as store:
+        pack_study(store, file)
+    with sqlite3.connect(file) as source:
+        source.execute("UPDATE packs SET columns = ?", (columns,))
+    source.close()
+    with pytest.raises(FormatError, match="was packed by another version of pprop"):
+        list(Packed(file))
+
+
+@pytest.mark.parametrize("name", ["..", "", "/etc/passwd", "../x.toml", "a\0.toml", "x" * 300 + ".toml", "notes.txt"])
+def test_an_experiment_file_with_a_strange_name_is_refused(study: Path, tmp_path: Path, name: str):
+    file = tmp_path / "study.pack"
+    with Store.open(study) as store:
+        pack_study(store, file)
+    with sqlite3.connect(file) as source:
+        source.execute("INSERT INTO experiments VALUES (?, x'00')", (name,))
+    source.close()
+    with pytest.raises(FormatError, match="is no name of an experiment file"):
+        Packed(file)
+
+
+def test_a_study_that_may_only_be_read_is_read_and_packed(
+    study: Path, open_folder: Path, ordinary_user: Callable[[Callable[[], object]], str]
+):
+    home = open_folder / "study"
+    shutil.copytree(study, home)
+    (home / "rows.sqlite").chmod(0o444)
+    home.chmod(0o555)
+    out = open_folder / "out"
+    out.mkdir()
+    out.chmod(0o777)
+
+    def read() -> list[int]:
+        with Store.open(home) as store:
+            packed = pack_study(store, out / "study.pack")
+            merged = merge_studies([home], out / "merged")
+            return [len(store.rows()), packed, merged.rows, int(merged.sound)]
+
+    def add() -> bool:
+        with Store.open(home) as store:
+            return store.add(example_row(99))
+
+    assert ordinary_user(read) == "[80, 80, 80, 1]"
+    assert ordinary_user(add).startswith("PermissionError: [Errno 13] attempt to write a readonly database")
+    assert [file.name for file in home.iterdir()] == ["rows.sqlite"]

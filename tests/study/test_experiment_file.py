@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -187,3 +188,26 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
     path.write_bytes(b"title = \xff")
     with pytest.raises(FormatError, match=r"mine\.toml: no TOML\. Byte 8 is not UTF-8"):
         read_experiment(path)
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+def test_values_that_no_experiment_has_are_no_traceback(tmp_path: Path, value: str) -> None:
+    (tmp_path / "deep.toml").write_text(f"title = {value}")
+    with pytest.raises(FormatError, match=r"deep.toml: no experiment. A value is nested too deeply or too long."):
+        read_experiment(tmp_path / "deep.toml")
+
+
+def test_only_regular_files_of_a_sensible_size_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    os.mkfifo(file)
+    with pytest.raises(InputError, match=r"mine.toml cannot be read: it is not a regular file."):
+        read_experiment(file)
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"mine.toml cannot be read: it is not a regular file."):
+        read_experiment(file)
+    file.unlink()
+    with file.open("wb") as stream:
+        stream.truncate(2**40)  # a hole, which takes no room on the disk
+    with pytest.raises(InputError, match=r"mine.toml cannot be read: it has more than 1048576 bytes."):
+        read_experiment(file)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError, InputError
+from pprop._memory import physical_memory
+from pprop._validate import describe
 from pprop.study.experiment import Experiment
 from pprop.study.own_files import files_of
 from pprop.study.row import Row
@@ -34,8 +37,12 @@ _SCHEMA = (
     "CREATE TABLE experiments (file TEXT, content BLOB)",
 )
 _FILES = "SELECT file, CAST(content AS BLOB) FROM experiments"
+_PLAIN_NAME = re.compile(r"[^/\\\0]{1,200}\.toml")
 _PREDICTIONS = COLUMNS.index("predictions")
 _LEFT_OUT = ""
+_COLUMN_TEXT = json.dumps(COLUMNS)
+_DECODER_MEMORY = 2**28
+"""Bytes: what the decoder of LZMA may take for itself, which a file can ask for. Ours need 65 MiB."""
 
 
 def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = None) -> int:
@@ -69,7 +76,7 @@ def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = No
         target.executemany("INSERT INTO experiments VALUES (?, ?)", files_of(store.path.parent).items())
         for cell, runs in groupby(rows, key=lambda row: row.cell):
             some = [row if keep is None or keep(row) else without_predictions(row) for row in runs]
-            target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, json.dumps(COLUMNS), *_packed(some)))
+            target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, _COLUMN_TEXT, *_packed(some)))
     part.rename(file)
     return len(rows)
 
@@ -117,6 +124,22 @@ def _usual(predictions: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return counts.argmax(axis=0).astype(np.uint8)
 
 
+def _unpacked(content: bytes) -> bytes:
+    """Return what LZMA packed, if it fits into memory: a few bytes can stand for any number of them."""
+    decoder = lzma.LZMADecompressor(memlimit=_DECODER_MEMORY)
+    found = decoder.decompress(content, max_length=(physical_memory() or 2**34) // 8)
+    if not decoder.eof:
+        raise lzma.LZMAError("cut short, or larger than memory")
+    return found
+
+
+def _rows(text: str | bytes) -> list[list[Any]]:
+    values: Any = json.loads(text)
+    if not isinstance(values, list) or any(not isinstance(one, list) or len(one) != len(COLUMNS) for one in values):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        raise ValueError("no list of rows")
+    return values  # pyright: ignore[reportUnknownVariableType]
+
+
 @final
 class Packed:
     """The rows of a packed study, one after another, each checked against its digest.
@@ -138,19 +161,19 @@ class Packed:
     def __iter__(self) -> Iterator[Row]:
         self.lost = 0
         for columns, rows, predictions in self._packs():
-            if tuple(json.loads(columns)) != COLUMNS:
+            if columns != _COLUMN_TEXT:
                 raise FormatError(f"{self.folder} was packed by another version of pprop.")
             try:
                 # text is what the first packed files have
-                values: list[list[Any]] = json.loads(rows if isinstance(rows, str) else lzma.decompress(rows))
-            except (lzma.LZMAError, ValueError):
+                values = _rows(rows if isinstance(rows, str) else _unpacked(rows))
+            except (lzma.LZMAError, TypeError, ValueError, RecursionError):
                 self._lose(1)
                 self.certain = False  # nothing tells how many there were
                 continue
             known = sum(one[_PREDICTIONS] != _LEFT_OUT for one in values)
             try:
-                classes = np.frombuffer(lzma.decompress(predictions), np.uint8).reshape(known + 1, -1)
-            except (lzma.LZMAError, ValueError):
+                classes = np.frombuffer(_unpacked(predictions), np.uint8).reshape(known + 1, -1)
+            except (lzma.LZMAError, TypeError, ValueError):
                 self._lose(len(values))
                 continue
             differences = iter(classes[1:])
@@ -167,11 +190,15 @@ class Packed:
         self.problem = f"{self.folder} is damaged."
 
     def _packs(self) -> Iterator[tuple[str, str | bytes, bytes]]:
-        with closing(sqlite3.connect(f"file:{self.folder}?mode=ro", uri=True)) as source:
+        with closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True)) as source:
             yield from source.execute("SELECT columns, rows, predictions FROM packs ORDER BY cell")
 
     def _files(self) -> dict[str, bytes]:
-        with closing(sqlite3.connect(f"file:{self.folder}?mode=ro", uri=True)) as source:
+        with closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True)) as source:
             if not source.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchall():
                 return {}  # packed before there was such a table
-            return {str(file): bytes(content) for file, content in source.execute(_FILES)}
+            files = {str(file): bytes(content or b"") for file, content in source.execute(_FILES)}
+        for name in files:
+            if not _PLAIN_NAME.fullmatch(name):
+                raise FormatError(f"{self.folder} is damaged: {describe(name)} is no name of an experiment file.")
+        return files

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
+from pprop.graph._files import read_file
 from pprop.study.cell import Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
 from pprop.study.split_seeds import MOST_SPLITS
@@ -23,6 +24,8 @@ __all__ = ["parse_experiment"]
 OWN = ("title", "shows", "groups", "splits", "n_splits", "n_inits", "alone", "published")
 OF_CELL = ("model", "dataset", "per_class")
 TABLES = ("settings", "grid", "points")
+LARGEST = 2**20
+"""Bytes of a file; an experiment takes a few hundred."""
 MOST_INITS = 1000
 """The paper has 5; every run of an experiment is listed before it begins."""
 MOST = 1_000_000
@@ -64,6 +67,8 @@ class _File:
             self._table = tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:
             self._syntax(str(error))
+        except (RecursionError, ValueError) as error:  # lists in lists, an integer of thousands of digits
+            raise FormatError(f"{path.name}: no experiment. A value is nested too deeply or too long.") from error
 
     def experiment(self) -> Experiment:
         table = self._table
@@ -219,7 +224,7 @@ class _File:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_file(path, LARGEST).decode().replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise InputError(f"The experiment file {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

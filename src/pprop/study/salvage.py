@@ -16,6 +16,7 @@ from pprop.study.row import Row
 from pprop.study.row_codec import COLUMNS, decode
 from pprop.study.store import FILE, Store
 from pprop.study.store_errors import damaged
+from pprop.study.store_file import connect_unchanged, is_read_only
 
 __all__ = ["Salvage"]
 
@@ -76,7 +77,7 @@ class Salvage:
     def _read(self, path: Path) -> Iterator[Row]:
         most = sum(file.stat().st_size for file in path.parent.glob(f"{FILE}*")) // _SMALLEST
         found: set[int] = set()
-        connection = sqlite3.connect(path, isolation_level=None)
+        connection = connect_unchanged(path) if is_read_only(path) else sqlite3.connect(path, isolation_level=None)
         try:
             if self.problem is not None:
                 connection.execute("PRAGMA writable_schema = ON")  # else SQLite opens no file that was cut short

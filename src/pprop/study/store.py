@@ -18,7 +18,16 @@ from pprop.study.revisions import recorded_revision, stored_names
 from pprop.study.row import Row, RowKey
 from pprop.study.row_codec import COLUMNS, KEY, decode, encode, key_values, same_result
 from pprop.study.store_errors import damaged, damaged_row, translated
-from pprop.study.store_file import FORMAT, MARK, SCHEMA, check_file, check_sound, is_empty
+from pprop.study.store_file import (
+    FORMAT,
+    MARK,
+    SCHEMA,
+    check_file,
+    check_sound,
+    connect_unchanged,
+    is_empty,
+    is_read_only,
+)
 
 __all__ = ["FILE", "Group", "Store"]
 
@@ -86,6 +95,8 @@ class Store:
     def open(cls, folder: Path, create: bool = False) -> Store:
         """Open the store of a study's folder; make both first if `create`.
 
+        One that this user may not write to is opened for reading, unless `create`.
+
         Raises
         ------
         FileNotFoundError
@@ -105,6 +116,8 @@ class Store:
         elif not create:
             raise FormatError(f"The store {str(path)!r} is empty: it was never begun, or has lost all its rows.")
         with translated(path):
+            if not create and is_read_only(path):
+                return cls(path, connect_unchanged(path))
             connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             try:
                 _set_up(connection, path)

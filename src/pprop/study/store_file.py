@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from pprop._errors import FormatError
 from pprop.study.row_codec import COLUMN_TYPES, COLUMNS, KEY, decode
 from pprop.study.store_errors import damaged, damaged_row, translated
 
-__all__ = ["FORMAT", "MARK", "SCHEMA", "check_file", "check_sound", "is_empty"]
+__all__ = ["FORMAT", "MARK", "SCHEMA", "check_file", "check_sound", "connect_unchanged", "is_empty", "is_read_only"]
 
 FORMAT = 1
 MARK = 0x70707231
@@ -58,10 +59,21 @@ def check_file(path: Path) -> None:
                 raise
 
 
-def _check_unchanged(path: Path) -> None:
+def connect_unchanged(path: Path) -> sqlite3.Connection:
+    """Open a store for reading only, and make no file beside it."""
     # A reader of the log would make one where there is none; "immutable" does not.
     how = "mode=ro" if _beside(path, "-wal").exists() else "mode=ro&immutable=1"
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=60, isolation_level=None)
+    uri = f"{path.resolve().as_uri()}?{how}"
+    return sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None, check_same_thread=False)
+
+
+def is_read_only(path: Path) -> bool:
+    """Say whether this user may read a store and not write to it; SQLite writes beside the file, too."""
+    return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _check_unchanged(path: Path) -> None:
+    connection = connect_unchanged(path)
     try:
         check_sound(connection, path)
     finally:
