@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -456,3 +457,13 @@ def test_a_study_is_not_merged_into_itself_or_out_of_nothing(tmp_path: Path):
     with pytest.raises(InputError, match="at least one study"):
         merge_studies([], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_store_that_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(FormatError, match=r"is not a regular file. Choose another folder."):
+        Store.open(tmp_path, create=True)
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(FormatError, match=r"is not a regular file. Choose another folder."):
+        Store.open(tmp_path, create=True)

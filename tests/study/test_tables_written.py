@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -128,3 +129,14 @@ def test_the_average_is_taken_from_the_studys_folder_and_a_damaged_cache_is_writ
     path.write_text(json.dumps({graph.fingerprint: 4.5}), encoding="utf-8")
     assert cached_shortest_path(graph, tmp_path) == 4.5
     assert [entry.name for entry in tmp_path.iterdir()] == [CACHE]
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"3", b"[1]", b'{"a": NaN}', None])
+def test_a_cache_that_is_none_is_computed_anew(tmp_path: Path, content: bytes | None) -> None:
+    ring = Graph.from_scipy(sparse.csr_array([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
+    if content is None:
+        os.mkfifo(tmp_path / CACHE)
+    else:
+        (tmp_path / CACHE).write_bytes(content)
+    assert cached_shortest_path(ring, tmp_path) == 1.0
+    assert json.loads((tmp_path / CACHE).read_bytes()) == {ring.fingerprint: 1.0}

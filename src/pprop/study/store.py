@@ -111,6 +111,8 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.is_file():
             raise FileNotFoundError(f"There is no study in {str(folder)!r}: it has no file {FILE!r}.")
+        if path.exists() and not path.is_file():
+            raise FormatError(f"The store {str(path)!r} is not a regular file. Choose another folder.")
         if path.exists() and not is_empty(path):
             check_file(path)
         elif not create:

@@ -7,12 +7,13 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pprop._errors import PpropError
 from pprop.datasets import DATASETS, load_dataset
 from pprop.datasets.registry import sizes_of
 from pprop.graph import Graph
+from pprop.graph._files import read_json
 from pprop.study.tables.grid import Column, Group, Number, Table, Value
 from pprop.study.tables.shortest_paths import mean_shortest_path
 from pprop.study.tables.titles import dataset_title
@@ -77,7 +78,8 @@ def cached_shortest_path(graph: Graph, folder: Path | None) -> float:
     path = folder / CACHE
     known: dict[str, Any] = {}
     with suppress(OSError, ValueError):  # a cache that is not there, or is not readable, is written anew
-        known = dict(json.loads(path.read_text(encoding="utf-8")))
+        found = read_json(path)
+        known = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     value = known.get(graph.fingerprint)
     if not isinstance(value, float):
         value = known[graph.fingerprint] = mean_shortest_path(graph)
