@@ -117,6 +117,7 @@ def drop(*path: str) -> Callable[[dict[str, Any]], object]:
         (set_key("settings", "penalty", 10**400), r"a setting is impossible .*'penalty' .* Got 10000000000"),
         (set_key("model", "alpha", 10**400), "manifest.json has 1000000.* as 'alpha' under 'model'"),
         (set_key("training", "seconds", -(10**400)), "manifest.json has -1000000.* as 'seconds' under 'training'"),
+        (lambda m: m.update(accuracy=93.0), "manifest.json has 93.0 as 'accuracy'"),
         (lambda m: m.update(accuracy=10**400), "manifest.json has 1000000.* as 'accuracy'"),
         (set_key("weights", "sha256", "0" * 64), "is not the file that the manifest describes, its SHA-256 differs"),
     ],

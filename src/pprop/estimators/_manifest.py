@@ -167,6 +167,9 @@ class _Reader:
         shape: list[Any] = self._get("graph", "feature_shape", list)
         if not all(type(size) is int for size in shape):
             self._complain("graph", "feature_shape", shape)
+        accuracy = self._typed("accuracy", None, self._content, "accuracy", (float, None))
+        if accuracy is not None and not 0 <= accuracy <= 1:
+            self._complain("accuracy", None, accuracy)
         return Manifest(
             model=self._get("model", "class", str),
             alpha=self._get("model", "alpha", float, None),
@@ -178,7 +181,7 @@ class _Reader:
             fingerprint=self._get("graph", "fingerprint", str),
             feature_shape=shape,
             record=self._record(),
-            accuracy=self._typed("accuracy", None, self._content, "accuracy", (float, None)),
+            accuracy=accuracy,
             sha256=self._get("weights", "sha256", str),
         )
 

@@ -37,7 +37,7 @@ class APPNPClassifier(TrainedClassifier):
     alpha
         Teleport probability in [0, 1]. None takes ``graph.recommended.alpha``, or 0.1 where the graph recommends none.
     steps
-        Power steps K.
+        Power steps K, at most 10000.
     hidden
         Width of the hidden layer, or of several.
     dropout
