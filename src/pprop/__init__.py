@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pprop._errors import (
         CapacityError,
         DatasetError,
+        DivergenceError,
         FormatError,
         GraphError,
         InputError,
@@ -92,6 +93,7 @@ _HOMES = {
     "_errors": (
         "CapacityError",
         "DatasetError",
+        "DivergenceError",
         "FormatError",
         "GraphError",
         "InputError",
@@ -184,6 +186,7 @@ __all__ = [
     "ConjugateGradient",
     "Contraction",
     "DatasetError",
+    "DivergenceError",
     "Exact",
     "Explanation",
     "FeatureNetwork",

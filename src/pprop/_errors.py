@@ -9,16 +9,21 @@
     ├── DatasetError (also LookupError)      an unknown dataset, or one whose file cannot be had here
     ├── MissingDependencyError (also ImportError)   an optional package or backend is not installed
     ├── CapacityError (also MemoryError)     the computation asked for does not fit
-    └── ToleranceError (also ArithmeticError)   a solve ended without the tolerance asked for; says what was reached
+    ├── ToleranceError (also ArithmeticError)   a solve ended without the tolerance asked for; says what was reached
+    └── DivergenceError (also ArithmeticError)  the loss of a training is no finite number any more; says when
 
 Catch ``PpropError`` for all of them; each is also the builtin that a Python user would expect.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 __all__ = [
     "CapacityError",
     "DatasetError",
+    "DivergenceError",
     "FormatError",
     "GraphError",
     "InputError",
@@ -58,3 +63,21 @@ class CapacityError(PpropError, MemoryError):
 
 class ToleranceError(PpropError, ArithmeticError):
     """A solve ended before it reached the tolerance asked for; the message says what it reached."""
+
+
+class DivergenceError(PpropError, ArithmeticError):
+    """The loss of a training is no finite number any more, or the logits it ends with are not.
+
+    Attributes
+    ----------
+    runs, epochs
+        Positions of the runs that diverged, from 0, and the epoch of each in which it did, from 1.
+    finished
+        What the call would have returned, of all other runs; None if there are none.
+    """
+
+    def __init__(
+        self, message: str, runs: Sequence[int] = (), epochs: Sequence[int] = (), finished: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.runs, self.epochs, self.finished = tuple(runs), tuple(epochs), finished

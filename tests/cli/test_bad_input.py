@@ -15,6 +15,7 @@ import pprop
 from pprop import (
     CapacityError,
     DatasetError,
+    DivergenceError,
     FormatError,
     GraphError,
     InputError,
@@ -101,6 +102,8 @@ CASES = [
     Case("train citeseer --split-seed -1", 3, "'seed' parameter", InputError),
     Case("train citeseer --backend cobol", 3, "'backend' parameter", InputError),
     Case("train citeseer --device abacus", 3, "'device' parameter", InputError),
+    Case("train citeseer --learning-rate 1e30", 3, "Training diverged in epoch 1: ", DivergenceError),
+    Case("train citeseer --learning-rate 1e30 --out model", 3, "Use a lower learning_rate", DivergenceError),
     Case(f"{TRAIN} --test 0.9", 3, "too few", InputError, small),
     Case("train edges.csv --nodes nodes.csv", 3, "--label-column COLUMN", InputError, small),
     Case("train edges.csv --nodes nodes.csv --label-column topi", 3, "Did you mean 'topic'?", InputError, small),

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 import pprop
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, InputError
 from pprop.estimators import BootstrappedFPClassifier
+from pprop.kernels.random_bits import signed
 from pprop.study import recipe as recipe_module
 from pprop.study.cell import Cell, Seeds
 from pprop.study.row import Row
@@ -23,6 +25,7 @@ from pprop.study.runner import Job, Outcome, run_study
 from pprop.study.store import Store
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
+from pprop.training import train_runs
 
 RUNS = tuple(Seeds(split, init) for init in range(2) for split in TEST_SEEDS[:3])
 VALIDATION = tuple(Seeds(split, 0) for split in VALIDATION_SEEDS[:2])
@@ -302,3 +305,47 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_runs(tmp_path: Path):
         pytest.skip("there is a GPU")
     with pytest.raises(InputError, match="torch sees none here"):
         study(tmp_path, Job(small("mlp"), RUNS[:1]), device="cuda")
+
+
+def test_a_cell_that_diverges_names_its_runs_and_epochs_and_writes_no_row(tmp_path: Path):
+    wild, sound = small("mlp", learning_rate=1e30), small("mlp")
+    for _ in range(2):  # a study that is asked for it again says it again
+        outcome = study(tmp_path, Job(wild, RUNS[:2]), Job(sound, RUNS[:2]))
+        (refused,) = outcome.refused
+        assert refused.cell == wild
+        first, second = (f"epoch 1 of split seed {seeds.split}, init seed 0" for seeds in RUNS[:2])
+        assert f"Training diverged in {first}, {second}: " in refused.reason
+        assert "Use a lower learning_rate" in refused.reason
+        assert (outcome.wanted, outcome.left, outcome.elsewhere) == (4, 0, 0)
+    assert [row.key.config for row in rows(tmp_path)] == [sound.config] * 2
+    with Store.open(tmp_path) as store:
+        assert store.execute("SELECT count(*) FROM attempts WHERE ended IS NULL") == [(0,)]
+
+
+def test_the_other_runs_of_a_cell_have_the_rows_they_have_without_the_one_that_diverges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cell = small("mlp")
+    study(tmp_path / "without", Job(cell, (RUNS[0], *RUNS[2:])))
+    bad, real = signed(pprop.run_seed(RUNS[1].split, RUNS[1].init)), train_runs.glorot_uniform
+
+    def spoilt(widths: Any, seeds: torch.Tensor, kernels: Any) -> list[torch.Tensor]:
+        factor = torch.where(seeds == bad, 1e30, 1.0).float()[:, None, None]
+        return [weight * factor for weight in real(widths, seeds, kernels)]
+
+    monkeypatch.setattr(train_runs, "glorot_uniform", spoilt)
+    monkeypatch.setattr(recipe_module.TrainedTogether, "compute", in_pairs(recipe_module.TrainedTogether.compute))
+    outcome = study(tmp_path / "with", Job(cell, RUNS))
+    assert f"epoch 1 of split seed {RUNS[1].split}, init seed {RUNS[1].init}: " in outcome.refused[0].reason
+    assert (outcome.computed, outcome.left) == (5, 0)
+    assert results(tmp_path / "with") == results(tmp_path / "without")
+
+
+def in_pairs(compute: Callable[..., None]) -> Callable[..., None]:
+    """Return a computation that takes two runs at a time from now on: what diverges in one part ends no other part."""
+
+    def pair(self: Any, runs: Any, finished: Any) -> None:
+        self.at_once = 2
+        compute(self, runs, finished)
+
+    return pair

@@ -183,8 +183,11 @@ def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_clas
         ("raises", "failed: KeyError: 'key'"),
         ("narrow", "failed: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
         ("detached", "failed: RuntimeError: "),
-        ("nan", "must return finite logits. Got NaN or infinity instead."),
-        ("far", "must return finite logits. Got NaN or infinity instead."),
+        (
+            "nan",
+            "Training diverged in epoch 1 of split seed 2144199730, init seed 0: the loss or the logits are not finite.",
+        ),
+        ("far", "the loss or the logits are not finite. Use a lower learning_rate"),
         ("ragged", "failed: ValueError: "),
         ("leaves", "failed: SystemExit: 7"),
         ("absent", "has no function 'absent'."),

@@ -95,12 +95,15 @@ def test_runs_that_leave_do_not_disturb_the_others() -> None:
     assert np.array_equal(whole.ended[[1, 4]], part.ended)
 
 
-def test_a_loss_that_is_not_a_number_never_counts_as_better() -> None:
-    state = StoppingState(Stopping(patience=1), runs=1)
-    state.update(np.array([1.0]), np.array([0.5]))
-    state.update(np.array([np.nan]), np.array([0.4]))
-    assert state.ended[0]
-    assert state.best_epoch[0] == 0
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_loss_that_is_not_finite_ends_the_run_and_is_kept(criterion: str) -> None:
+    state = StoppingState(Stopping(patience=5, criterion=criterion), runs=2)
+    state.update(np.array([1.0, 1.0]), np.array([0.5, 0.5]))
+    improved = state.update(np.array([np.nan, 1.1]), np.array([0.4, 0.4]))
+    assert state.ended.tolist() == [True, False]
+    assert improved[0]
+    assert state.best_epoch[0] == 1
+    assert np.isnan(state.kept_loss[0])
 
 
 def test_an_unknown_criterion_is_refused() -> None:

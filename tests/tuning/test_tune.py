@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop import APPNPClassifier, FormatError, Graph, InputError, MissingDependencyError, Range, tune
+from pprop import APPNPClassifier, DivergenceError, FormatError, Graph, InputError, MissingDependencyError, Range, tune
 from pprop.tuning.holdouts import repeated_holdout
 from pprop.tuning.space import DEFAULT_SPACES, Space
 
@@ -304,3 +304,17 @@ def test_without_optuna_the_extra_is_named(
     with pytest.raises(MissingDependencyError, match=r'Tuning needs \'optuna\'.*pip install "pprop\[tune\]"'):
         tune(graph, *labelled, **quick, folder=tmp_path / "search")
     assert not (tmp_path / "search").exists()
+
+
+def test_a_trial_that_diverges_scores_zero_and_the_search_goes_on(graph: Graph, labelled, quick: dict[str, Any]):
+    space = {"learning_rate": [0.01, 1e30], "hidden": 4, "max_epochs": 4}
+    tuned = tune(graph, *labelled, **but(quick, {"space": space, "trials": 6}))
+    wild = [trial for trial in tuned.trials if trial.settings["learning_rate"] == 1e30]
+    assert wild
+    assert all(trial.scores == (0.0, 0.0) for trial in wild)
+    assert tuned.settings["learning_rate"] == 0.01
+
+
+def test_a_search_whose_first_trial_diverges_says_so(graph: Graph, labelled, quick: dict[str, Any]):
+    with pytest.raises(DivergenceError, match="Use a lower learning_rate"):
+        tune(graph, *labelled, **but(quick, {"space": {"learning_rate": 1e30, "hidden": [4, 8]}}))

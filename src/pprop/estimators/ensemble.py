@@ -238,14 +238,13 @@ class APPNPEnsembleClassifier(TrainedClassifier):
             "verbose": told >= 2,
         }
         each = replace(model, members=self.members)
-        alphas, first, accuracies = self._alphas(), None, None
-        self.best_index_ = 0
+        alphas, first, accuracies, best = self._alphas(), None, None, 0
         if len(alphas) > 1:
             choice = choose_alpha(each, graph, split, alphas=alphas, folds=self.folds, **how)
-            self.best_index_, first, accuracies = choice.index, choice.trained, choice.accuracies
+            best, first, accuracies = choice.index, choice.trained, choice.accuracies
             each = Ensemble(choice.member, self.members)
         rounds = list(self_train(each, self._teaching(), graph, split, first=first, **how))
-        self.alphas_ = np.array(alphas)
+        self.alphas_, self.best_index_ = np.array(alphas), best
         self.scores_ = np.array([rounds[0].stopping_accuracy]) if accuracies is None else accuracies
         every = np.concatenate([one.trained.logits for one in rounds])
         logits = mean_log_probabilities(every)

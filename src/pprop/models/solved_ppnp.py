@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import NORMALIZATIONS, Graph
-from pprop.kernels import Kernels
+from pprop.kernels import Draw, Kernels
 from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import feature_product, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
 from pprop.propagation.differentiable import apply_map
+from pprop.propagation.solvers import LinearMap
 
 __all__ = ["SolvedPPNP"]
 
@@ -101,7 +103,7 @@ class _BoundSolvedPPNP(BoundModel):
         self._model = model
         self._X = kernels.features(normalized_features(graph))
         operator = PPROperator(graph, float(model.alpha), model.normalization, model.self_loops)
-        self._solve = model.solver.bind(operator, kernels)
+        self._solve = _FiniteRuns(model.solver.bind(operator, kernels))
 
     def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
         model = self._model
@@ -110,3 +112,23 @@ class _BoundSolvedPPNP(BoundModel):
         hidden = hidden.clone()  # of the reference backend it is a view, and the next step works in place
         hidden = relu_drop(self.kernels, hidden, 1, masks.draw(model.dropout))
         return apply_map(self._solve, linear(self.kernels, hidden, W_1), masks.draw(model.edge_dropout))
+
+
+@final
+class _FiniteRuns(LinearMap):
+    """A solve that passes NaN on where it would refuse it: a run that diverges ends itself, not the others of its batch."""
+
+    def __init__(self, solve: LinearMap) -> None:
+        self._solve = solve
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        return self._apply(self._solve.forward, predictions, draw)
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        return self._apply(self._solve.adjoint, gradient, draw)
+
+    def _apply(self, solve: Callable[[Tensor, Draw | None], Tensor], operand: Tensor, draw: Draw | None) -> Tensor:
+        finite = operand.isfinite().flatten(1).all(dim=1)[:, None, None]
+        if bool(finite.all()):
+            return solve(operand, draw)
+        return solve(operand.where(finite, 0.0), draw).where(finite, torch.nan)

@@ -9,7 +9,7 @@ from typing import final
 
 import torch
 
-from pprop._errors import InputError, MissingDependencyError, PpropError
+from pprop._errors import DivergenceError, InputError, MissingDependencyError, PpropError
 from pprop._interrupt import check_interrupt, remember_interrupts
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
@@ -22,6 +22,7 @@ from pprop.study.recipe import Place, Recipe, recipe_of
 from pprop.study.row import Row, RowKey
 from pprop.study.store import Store
 from pprop.study.watch import Watch, title_of
+from pprop.training.divergence import divergence_text
 
 __all__ = ["Job", "Outcome", "Refused", "place_of", "run_study"]
 
@@ -103,7 +104,8 @@ def run_study(
     """Compute what is missing of some jobs. Each run is in the store when it ends; what ends this function loses none.
 
     Runs that another process has claimed are left to it. A cell that cannot be run, such as one with more labels per
-    class than there are, is refused, and the others go on.
+    class than there are, is refused, and the others go on. So is a cell of which runs diverge, when its other runs are
+    in the store; these have no row, and diverge again when they are asked for again.
 
     Parameters
     ----------
@@ -182,11 +184,17 @@ class _Run:
         keys, self._here = [recipe.key(seeds) for seeds in job.seeds], 0
         there = self._store.keys(job.cell.config)
         self._count(job, sum(key in there for key in keys), found=True)
-        before = self._computed
+        before, diverged = self._computed, dict[RowKey, int]()
         try:
             while claimed := self._claim(recipe, keys):
                 with end_at(self._end), remember_interrupts():
-                    recipe.compute([key.seeds for key in claimed], lambda row: self._finished(job, row))
+                    try:
+                        recipe.compute([key.seeds for key in claimed], lambda row: self._finished(job, row))
+                    except DivergenceError as error:  # the others have their rows
+                        lost = [key for key in claimed if not self._store.has(key)]
+                        diverged |= zip(
+                            lost, error.epochs, strict=False
+                        )  # an ensemble is one run, and may name several
                     check_interrupt()
         except TimeUp:
             self._time_up = True
@@ -197,6 +205,11 @@ class _Run:
             self._attempts.release()
             self._refuse(job.cell, error)
             keys = [key for key in keys if self._store.has(key)]
+        if diverged:
+            self._attempts.release()
+            names = [f"split seed {key.seeds.split}, init seed {key.seeds.init}" for key in diverged]
+            self._refuse(job.cell, DivergenceError(divergence_text(names, tuple(diverged.values()))))
+            keys = [key for key in keys if key not in diverged]
         if new := self._computed - before:
             runs = "1 run" if new == 1 else f"{new} runs"
             self._watch.say(f"{title_of(job.cell)}: {runs} computed.")

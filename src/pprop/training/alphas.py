@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pprop._interrupt import remember_interrupts
@@ -20,6 +22,7 @@ from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration
 from pprop.training.alpha_trainers import fuses, make_alpha_trainer
 from pprop.training.chunks import train_chunks
+from pprop.training.divergence import LARGEST_RATE, diverged, finite_logits
 from pprop.training.loop import LoopResult, nobody
 from pprop.training.methods import NetworkMethod
 from pprop.training.plan import memory_limit, plan_runs
@@ -92,6 +95,11 @@ def train_alphas(
     -------
     One `Trained` per alpha, in their order. ``seconds`` and ``run_epochs_per_second`` are those of all together.
 
+    Raises
+    ------
+    DivergenceError
+        As in `train`. Runs are counted alpha by alpha; what is finished has the alphas that have a run left.
+
     Examples
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
@@ -135,7 +143,7 @@ def train_alphas(
         train=node_sets([split.train for split in run_splits] * len(given), known).to(place),
         stopping=node_sets([split.stopping for split in run_splits] * len(given), known).to(place),
         rule=stopping,
-        rate=check_float(learning_rate, "learning_rate", FUNCTION, "(0, inf)"),
+        rate=min(check_float(learning_rate, "learning_rate", FUNCTION, "(0, inf)"), LARGEST_RATE),
         device=place,
     )
     with remember_interrupts():
@@ -144,23 +152,26 @@ def train_alphas(
         result = _train(task, model, steps, alpha_of_run, progress, verbose=verbose)
         rate = int(result.epochs.sum()) / (time.perf_counter() - loop_begin)
         made: list[Trained] = []
+        sound = np.zeros((len(given), each), dtype=np.bool_)
         for k, one in enumerate(models):
-            mine = slice(k * each, (k + 1) * each)
-            weights = [tensor[mine] for tensor in result.weights]
-            logits = Inference(one, graph, chosen.kernels).logits([tensor.to(place) for tensor in weights])
+            part = result.of(slice(k * each, (k + 1) * each))
+            sound[k], logits = finite_logits(part, Inference(one, graph, chosen.kernels).logits, place)
+            if not sound[k].any():
+                continue
+            part = part.of(sound[k])
             made.append(
                 Trained(
                     model=one,
                     graph=graph,
-                    splits=run_splits,
-                    seeds=run_seeds,
-                    epochs=result.epochs[mine],
-                    best_epoch=result.best_epoch[mine],
-                    stopping_loss=result.stopping_loss[mine],
-                    stopping_accuracy=result.stopping_accuracy[mine],
-                    history=result.history[mine],
-                    weights=tuple(tensor.numpy() for tensor in weights),
-                    logits=logits.cpu().numpy(),
+                    splits=tuple(itertools.compress(run_splits, sound[k])),
+                    seeds=tuple(itertools.compress(run_seeds, sound[k])),
+                    epochs=part.epochs,
+                    best_epoch=part.best_epoch,
+                    stopping_loss=part.stopping_loss,
+                    stopping_accuracy=part.stopping_accuracy,
+                    history=part.history,
+                    weights=tuple(tensor.numpy() for tensor in part.weights),
+                    logits=logits,
                     backend=chosen.name,
                     device=str(place),
                     seconds=0.0,
@@ -168,7 +179,11 @@ def train_alphas(
                 )
             )
     seconds = time.perf_counter() - begin
-    return tuple(replace(one, seconds=seconds) for one in made)
+    finished = tuple(replace(one, seconds=seconds) for one in made)
+    if not sound.all():
+        names = [f"run {run} with alpha {alpha:g}" for alpha in given for run in range(each)]
+        raise diverged(result, sound.ravel(), finished or None, names)
+    return finished
 
 
 def _train(

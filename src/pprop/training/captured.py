@@ -85,7 +85,7 @@ def run_captured(
     while True:
         ledger.record(batch.advance())
         epochs += _EPOCHS_PER_LOOK
-        now = batch.state.ended.cpu().numpy()
+        now = batch.state.ended.cpu().numpy().copy()
         fresh = np.flatnonzero(now & ~known)
         if len(fresh):
             ledger.keep_weights(fresh, trainer.remembered())

@@ -54,7 +54,7 @@ class History:
 @final
 @dataclass(frozen=True)
 class LoopResult:
-    """What the loop leaves behind, per run in the original order."""
+    """What the loop leaves behind, per run in the original order. The stopping loss of a run that diverged is not finite."""
 
     weights: list[Tensor]
     epochs: NDArray[np.int64]
@@ -62,6 +62,19 @@ class LoopResult:
     stopping_loss: NDArray[np.float64]
     stopping_accuracy: NDArray[np.float64]
     history: tuple[History, ...]
+
+    def of(self, runs: NDArray[np.bool_] | slice) -> LoopResult:
+        """Return what some of the runs leave behind."""
+        if not isinstance(runs, slice) and runs.all():
+            return self
+        return LoopResult(
+            [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
+            self.epochs[runs],
+            self.best_epoch[runs],
+            self.stopping_loss[runs],
+            self.stopping_accuracy[runs],
+            tuple(self.history[run] for run in np.arange(len(self.history))[runs]),
+        )
 
 
 Ended = Callable[[LoopResult, NDArray[np.int64], int], None]

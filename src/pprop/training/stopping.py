@@ -73,6 +73,9 @@ class StoppingState:
     ended
         Which runs have ended. What an ended run is told afterwards changes nothing.
 
+    A run whose loss is no finite number has diverged: it ends with that epoch, and that epoch is its kept one, so that
+    `kept_loss` tells.
+
     Examples
     --------
     >>> state = StoppingState(Stopping(patience=2), runs=1)
@@ -106,13 +109,14 @@ class StoppingState:
         Everything is written in place, so that a captured update finds its state again.
         """
         where, going = self._xp.where, ~self.ended
-        better = self._better(loss, accuracy) & going
+        diverged = ~(loss < np.inf)
+        better = (self._better(loss, accuracy) | diverged) & going
         exhausted = self._exhausted(loss, accuracy)
         self.kept_accuracy[...] = where(better, accuracy, self.kept_accuracy)
         self.kept_loss[...] = where(better, loss, self.kept_loss)
         self.best_epoch[...] = where(better, self.epochs, self.best_epoch)
         self.epochs[...] = self.epochs + going
-        self.ended[...] = self.ended | exhausted | (self.epochs >= self._rule.max_epochs)
+        self.ended[...] = self.ended | exhausted | diverged | (self.epochs >= self._rule.max_epochs)
         return better
 
     def _better(self, loss: Any, accuracy: Any) -> Any:

@@ -23,6 +23,7 @@ from pprop.kernels.random_bits import derive_seed, signed
 from pprop.kernels.streams import RUNS
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.training.chunks import train_chunks
+from pprop.training.divergence import LARGEST_RATE, diverged, finite_logits
 from pprop.training.loop import Ended, LoopResult
 from pprop.training.methods import Method, method_of
 from pprop.training.plan import plan_runs
@@ -105,6 +106,12 @@ def train(
     Trained
         The runs with their best weights, predictions, curves and costs.
 
+    Raises
+    ------
+    DivergenceError
+        The loss of a run, or what it predicts in the end, is no finite number. Such a run ends at once, without the others
+        noticing, and `on_end` is not told of it. When all have ended, the error names these runs and has the others.
+
     Examples
     --------
     >>> import pprop
@@ -139,10 +146,11 @@ def train(
         train=node_sets([split.train for split in run_splits], known).to(place),
         stopping=node_sets([split.stopping for split in run_splits], known).to(place),
         rule=stopping,
-        rate=check_float(learning_rate, "learning_rate", "train", "(0, inf)"),
+        rate=min(check_float(learning_rate, "learning_rate", "train", "(0, inf)"), LARGEST_RATE),
         device=place,
     )
     logits = np.zeros((len(run_seeds), graph.n_nodes, n_classes), dtype=np.float32)
+    sound = np.zeros(len(run_seeds), dtype=np.bool_)
 
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
         now = time.perf_counter()
@@ -169,11 +177,20 @@ def train(
         loop_begin = time.perf_counter()
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
-            logits[runs] = method.logits([tensor.to(place) for tensor in result.weights]).cpu().numpy()
+            sound[runs], found = finite_logits(result, method.logits, place)
+            finite = sound[runs]
+            if not finite.any():
+                return
+            runs = runs[finite]
+            logits[runs] = found
             if on_end is not None:
-                on_end(trained(result, runs, work), runs)
+                on_end(trained(result.of(finite), runs, work), runs)
 
         result = _train(task, method, ended, progress, verbose=verbose)
+    if not sound.all():
+        others = np.flatnonzero(sound)
+        finished = trained(result.of(sound), others, int(result.epochs.sum())) if len(others) else None
+        raise diverged(result, sound, finished)
     return trained(result, np.arange(len(run_seeds)), int(result.epochs.sum()))
 
 

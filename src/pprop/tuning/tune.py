@@ -14,7 +14,7 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pprop._errors import InputError
+from pprop._errors import DivergenceError, InputError
 from pprop._interrupt import check_interrupt, remember_interrupts
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
@@ -55,7 +55,7 @@ class TuningTrial:
     settings
         The settings that vary.
     scores
-        Accuracy on the judging nodes of each holdout, shape (holdouts,).
+        Accuracy on the judging nodes of each holdout, shape (holdouts,); zeros where a training has diverged.
     seconds
         Time of its training.
 
@@ -187,6 +187,11 @@ def tune(
     -------
     Tuned
 
+    Raises
+    ------
+    DivergenceError
+        A training of the first trial diverges. A later trial of which one does gets scores of zero.
+
     Examples
     --------
     >>> import pprop, scipy.sparse as sp
@@ -240,7 +245,12 @@ def tune(
                 check_interrupt()
                 token, point = propose(study, search, seed, len(done)) if done else (None, search.start(defaults))
                 with end_at(end if done else None):
-                    trial = judge(point)
+                    try:
+                        trial = judge(point)
+                    except DivergenceError:
+                        if not done:
+                            raise  # there is no trial yet that could be better
+                        trial = TuningTrial(dict(point), (0.0,) * times, 0.0)
                 add_trial(study, search, token, point, trial.scores, trial.seconds)
                 done.append(trial)
                 tuned = _tuned(name, search, done, begin)

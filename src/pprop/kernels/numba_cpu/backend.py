@@ -305,7 +305,8 @@ class NumbaKernels(Kernels):
         partial = torch.empty(len(weights), _blocks(weights.shape[1]), weights.shape[2], dtype=weights.dtype)
         squares = torch.empty(len(weights), dtype=weights.dtype)
         scalar = weights.numpy().dtype.type
-        constants = (scalar(rate), scalar(1 - 0.9 ** int(step)), scalar(1 - 0.999 ** int(step)), scalar(penalty))
+        with np.errstate(over="ignore"):  # a penalty that float32 cannot hold is infinite
+            constants = (scalar(rate), scalar(1 - 0.9 ** int(step)), scalar(1 - 0.999 ** int(step)), scalar(penalty))
         arrays = [tensor.numpy() for tensor in (weights, gradient, mean, square)]
         training.adam(*arrays, *constants, partial.numpy(), squares.numpy())
         return squares

@@ -30,6 +30,11 @@ _SOME = lanes(16)  # that Adam works on at a time
 _WORK_PER_THREAD = 100_000  # entries times lanes: with less, waking a second thread costs more than it brings
 
 
+def _quiet() -> np.errstate:
+    """Let numbers that float32 cannot hold become infinite or NaN without a warning: the loss tells, and ends the run."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 @final
 class _Shared:
     """What all runs of a trainer read."""
@@ -191,11 +196,14 @@ class NumbaTrainer(Trainer):
     @cached_property
     def _runs(self) -> list[_Run]:
         threads = self._shared.threads if len(self._spec.seeds) < self._shared.workers else 1
-        return [_Run(self._shared, self._spec, run, threads) for run in self._places]
+        with _quiet():
+            return [_Run(self._shared, self._spec, run, threads) for run in self._places]
 
     def epoch(self) -> Tensor:
-        for slot, run in enumerate(self._runs):
-            self._values[:, slot] = run.epoch()
+        runs = self._runs
+        with _quiet():
+            for slot, run in enumerate(runs):
+                self._values[:, slot] = run.epoch()
         return torch.from_numpy(self._values)
 
     def weights(self) -> list[Tensor]:
