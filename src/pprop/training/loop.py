@@ -73,7 +73,7 @@ class LoopResult:
             self.best_epoch[runs],
             self.stopping_loss[runs],
             self.stopping_accuracy[runs],
-            tuple(self.history[run] for run in np.arange(len(self.history))[runs]),
+            tuple(self.history[run] for run in np.arange(len(self.history))[runs].tolist()),
         )
 
 
