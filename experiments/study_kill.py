@@ -1,32 +1,64 @@
-"""Kill ``pprop study run`` at random moments, start it again each time, and compare with a study nobody disturbed.
+"""Kill ``pprop study run`` inside its computations, start it again each time, and compare with a study nobody disturbed.
 
-    python experiments/study_kill.py quick --runs 20 --kills 20
+    python experiments/study_kill.py --kills 200
 
-Both studies are computed on the CPU. The moments are drawn by a seed: uniformly over twice the time that a start and a
-share of the work take, so that the kills meet imports, claims, trainings and writes alike. Reports how many rows each kill
-found, whether the final tables (time columns apart) are the same bit for bit, and how many runs were computed twice.
+The study has short trainings of APPNP, which are claimed twenty at a time, and bootstrapped feature propagation, one run
+at a time, all on Citeseer. Each time the command is started, the store is watched until the process has claimed runs; it
+is killed (SIGKILL) after a random time, up to twice what a first row takes, so that half of the kills come before it and
+the others meet the runs after it. Processes are forked from one that has imported everything, so that a start takes little time.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import random
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from dataclasses import fields
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from pprop.study.row import Row
 from pprop.study.store import Store
 
+SERVER = multiprocessing.get_context("forkserver")
+PRELOADED = ["pprop.cli.app", "pprop.study.runner", "pprop.kernels.numba_cpu.backend", "pprop.study.own_files"]
+KEY = "config, code, data, split, init"
 APART = ("seconds", "together", "created", "predictions")
+STUDY = {
+    "trained.toml": 'title = "Trained"\nshows = "accuracy"\nmodel = "appnp"\ndataset = "citeseer"\nn_inits = 2\n'
+    "[settings]\nmax_epochs = 100\n",
+    "fitted.toml": 'title = "Fitted"\nshows = "accuracy"\nmodel = "bootstrapped_fp"\ndataset = "citeseer"\nn_inits = 1\n'
+    "[settings]\nrounds = 1\n[grid]\nalpha = [0.1, 0.15, 0.2, 0.25, 0.3, 0.35]\n",
+}
 
 
-def command(names: list[str], runs: int | None, out: Path) -> list[str]:
-    more = [] if runs is None else ["--runs", str(runs)]
-    return [sys.executable, "-m", "pprop", "study", "run", *names, *more, "--out", str(out)]
+def study(folder: Path, out: Path) -> None:
+    """Run the command, silently."""
+    from pprop.cli.app import run
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    sys.exit(run(["study", "run", *(str(folder / name) for name in STUDY), "--out", str(out)]))
+
+
+def start(folder: Path, out: Path) -> BaseProcess:
+    process = SERVER.Process(target=study, args=(folder, out))
+    process.start()
+    return process
+
+
+def finish(folder: Path, out: Path) -> None:
+    process = start(folder, out)
+    process.join()
+    if process.exitcode != 0:
+        sys.exit(f"pprop study run ended with {process.exitcode}")
 
 
 def table(folder: Path) -> list[tuple[object, ...]]:
@@ -35,52 +67,71 @@ def table(folder: Path) -> list[tuple[object, ...]]:
         return [(*(repr(getattr(row, name)) for name in names), row.predictions.tobytes()) for row in store.rows()]
 
 
-def computed_twice(folder: Path) -> int:
-    """Return how many attempts were begun on runs that had a row by then."""
+def spans(folder: Path) -> dict[str, float]:
+    """Return for each cell, by its hash, twice the time from its first claim to its first row in an undisturbed study."""
     with Store.open(folder) as store:
-        ((again,),) = store.execute(
-            "SELECT count(*) FROM attempts a JOIN rows USING (config, code, data, split, init) "
-            "WHERE a.begun > (julianday(rows.created) - 2440587.5) * 86400 + 0.5"
-        )
-    return again
+        found = store.execute("SELECT config, min(ended) - min(begun) FROM attempts GROUP BY config")
+    return {config: 2 * seconds for config, seconds in found}
+
+
+def claims_of(store: Store, process: BaseProcess, since: float) -> list[tuple[object, ...]]:
+    """Return the runs that a process has claimed and not finished."""
+    return store.execute(
+        f"SELECT {KEY} FROM attempts WHERE pid = ? AND begun >= ? AND ended IS NULL EXCEPT SELECT {KEY} FROM rows",
+        (process.pid, since),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+")
-    parser.add_argument("--runs", type=int)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=60.0, help="kill no more after so many minutes")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    moments = random.Random(given.seed)
+    moments, end = random.Random(given.seed), time.monotonic() + 60 * given.minutes
+    SERVER.set_forkserver_preload(PRELOADED)
     with tempfile.TemporaryDirectory() as place:
-        whole, broken = Path(place) / "whole", Path(place) / "broken"
-        # kernels that are not compiled yet shall not count as work
-        subprocess.run(command(given.names, 1, Path(place) / "cold"), check=True, capture_output=True)
-        begin = time.monotonic()
-        subprocess.run(command(given.names, given.runs, whole), check=True, capture_output=True)
-        first = time.monotonic() - begin
-        begin = time.monotonic()
-        subprocess.run(command(given.names, given.runs, whole), check=True, capture_output=True)
-        start = time.monotonic() - begin  # nothing is missing now: what remains is the start
-        span = 2 * (0.8 * start + (first - start) / given.kills)
-        print(f"undisturbed: {len(table(whole))} rows in {first:.0f} s, a start takes {start:.1f} s")
-        for kill in range(1, given.kills + 1):
-            process = subprocess.Popen(
-                command(given.names, given.runs, broken), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            moment = moments.uniform(0.0, span)
-            time.sleep(moment)
-            process.kill()
-            ended = "killed" if process.wait() < 0 else "was finished"
-            there = len(table(broken)) if (broken / "rows.sqlite").exists() else 0
-            print(f"{kill:2d}: {ended} after {moment:.1f} s, {there} rows", flush=True)
-        subprocess.run(command(given.names, given.runs, broken), check=True, capture_output=True)
+        folder, whole, broken = Path(place), Path(place) / "whole", Path(place) / "broken"
+        for name, text in STUDY.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        finish(folder, whole)
+        span, wanted = spans(whole), len(table(whole))
+        firsts = ", ".join(f"{seconds / 2:.2f}" for seconds in span.values())
+        print(f"undisturbed: {wanted} rows; seconds from a claim to the first row, by cell: {firsts}", flush=True)
+        Store.open(broken, create=True).close()
+        seen: dict[tuple[object, ...], str] = {}  # rows after some kill, and when they were made
+        in_flight: Counter[tuple[object, ...]] = Counter()
+        inside = late = lost = 0
+        with Store.open(broken) as store:
+            while inside < given.kills and len(seen) < wanted and time.monotonic() < end:
+                since, process = time.time(), start(folder, broken)
+                while not (claimed := claims_of(store, process, since)) and process.is_alive():
+                    time.sleep(0.005)
+                if claimed:
+                    time.sleep(moments.uniform(0.0, span[str(claimed[0][0])]))
+                process.kill()
+                process.join()
+                killed = process.exitcode == -signal.SIGKILL
+                open_ones = claims_of(store, process, since)
+                inside += killed and bool(open_ones)
+                late += not (killed and open_ones)
+                in_flight.update(open_ones)
+                there = {row[:-1]: row[-1] for row in store.execute(f"SELECT {KEY}, created FROM rows")}
+                lost += sum(there.get(key) != made for key, made in seen.items())
+                seen = there
+                if inside % 20 == 0 and open_ones:
+                    print(f"{inside} kills inside a computation, {len(seen)} of {wanted} rows", flush=True)
+        finish(folder, broken)
+        with Store.open(broken) as store:
+            begun: Counter[tuple[object, ...]] = Counter(store.execute(f"SELECT {KEY} FROM attempts"))
+        twice = sum(count - 1 - in_flight[key] for key, count in begun.items())
         same = table(broken) == table(whole)
-        print(f"the final tables are {'the same bit for bit' if same else 'DIFFERENT'}")
-        twice = computed_twice(broken)
-        print(f"runs begun after they were finished: {twice}")
-    sys.exit(0 if same and not twice else 1)
+        print(f"kills with runs in flight: {inside}; others: {late}")
+        print(f"runs in flight at a kill, and begun again: {in_flight.total()} times, {len(in_flight)} runs")
+        print(f"rows lost or made again: {lost}")
+        print(f"runs begun twice that were not in flight: {twice}")
+        print(f"the final tables are {'the same bit for bit' if same else 'DIFFERENT'} ({len(table(broken))} rows)")
+    sys.exit(0 if same and not lost and not twice and inside >= given.kills else 1)
 
 
 if __name__ == "__main__":

@@ -67,13 +67,14 @@ class LoopResult:
         """Return what some of the runs leave behind."""
         if not isinstance(runs, slice) and runs.all():
             return self
+        places: list[int] = np.arange(len(self.history))[runs].tolist()
         return LoopResult(
             [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
             self.epochs[runs],
             self.best_epoch[runs],
             self.stopping_loss[runs],
             self.stopping_accuracy[runs],
-            tuple(self.history[run] for run in np.arange(len(self.history))[runs].tolist()),
+            tuple(self.history[place] for place in places),
         )
 
 
