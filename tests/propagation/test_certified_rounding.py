@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,8 @@ from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
 ALL = [Chebyshev, ConjugateGradient, Contraction]
 ALPHA = 0.1
 LEAVES = 100_000
+SEEDS = (6, 8, 10, 13, 15, 24, 26, 27, 30, 32)  # where residuals alone, their rounding not counted, were exceeded
+TWIN = 1e-11  # rounding of a factorisation in float64, over alpha: the sums of a hub have LEAVES terms
 HALF = [torch.float16, torch.bfloat16]
 
 
@@ -95,7 +99,8 @@ def test_float32_is_certified_for_what_it_is_worth_around_a_hub(kernels, solver,
     certificate = solution.certificate
     assert solution.value.dtype == np.float32
     error = relative_errors(graph, H, solution.value, normalization, certificate.norm).max()
-    assert error <= certificate.relative_error <= tol * (1 + 1e-9)
+    assert error <= certificate.relative_error + TWIN
+    assert certificate.relative_error <= tol
     assert kernels is None or kernels() > 0
 
 
@@ -109,7 +114,8 @@ def test_float32_is_certified_for_what_it_is_worth_on_a_skewed_graph(kernels, so
             solution = solve(graph, H, ALPHA, solver(tol), normalization)
             certificate = solution.certificate
             error = relative_errors(graph, H, solution.value, normalization, certificate.norm).max()
-            assert error <= certificate.relative_error <= certificate.tol * (1 + 1e-9)
+            assert error <= certificate.relative_error + TWIN
+            assert certificate.relative_error <= certificate.tol
 
 
 def test_the_constant_of_a_row_stochastic_matrix_stays_at_a_hub():
@@ -121,13 +127,22 @@ def test_the_constant_of_a_row_stochastic_matrix_stays_at_a_hub():
 
 @pytest.mark.parametrize("solver", ALL)
 def test_the_last_digits_of_float64_are_certified_around_a_hub_too(kernels, solver):
-    graph, tol = star(), 2e-14
+    graph, tol = star(), 3.6e-14
     H = np.full((graph.n_nodes, 7), 0.1)
     solution = solve(graph, H, ALPHA, solver(tol), "row")
     root = np.sqrt(np.diff(graph.indptr) + 1.0) if solver is not Contraction else np.ones(graph.n_nodes)
     order = np.inf if solver is Contraction else 2
     error = np.linalg.norm(root * (solution.value[:, 0] - 0.1), order) / np.linalg.norm(root * 0.1, order)
-    assert error <= solution.certificate.relative_error <= tol * (1 + 1e-9)
+    assert error <= solution.certificate.relative_error <= tol
+
+
+def test_no_result_near_the_least_tolerance_is_further_from_the_exact_one_than_is_certified():
+    """Against rational arithmetic, in which neither matrix nor residual is rounded; 5000 of them are in `results`."""
+    script = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "certified_solves.py"))
+    solves = [one for seed in SEEDS for one in script["random_solves"](seed, 20, 7)]
+    certified = [one for one in solves if one.certified is not None]
+    assert len(certified) > 0.95 * len(solves)
+    assert [one for one in certified if not one.true <= one.certified <= one.tol] == []
 
 
 @pytest.mark.parametrize("solver", ALL)
@@ -138,10 +153,12 @@ def test_a_float64_solve_pays_for_no_other_residual(monkeypatch, make_random, so
 
 
 @pytest.mark.parametrize("solver", ALL)
-def test_a_float32_result_that_has_lost_its_digits_is_not_certified(make_random, backend, solver):
+@pytest.mark.parametrize(("dtype", "least"), [(np.float32, 1e-43), (np.float64, 3.5e-322)])
+def test_a_result_that_has_lost_its_digits_is_not_certified(make_random, backend, solver, dtype, least):
     graph, _ = make_random(60)
-    H = np.full((60, 7), 1e-43, np.float32)  # some 70 of the least number that float32 has
-    with pytest.raises(ToleranceError, match=r"relative error of 0.001 .* reached .* or predictions in float64"):
+    H = np.full((60, 7), least, dtype)  # some 70 of the least number that the float type has
+    remedy = " or predictions in float64" if dtype is np.float32 else "larger tol"
+    with pytest.raises(ToleranceError, match=f"relative error of 0.001 .* reached .*{remedy}"):
         propagate(graph, H, ALPHA, solver(1e-3), backend=backend)
 
 
@@ -158,7 +175,7 @@ def test_the_rounding_of_a_half_result_is_part_of_its_error(make_random, dense_t
         assert solution.value.dtype == dtype
         error = solution.value.double().numpy() - twin
         error = (np.linalg.norm(error, axis=0) / np.linalg.norm(twin, axis=0)).max()
-        assert error <= solution.certificate.relative_error <= solution.certificate.tol * (1 + 1e-9)
+        assert error <= solution.certificate.relative_error <= solution.certificate.tol
         layer = Propagation(graph, ALPHA, solver(tol))
         assert torch.equal(layer(H), solution.value)
     name = str(dtype).removeprefix("torch.")
@@ -167,9 +184,10 @@ def test_the_rounding_of_a_half_result_is_part_of_its_error(make_random, dense_t
             call(graph, H, ALPHA, solver(1e-5))
 
 
-def test_a_half_result_that_overflows_is_not_certified(make_random):
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_a_result_that_overflows_is_not_certified(make_random, dtype):
     graph, _ = make_random(60)
-    H = torch.full((60, 7), 6e4, dtype=torch.float16)
+    H = torch.full((60, 7), 0.9 * torch.finfo(dtype).max, dtype=dtype)
     with pytest.raises(ToleranceError, match="reached none that can be proven"):
         propagate(graph, H, ALPHA, Chebyshev(), "col")
 

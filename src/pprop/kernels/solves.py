@@ -79,12 +79,16 @@ class Limits:
 @final
 @dataclass(frozen=True, eq=False)
 class Ended:
-    """How a solve ended: u of shape (n, c), the products it took, and the norms of r and u, both (c,)."""
+    """How a solve ended: u of shape (n, c), the products it took, and the norms of r and u, both (c,).
+
+    `carried` is the number of products whose rounding r carries: more than one where it is that of a recurrence.
+    """
 
     value: Tensor
     products: int
     residual: NDArray[np.float64]
     size: NDArray[np.float64]
+    carried: int = 1
 
 
 class Solves(ABC):

@@ -2,11 +2,25 @@
 
 With r = alpha H - (Z - (1 - alpha) T Z) and a norm in which T has norm at most 1, the error e of Z has |e| <= |r| / alpha.
 So |r| <= alpha tol |Z| / (1 + tol) makes |e| at most tol times the norm of the fixed point itself, column by column.
+
+Here T, H and Z are real numbers. What is computed is a rounded residual of a rounded matrix, and `with_rounding` says how
+much larger the true one may be. In the variables of `pprop.kernels.solves`, entry by entry of b + (1 - alpha) S A u - u and
+in units of 2^-53, to which every operation is exact,
+
+- the product is off by 6 (1 - alpha) S A |u|, for 1 - alpha, S = S_r S_c, their product, its product with the sum, the sum,
+  and u = S_c z; and by 4 more for the square roots and inverses in S_r and S_c. Weights add the product of each term, and
+  the additions in the degrees: together at most the entries of the longest row or column. A sum that is made one
+  term after another adds as many again, one with what additions lose beside it the square of that, times 2^-53;
+- b = alpha S_c h is off by 2 |b|, and |b| <= |u| + S A |u| + |r|;
+- u is off by |u|, and so is the first of the two sums.
+
+S A has norm at most 1, so these are 16 |u|, and more for weights and long rows. The norms, and the quotient of the two,
+add a relative error of 2 a node.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, final
 
@@ -27,12 +41,15 @@ __all__ = [
     "relative_error",
     "rounded_error",
     "stop_ratio",
+    "with_rounding",
     "working_type",
     "worst_error",
 ]
 
 ROUNDING_UNITS = 8
 """Units of rounding, over alpha, that the residual of a solution has when it is as good as its numbers allow."""
+PROOF_UNITS = 16
+"""Half units of rounding of float64, over alpha, that the proof itself has on an unweighted graph."""
 
 
 @final
@@ -57,8 +74,8 @@ class Certificate:
     tol
         The relative error that was asked for.
     relative_error
-        What the residual proves: no column is further from the fixed point, in relation to the fixed point. Never less
-        than 8 units of rounding over alpha. In half precision, what rounding the result has added counts.
+        What the residual proves: no column is further from the fixed point, in relation to the fixed point. The rounding
+        of the matrix, of the residual and of its norm counts; in half precision, that of the result too.
     norm
         The norm of a column in which that holds, in words.
 
@@ -138,6 +155,33 @@ def worst_error(alpha: float, ended: Ended) -> float:
     return max(relative_error(alpha, residual, size) for residual, size in columns)
 
 
+def with_rounding(ended: Ended, longest: int, *, weighted: bool, compensated: bool) -> Ended:
+    """Return a solve with the residual that real numbers might have, in float64: see the head of this module.
+
+    Parameters
+    ----------
+    ended
+        A solve with the norms that were computed.
+    longest
+        Entries of the longest row or column of the matrix.
+    weighted, compensated
+        Whether the matrix has weights, and whether rows were summed with what additions lose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ended = Ended(torch.zeros(1, 1), 1, np.array([0.0]), np.array([1.0]))
+    >>> with_rounding(ended, 5, weighted=False, compensated=False).residual * 2.0**53
+    array([21.])
+    """
+    unit = torch.finfo(torch.float64).eps / 2
+    sums = longest * longest * unit if compensated else longest
+    units = (PROOF_UNITS + (longest if weighted else 0) + sums) * ended.carried
+    bound = units * unit / (1.0 - units * unit)
+    norms = 2.0 * (len(ended.value) + PROOF_UNITS + units) * unit
+    return replace(ended, residual=ended.residual * (1.0 + norms) + ended.size * bound)
+
+
 def rounded_error(error: float, lost: float) -> float:
     """Return the relative error of a value that had `error` before it was moved by `lost` times its own norm.
 
@@ -177,7 +221,9 @@ def least_error(alpha: float, dtype: torch.dtype) -> float:
     >>> least_error(0.5, torch.float64) < 1e-14, least_error(0.5, torch.float16) > 2**-11
     (True, True)
     """
-    return rounded_error(ROUNDING_UNITS * torch.finfo(working_type(dtype)).eps / alpha, _rounding(dtype))
+    # a float32 result is judged in float64, whose rounding is nothing beside its own
+    units = ROUNDING_UNITS + (PROOF_UNITS / 2 if dtype == torch.float64 else 0)
+    return rounded_error(units * torch.finfo(working_type(dtype)).eps / alpha, _rounding(dtype))
 
 
 def default_tolerance(alpha: float, dtype: torch.dtype) -> float:

@@ -25,7 +25,7 @@ __all__ = ["EVERY_SOLVER", "TOLERANCE_SOLVERS", "Chebyshev", "ConjugateGradient"
 EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 """What the argument `solver` of a function that takes any may be."""
 MARGIN = 0.98
-"""Share of the bound that conjugate gradients use: their residual drifts from the true one by its rounding."""
+"""Share of the bound that conjugate gradients stop at: their residual drifts from the true one by its rounding."""
 DRIFT_UNITS = 10_000
 """Units of rounding, over alpha, below which that drift may be more than the margin, and is measured."""
 
@@ -83,7 +83,7 @@ class ToleranceSolver(Solver):
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
         """Solve for the right-hand side `own` = alpha h, (n, c), in the variables of `Solves`.
 
-        `Ended.residual` bounds the residual of the value that is returned, but for the rounding of a product.
+        `Ended.residual` bounds the residual of the value that is returned, but for the rounding of `Ended.carried` products.
         """
 
 
@@ -164,7 +164,8 @@ class ConjugateGradient(ToleranceSolver):
         ended = solves.conjugate_gradient(own, None, limits)
         # a result in float32 is judged by its residual in float64 in any case, see `ToleranceSide`
         if own.dtype != torch.float64 or self.wanted >= DRIFT_UNITS * torch.finfo(own.dtype).eps / alpha:
-            return Ended(ended.value, ended.products, ended.residual / MARGIN, ended.size)
+            # |u| grows from step to step, so a step p with its image is at most 2 |u|: twice the rounding of a residual
+            return replace(ended, carried=1 + 2 * ended.products)
         return self._verified(solves, own, alpha, limits, ended)
 
     def _verified(self, solves: Solves, own: Tensor, alpha: float, limits: Limits, ended: Ended) -> Ended:

@@ -16,7 +16,6 @@ from pprop.kernels.solves import Norm
 from pprop.propagation.certificate import (
     Certificate,
     error_before_rounding,
-    least_error,
     rounded_error,
     working_type,
     worst_error,
@@ -102,11 +101,11 @@ class ToleranceMap(LinearMap):
             products, error = max(products, ended.products), max(error, reached)
             self._check(reached, solver, ended.products, dtype)
         value = torch.stack(values) if len(values) > 1 else values[0][None]
-        return value, products, max(error, least_error(alpha, dtype))
+        return value, products, error
 
     def _check(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> None:
         """Say what was reached where that is not what was asked for."""
-        if reached <= solver.wanted * (1.0 + 1e-9):  # the same condition, rounded another way
+        if reached <= solver.wanted:
             return
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
         capped = products >= solver.max_products

@@ -13,16 +13,15 @@ from pprop._validate import reject
 from pprop.graph import Transition
 from pprop.kernels import Kernels
 from pprop.kernels.solves import Ended, Norm, System, bind_solves, column_norms
-from pprop.propagation.certificate import least_error, worst_error
+from pprop.propagation.certificate import least_error, with_rounding, worst_error
 
 if TYPE_CHECKING:  # the solvers make the maps that use this
     from pprop.propagation.tolerance import ToleranceSolver
 
 __all__ = ["ToleranceSide"]
 
-LONG_UNITS = 16
-"""Units of rounding, over alpha and times the entries of the longest row, below which the sums of a float64 solve are
-doubted: they can be off by half a unit for each entry, and a residual made of the same sums does not show it."""
+ORDINARY = 2.0**900
+"""Columns whose largest number, or its inverse, is above this may leave the range of float64 on the way."""
 
 
 @final
@@ -59,7 +58,8 @@ class ToleranceSide:
         self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
         self._system = System(moved, alpha, measure, norm)
         self._solves = bind_solves(kernels, self._system)
-        self._longest = int(np.diff(transition.indptr).max(initial=0))
+        rows, columns = np.diff(transition.indptr), np.bincount(transition.indices, minlength=1)
+        self._longest = int(max(rows.max(initial=0), columns.max()))
 
     def solve(self, predictions: Tensor, solver: ToleranceSolver) -> tuple[Tensor, Ended]:
         """Return Z for one run of predictions (n, c) in float32 or float64, and how the solve ended.
@@ -74,23 +74,24 @@ class ToleranceSide:
         own = (predictions / unit).mul_(self._alpha * columns)
         ended = solver.run(self._solves, own, self._alpha)
         value = (ended.value / columns).mul_(unit)
-        return (
-            self._verified(predictions, unit, value, ended, solver) if self._doubts(solver, value) else (value, ended)
-        )
+        if value.dtype == torch.float64 and bool(((unit < ORDINARY) & (unit > 1.0 / ORDINARY)).all()):
+            proven = self._proven(ended, compensated=False)
+            if worst_error(self._alpha, proven) <= solver.wanted:
+                return value, proven
+        return self._verified(predictions, unit, value, ended, solver)
 
     def lost(self, value: Tensor, rounded: Tensor) -> float:
         """Return by how much Z was moved by rounding, in relation to its norm: that of the worst column."""
         columns = self._columns.to(value.device)
         moved = column_norms(self._system, (rounded.double() - value.double()) * columns)
         size = column_norms(self._system, value.double() * columns)
-        return float(torch.where(moved > 0, moved / size, 0.0).max())
+        rounding = (len(value) + 16) * torch.finfo(torch.float64).eps  # of the norms, as in `with_rounding`
+        return float(torch.where(moved > 0, moved / size, 0.0).max()) * (1.0 + rounding)
 
-    def _doubts(self, solver: ToleranceSolver, value: Tensor) -> bool:
-        """Whether the residual that a solve has seen may be off by more than a small part of the tolerance."""
-        if value.dtype != torch.float64:
-            return True
-        unit = torch.finfo(value.dtype).eps / self._alpha
-        return self._solves.compensated and solver.wanted < LONG_UNITS * self._longest * unit
+    def _proven(self, ended: Ended, *, compensated: bool) -> Ended:
+        """Return a solve with what its residual in float64 proves, its rounding counted."""
+        weighted = self._system.transition.weights is not None
+        return with_rounding(ended, self._longest, weighted=weighted, compensated=compensated)
 
     def _verified(
         self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Ended, solver: ToleranceSolver
@@ -106,7 +107,7 @@ class ToleranceSide:
             state = (value.double() / unit).mul_(columns)
             residual = self._solves.residual(own, state)
             norm, size = (column_norms(self._system, one).cpu().numpy() for one in (residual, state))
-            ended = Ended(state, products, norm, size)
+            ended = self._proven(Ended(state, products, norm, size), compensated=self._solves.compensated)
             reached, left = worst_error(alpha, ended), solver.max_products - products
             if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):
                 return value, ended
