@@ -93,7 +93,7 @@ class ToleranceMap(LinearMap):
         products, error = 0, 0.0
         for run, one in enumerate(operand.to(working_type(dtype))):
             side = self._side(draw, run, transposed=transposed)
-            value, ended = side.solve(one, inner)
+            value, ended = side.solve(one, inner, "gradient" if transposed else "H")
             values.append(value.to(dtype))
             reached = worst_error(alpha, ended)
             if not transposed and value.dtype != dtype:

@@ -61,14 +61,14 @@ class ToleranceSide:
         rows, columns = np.diff(transition.indptr), np.bincount(transition.indices, minlength=1)
         self._longest = int(max(rows.max(initial=0), columns.max()))
 
-    def solve(self, predictions: Tensor, solver: ToleranceSolver) -> tuple[Tensor, Ended]:
+    def solve(self, predictions: Tensor, solver: ToleranceSolver, name: str = "H") -> tuple[Tensor, Ended]:
         """Return Z for one run of predictions (n, c) in float32 or float64, and how the solve ended.
 
-        Columns are brought to size one first: squares cannot overflow.
+        Columns are brought to size one first: squares cannot overflow. `name` is what predictions are in errors.
         """
         largest = predictions.abs().amax(dim=0)
         if not bool(torch.isfinite(largest).all()):
-            reject("H", type(solver).__name__, "free of NaN and infinity", "some")
+            reject(name, type(solver).__name__, "free of NaN and infinity", "some")
         unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
         columns = self._columns.to(predictions)
         own = (predictions / unit).mul_(self._alpha * columns)
