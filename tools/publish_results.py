@@ -44,9 +44,10 @@ This page, [results/report.html](../results/report.html), [results/report.md](..
 in the [README](../README.md) are written by `make results` from the rows in {packs} alone; `make results CHECK=1`, which
 continuous integration runs, fails where they are not what the rows give. What the numbers mean, and what was found about those
 that differ from the paper's, is in [study.md](study.md). GPU rows are of one NVIDIA H200, CPU rows of two Neoverse N1 cores
-(64-bit ARM, Linux); on another kind of CPU the last bits differ. A revision is that of a model on its backend. Some runs end on the plateau of their first epochs, above all
-with few labels, which widens the bands there: [study.md](study.md#runs-that-stop-early). MS Academic has no point with 60
-training nodes per class, because its smallest class has 43 outside the test set.
+(64-bit ARM, Linux); on another kind of CPU the last bits differ. A revision is that of a model on its backend. Some runs end
+on the plateau of their first epochs, above all with few labels, which widens the bands there:
+[study.md](study.md#runs-that-stop-early). MS Academic has no point with 60 training nodes per class, because its smallest
+class has 43 outside the test set.
 
 | file in [results](../results) | what it is | made by |
 |---|---|---|

@@ -165,7 +165,7 @@ def test_rows_that_are_none_are_lost_and_the_others_kept(
     with sqlite3.connect(file) as source:
         source.execute(f"UPDATE packs SET {change} = ? WHERE cell = '{{}}'", (value,))
     source.close()
-    monkeypatch.setattr(archive, "physical_memory", lambda: 2**25)
+    monkeypatch.setattr(archive, "usable_memory", lambda: 2**25)
     packed = Packed(file)
     assert len(list(packed)) == 40
     assert packed.lost == (1 if change == "rows" else 40)

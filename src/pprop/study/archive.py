@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError, InputError
-from pprop._memory import physical_memory
+from pprop._memory import usable_memory
 from pprop._validate import describe
 from pprop.study.experiment import Experiment
 from pprop.study.own_files import files_of
@@ -127,7 +127,7 @@ def _usual(predictions: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _unpacked(content: bytes) -> bytes:
     """Return what LZMA packed, if it fits into memory: a few bytes can stand for any number of them."""
     decoder = lzma.LZMADecompressor(memlimit=_DECODER_MEMORY)
-    found = decoder.decompress(content, max_length=(physical_memory() or 2**34) // 8)
+    found = decoder.decompress(content, max_length=(usable_memory() or 2**34) // 8)
     if not decoder.eof:
         raise lzma.LZMAError("cut short, or larger than memory")
     return found
