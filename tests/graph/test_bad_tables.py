@@ -264,7 +264,7 @@ def test_tables_beyond_memory_are_refused_before_they_are_read(tmp_path: Path, m
     parquet.write_table(arrow.table({"source": [1] * 100_000, "target": [2] * 100_000}), file)
     assert file.stat().st_size < 3_000
     monkeypatch.setattr(_files, "usable_memory", lambda: 1_000_000)
-    with pytest.raises(CapacityError, match=r"Loading '.*e\.parquet' takes 0\.0 GB, and this machine has"):
+    with pytest.raises(CapacityError, match=r"Loading '.*e\.parquet' takes 0\.0 GB, and this process may use"):
         read_edges(file)
     monkeypatch.undo()
     with (tmp_path / "e.csv").open("wb") as stream:
