@@ -175,7 +175,9 @@ def with_self_loops(graph: Graph, self_loops: bool) -> sparse.csr_array:
 
 def _near_one(weights: NDArray[np.float64], peaks: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide weights by the power of four that brings the largest near 1: exact, whatever the power."""
-    return np.ldexp(weights, -2 * np.floor(0.5 * np.log2(peaks)).astype(np.int64))
+    power = -2 * np.floor(0.5 * np.log2(peaks)).astype(np.int64)
+    # a product is quicker, where the power is a number itself
+    return weights * np.ldexp(1.0, power) if np.abs(power).max() <= 1000 else np.ldexp(weights, power)
 
 
 def _component_peaks(adjacency: sparse.csr_array, weights: NDArray[np.float64]) -> NDArray[np.float64]:
