@@ -88,13 +88,13 @@ def test_single_contributions_are_those_of_a_dense_row_and_the_fast_ones_miss_no
 def test_entries_that_are_certain_are_among_the_largest_and_ties_are_not(random_case):
     rng, certain = np.random.default_rng(1), 0
     for case in range(CASES):
-        graph, normalization, self_loops, alpha, matrix = random_case(rng)
+        graph, normalization, self_loops, alpha, dense = random_case(rng)
         if case % 4 == 0:  # a ring, whose entries are equal in pairs
             n = int(rng.integers(3, 12))
-            matrix = np.roll(np.eye(n), 1, axis=0) / 2 + np.roll(np.eye(n), -1, axis=0) / 2
-            ring = sparse.csr_array(2 * matrix)
-            graph, normalization, self_loops = Graph.from_scipy(ring), "row", False
-        n, P = len(matrix), ppr_matrix(matrix, alpha)
+            ring = np.roll(np.eye(n), 1, axis=0) + np.roll(np.eye(n), -1, axis=0)
+            graph, normalization, self_loops = Graph.from_scipy(sparse.csr_array(ring)), "row", False
+            dense = ring / 2
+        n, P = len(dense), ppr_matrix(dense, alpha)
         k, eps = int(rng.integers(1, n + 2)), float(10.0 ** rng.uniform(-8, -1))
         rows = ppr(graph, np.arange(n), alpha, eps, k, normalization, self_loops)
         assert rows.certified is not None

@@ -50,7 +50,7 @@ class Attribution:
         What all other nodes contribute together, shape (c,); how many they are; their share.
     error
         Certified: the contributions of all nodes to all classes are off by at most that much in total, in absolute
-        values. Zero, but for rounding, of an exact attribution.
+        values. Zero of an exact attribution, whose rows of Pi have the precision of float32.
     """
 
     node: int

@@ -44,7 +44,8 @@ class Statistics:
         The norm in which the transition matrix has norm at most 1: ``"frobenius"`` for "sym", ``"max"`` (largest
         absolute entry) for "row", ``"column"`` (largest 1-norm of a column) for "col".
     error_bound
-        residual / alpha, a bound of the error in the same norm; None when alpha is 0.
+        residual / alpha, a bound of the error in the same norm, beside the rounding of the residual; None when alpha is 0.
+        A `Certificate` counts that rounding.
     seconds
         Wall-clock time, binding the operator included.
 
