@@ -178,7 +178,9 @@ def test_only_regular_files_are_read(graph: Graph, folder: Path, name: str) -> N
 def test_weights_that_no_memory_holds_are_refused(graph: Graph, folder: Path) -> None:
     with (folder / "weights.safetensors").open("ab") as stream:
         stream.truncate(2**43)
-    with pytest.raises(CapacityError, match=r"Loading '.*weights.safetensors' takes 17592.2 GB, and this process may use"):
+    with pytest.raises(
+        CapacityError, match=r"Loading '.*weights.safetensors' takes 17592.2 GB, and this process may use"
+    ):
         pprop.load(folder, graph=graph)
 
 
