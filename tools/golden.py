@@ -147,7 +147,8 @@ def _gpu_rows() -> list[Row]:
     found: dict[str, list[Row]] = {}
     for row in sorted(Packed(PUBLISHED), key=lambda row: row.key):
         cell = Cell.parse(row.cell)
-        if row.key.revision == f"triton-{declared_revisions()[cell.model].get('triton')}" and _is_table_cell(cell):
+        present = row.key.revision == f"triton-{declared_revisions()[cell.model].get('triton')}"
+        if present and len(row.predictions) and _is_table_cell(cell):
             found.setdefault(row.cell, []).append(row)
     return [row for of_cell in found.values() for row in of_cell[:PER_CELL]]
 

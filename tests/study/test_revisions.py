@@ -21,6 +21,7 @@ from pprop.study.revisions import declared_revisions, recorded_revision, revisio
 from pprop.study.row import Row
 from pprop.study.row_codec import encode, example_row
 from pprop.study.store import Store
+from pprop.study.versions import current_revision
 from pprop.study.zoo import MODELS
 
 PACK = Path(__file__).parents[2] / "results" / "study.pack"
@@ -104,6 +105,12 @@ def test_a_new_row_of_the_same_identity_is_the_row_that_is_there_or_a_conflict(t
         assert store.add(replace(new, key=replace(new.key, seeds=replace(new.key.seeds, split=6))))
         (group,) = store.groups()  # stored under two names
         assert group.runs == 2
+
+
+def test_rows_of_a_backend_that_no_longer_computes_the_model_are_of_no_present_revision(published: list[Row]):
+    """The first rows of bootstrapped feature propagation name the backend that it did not use."""
+    (cell,) = {row.cell for row in published if row.stored_as == "08cdd3c3ef22" and "citeseer" in row.cell}
+    assert current_revision(Cell.parse(cell), "numba") == ""
 
 
 def test_a_hash_that_the_ledger_does_not_know_is_a_revision_of_its_own(tmp_path: Path):

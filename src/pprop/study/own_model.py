@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, final
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pprop._errors import InputError
 from pprop._validate import describe
@@ -108,16 +107,11 @@ class _Guarded(Recipe):
             raise InputError(f"The function {self.cell.model!r} must return {_EXPECTED}. Got {describe(made)} instead.")
         self._each = not self._trained or own.takes_seed or isinstance(made, nn.Module)
         self.at_once = 1 if self._each else self._recipe(made).at_once
-        self._finite = True
 
     def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
         outside: list[BaseException] = []
 
         def ended(row: Row) -> None:
-            if self._trained and not (self._finite and np.isfinite(row.stopping_loss)):
-                raise InputError(
-                    f"The model {self.cell.model!r} must return finite logits. Got NaN or infinity instead."
-                )
             try:
                 finished(row)
             except Exception as error:  # not the model's fault
@@ -133,7 +127,7 @@ class _Guarded(Recipe):
     def _of_run(self, seed: int) -> Any:
         """Return the description of the model of one run."""
         if isinstance(self._made, nn.Module):
-            return MLP(predictor=lambda: self._watched(self._own.make(seed)), penalty=0.0)
+            return MLP(predictor=lambda: self._own.make(seed), penalty=0.0)
         return self._own.make(seed) if self._trained else None
 
     def _recipe(self, model: Any) -> Recipe:
@@ -150,16 +144,6 @@ class _Guarded(Recipe):
         if isinstance(made, TrainedClassifier):
             made.set_params(device=self.place.device, backend=self.place.backend)
         return made
-
-    def _watched(self, module: Any) -> Any:
-        """Note whether the last logits of a module, those that its classes are read off, are finite."""
-
-        def look(module: nn.Module, inputs: object, logits: object) -> None:
-            self._finite = not isinstance(logits, Tensor) or bool(torch.isfinite(logits).all())
-
-        if isinstance(module, nn.Module):
-            module.register_forward_hook(look)
-        return module
 
 
 def _without_labels(graph: Graph) -> Graph:

@@ -11,7 +11,7 @@ from pprop.datasets.fetch import cache_folder, git_blob_id
 from pprop.datasets.locate import VARIABLE, bundled_folder
 from pprop.study.cell import Cell
 from pprop.study.own_source import find_function, own_source
-from pprop.study.revisions import own_revision, revision_of
+from pprop.study.revisions import declared_revisions, own_revision, revision_of
 
 __all__ = ["current_data", "current_revision"]
 
@@ -19,11 +19,13 @@ __all__ = ["current_data", "current_revision"]
 def current_revision(cell: Cell, backend: str) -> str:
     """Return the revision that a cell, also of one's own model, would be computed with now.
 
+    It is empty where the model is no longer computed by that backend: no row of it is of the present revision.
+
     >>> current_revision(Cell("mlp", {}, "citeseer"), "numba")
     'numba-1'
     """
     if ":" not in cell.model:
-        return revision_of(cell.model, backend)
+        return revision_of(cell.model, backend) if backend in declared_revisions()[cell.model] else ""
     return own_revision(backend, own_source(find_function(cell.model)[0]))
 
 
