@@ -1,6 +1,6 @@
 """A study killed from outside at random moments, and two processes in one study: nothing is lost, nothing done twice.
 
-``experiments/study_kill.py`` does the same to the command itself, with the paper's models at their full length.
+``experiments/study_kill.py`` does the same to the command itself, always inside a computation.
 """
 
 from __future__ import annotations
