@@ -13,7 +13,7 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test golden lint types format results clean
+.PHONY: help venv demo test golden kills solves lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
@@ -48,6 +48,12 @@ test: venv  ## Run every test and doctest (PYTEST_ARGS=... is passed on)
 
 golden: venv  ## Compute golden rows of all graphs here once more (DEVICE=cuda, WRITE=1: see tools/golden.py)
 	$(BIN)/python -m tools.golden $(if $(DEVICE),--device $(DEVICE)) $(if $(WRITE),--write)
+
+kills: venv  ## Kill studies inside their computations, 200 times (output: results/study_kill.txt)
+	@for seed in 0 1 2 3; do $(BIN)/python experiments/study_kill.py --kills 50 --seed $$seed || exit 1; done
+
+solves: venv  ## Compare 5,000 certified solves with exact arithmetic (output: results/certified_solves.txt)
+	@$(BIN)/python experiments/certified_solves.py --solves 5000
 
 lint: venv  ## Check style and formatting with ruff
 	$(BIN)/ruff check
