@@ -29,12 +29,12 @@ def finite_logits(
     what counts is that each node has probabilities.
     """
     sound = np.isfinite(result.stopping_loss)
-    weights = [tensor.to(place) for tensor in result.of(sound).weights]
-    logits = infer(weights).cpu().numpy() if sound.any() else np.empty((0, 0, 0), dtype=np.float32)
-    if sound.any():
-        probable = np.isfinite(logits.max(axis=2)).all(axis=1)
-        sound[sound] = probable
-        logits = logits if probable.all() else logits[probable]
+    if not sound.any():
+        return sound, np.empty((0, 0, 0), dtype=np.float32)
+    logits = infer([tensor.to(place) for tensor in result.of(sound).weights])
+    probable = logits.amax(dim=2).isfinite().all(dim=1)
+    sound[sound] = probable.cpu().numpy()
+    logits = (logits if bool(probable.all()) else logits[probable]).cpu().numpy()
     return sound, logits
 
 
