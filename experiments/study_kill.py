@@ -1,6 +1,6 @@
 """Kill ``pprop study run`` inside its computations, start it again each time, and compare with a study nobody disturbed.
 
-    for seed in 0 1 2 3; do python experiments/study_kill.py --kills 50 --seed $seed & done; wait
+    for seed in 0 1 2 3 4; do python experiments/study_kill.py --kills 40 --seed $seed; done     # make kills
 
 The study has short trainings of APPNP, which are claimed twenty at a time, and bootstrapped feature propagation, one run
 at a time, all on Citeseer. Each time the command is started, the store is watched until the process has claimed runs; it
