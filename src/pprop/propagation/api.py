@@ -152,7 +152,9 @@ def solve(
     value = _apply(linear_map, tensor, "solve")
     seconds = time.perf_counter() - begin
     given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
-    unit = _excess(torch.maximum(_largest(given), _largest(found)).amax(), 1 / 4)  # squares must not overflow
+    largest = torch.maximum(_largest(given), _largest(found)).flatten()
+    largest = torch.cat((largest, largest.new_zeros(1))).amax()  # there may be no columns
+    unit = _excess(largest, 1 / 4)  # squares must not overflow
     norm, residual = operator.residual_norm(operator.residual(given / unit, found / unit, chosen.kernels))
     residual *= float(unit)
     statistics = Statistics(
