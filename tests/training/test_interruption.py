@@ -39,16 +39,17 @@ def two_threads() -> Generator[None]:
 
 
 class Watcher:
-    """A progress that does something to the training after some reports: once, or at every report from then on."""
+    """A progress that does something to the training after some reports of two threads: once, or at every report then."""
 
     def __init__(self, act: Callable[[], None], *, once: bool) -> None:
-        self.reports, self.threads = 0, set[threading.Thread]()
+        self.reports, self.acts, self.threads = 0, 0, set[threading.Thread]()
         self._act, self._once = act, once
 
     def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
         self.reports += 1
         self.threads.add(threading.current_thread())
-        if self.reports == FIRST or (self.reports > FIRST and not self._once):
+        if self.reports >= FIRST and len(self.threads) > 1 and not (self._once and self.acts):
+            self.acts += 1
             self._act()
 
 
