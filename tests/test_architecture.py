@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csgraph
 
 import pprop
 
@@ -45,6 +47,28 @@ NEVER_IN = {"torch": {"graph", "datasets"}}
 
 MOST_LINES = 400
 
+# Groups of modules that import each other. Remove a group here when it is broken; never add one.
+CIRCLES = [
+    {"cli.check", "cli.check_tables"},
+    {
+        "estimators._manifest",
+        "estimators._write",
+        "estimators.base",
+        "estimators.explain_model",
+        "estimators.propagated",
+    },
+    {
+        "kernels.numba_cpu.bound_solves",
+        "kernels.numba_cpu.conjugate_gradient",
+        "kernels.numba_cpu.residual",
+        "kernels.solves",
+    },
+    {"propagation.push", "propagation.push_rows"},
+    {"propagation.tolerance", "propagation.tolerance_map", "propagation.tolerance_side"},
+    {"study.experiment", "study.experiment_file"},
+    {"study.own_model", "study.recipe"},
+]
+
 
 def layer_of(root: Path, file: Path) -> str:
     return file.relative_to(root).with_suffix("").parts[0]
@@ -59,26 +83,57 @@ def resolve(node: ast.ImportFrom, root: Path, file: Path) -> str:
     return ".".join([*parents, node.module] if node.module else parents)
 
 
-def imported(root: Path, file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield (line, absolute module name) of every import: also in functions, under TYPE_CHECKING, and by name."""
+def imports(root: Path, file: Path, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, module, name) of every import, also in functions, under TYPE_CHECKING and by a call.
+
+    The name is that in ``from module import name``, else empty.
+    """
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                yield from ((node.lineno, alias.name) for alias in names)
+                yield from ((node.lineno, alias.name, "") for alias in names)
             case ast.ImportFrom(names=names):
-                module = resolve(node, root, file)
-                if module == root.name:  # "from pprop import graph": the name is the module
-                    yield from ((node.lineno, f"{module}.{alias.name}") for alias in names)
-                else:
-                    yield node.lineno, module
+                yield from ((node.lineno, resolve(node, root, file), alias.name) for alias in names)
             case ast.Call(
                 func=ast.Name(id="import_module" | "__import__" | "require")
                 | ast.Attribute(attr="import_module" | "require"),
                 args=[ast.Constant(value=str(module)), *_],
             ):
-                yield node.lineno, module
+                yield node.lineno, module, ""
             case _:
                 pass
+
+
+def imported(root: Path, file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, absolute module name) of every import statement, each once."""
+    found = (
+        # "from pprop import graph": the name is the module
+        (line, f"{module}.{name}" if module == root.name and name else module)
+        for line, module, name in imports(root, file, tree)
+    )
+    yield from dict.fromkeys(found)
+
+
+def circles(root: Path) -> list[set[str]]:
+    """Return the groups of modules that import each other, by their names inside the package `root`.
+
+    A package is its ``__init__``: ``from fake.graph import Graph`` imports it, ``from fake.graph import npz``, where
+    ``npz`` is a module, and ``from fake.graph.npz import read_npz`` do not.
+    """
+    files: dict[str, Path] = {}
+    for file in sorted(root.rglob("*.py")):
+        parts = (root.name, *file.relative_to(root).with_suffix("").parts)
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    number = {name: at for at, name in enumerate(files)}
+    edges = np.zeros((len(files), len(files)), dtype=bool)
+    for name, file in files.items():
+        for _, module, member in imports(root, file, ast.parse(file.read_text(encoding="utf-8"))):
+            target = f"{module}.{member}" if f"{module}.{member}" in files else module
+            if target in files:
+                edges[number[name], number[target]] = True
+    _, group = csgraph.connected_components(edges, directed=True, connection="strong")
+    names = np.array([name.removeprefix(f"{root.name}.") for name in files])
+    return sorted((set(names[group == one].tolist()) for one in np.flatnonzero(np.bincount(group) > 1)), key=min)
 
 
 def import_fault(layer: str, module: str, root: Path) -> str | None:
@@ -191,6 +246,34 @@ def test_a_forbidden_import_is_named_with_its_line(package: Path, code: str, fau
 def test_a_faulty_module_is_named(package: Path, name: str, text: str, fault: str):
     (package / name).write_text(text, encoding="utf-8")
     assert faults(package) == [fault]
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circles(SOURCE) == CIRCLES
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from fake.models.net import Net",
+        "from fake.models import net",
+        "from ..models.net import Net",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fake.models.net import Net",
+        "def f():\n    from fake.models.net import Net",
+        "import importlib\nimportlib.import_module('fake.models.net')",
+    ],
+)
+def test_a_circle_is_found_however_a_module_is_imported(package: Path, code: str):
+    assert circles(package) == []
+    (package / "kernels" / "cpu.py").write_text(code, encoding="utf-8")
+    assert circles(package) == [{"kernels.cpu", "models.net"}]
+
+
+def test_a_module_that_imports_its_own_package_is_a_circle(package: Path):
+    (package / "graph" / "npz.py").write_text("from fake.graph import Graph", encoding="utf-8")
+    assert circles(package) == []
+    (package / "graph" / "__init__.py").write_text("from fake.graph.npz import read", encoding="utf-8")
+    assert circles(package) == [{"graph", "graph.npz"}]
 
 
 def test_importing_the_package_loads_nothing_heavy():
