@@ -1,0 +1,51 @@
+"""Models saved by the version before: they load, and predict and train to the same bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+import pprop
+from pprop import Graph
+from pprop.graph import read_npz
+from pprop.kernels.cpu_kind import cpu_kind
+
+FOLDER = Path(__file__).parent / "fixtures"
+NAMES = ("appnp", "ensemble", "gcn")
+
+
+@pytest.fixture(scope="module")
+def earlier_graph() -> Graph:
+    return read_npz(FOLDER / "graph.npz")
+
+
+def assert_same(found: NDArray[Any], name: str) -> None:
+    """Bit for bit on the kind of CPU that the models were saved on, elsewhere within the rounding of float32."""
+    with np.load(FOLDER / "logits.npz") as stored:
+        expected, same_cpu = stored[name], str(stored["cpu"]) == cpu_kind()
+    if same_cpu:
+        np.testing.assert_array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_of_the_version_before_loads_and_predicts_the_same(name: str, earlier_graph: Graph):
+    model = pprop.load(FOLDER / name, graph=earlier_graph)
+    assert_same(model.logits_, name)
+    assert not model.graph_changed_
+    assert model.classes_.tolist() == ["ant", "bee", "cat"]
+    assert len(model.known_nodes_) == model.record_.train_nodes + model.record_.stopping_nodes == 36
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_settings_learn_the_same_again(
+    name: str, earlier_graph: Graph, nodes: NDArray[np.int64], animals: NDArray[np.str_]
+):
+    model: Any = clone(pprop.load(FOLDER / name, graph=earlier_graph))
+    assert_same(model.fit(nodes, animals).logits_, name)
