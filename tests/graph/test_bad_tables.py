@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pprop._errors import CapacityError, FormatError, InputError, MissingDependencyError
-from pprop.graph import _files, read_edges, read_npz
+from pprop.graph import files, read_edges, read_npz
 
 EDGES = "source,target,weight\na,b,1\nb,c,2\n"
 NODES = "id,x,class\na,1,p\nb,2,q\nc,3,p\n"
@@ -263,7 +263,7 @@ def test_tables_beyond_memory_are_refused_before_they_are_read(tmp_path: Path, m
     file = tmp_path / "e.parquet"
     parquet.write_table(arrow.table({"source": [1] * 100_000, "target": [2] * 100_000}), file)
     assert file.stat().st_size < 3_000
-    monkeypatch.setattr(_files, "usable_memory", lambda: 1_000_000)
+    monkeypatch.setattr(files, "usable_memory", lambda: 1_000_000)
     with pytest.raises(CapacityError, match=r"Loading '.*e\.parquet' takes 0\.0 GB, and this process may use"):
         read_edges(file)
     monkeypatch.undo()

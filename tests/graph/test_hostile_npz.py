@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from pprop._errors import CapacityError, FormatError, InputError, PpropError
-from pprop.graph import Graph, _files, read_npz, write_npz
+from pprop.graph import Graph, files, read_npz, write_npz
 
 PATH = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
 RAN: list[str] = []
@@ -166,7 +166,7 @@ def test_true_bomb_beyond_memory_is_refused_before_it_is_unpacked(
 ) -> None:
     file = save(tmp_path / "a.npz", members(class_names=claim("<U1000000", "(10,)", bytes(40_000_000))))
     assert file.stat().st_size < 100_000
-    monkeypatch.setattr(_files, "usable_memory", lambda: 4_096_000)
+    monkeypatch.setattr(files, "usable_memory", lambda: 4_096_000)
     tracemalloc.start()
     try:
         with pytest.raises(CapacityError, match=r"takes 0\.1 GB, and this process may use 0\.0 GB"):

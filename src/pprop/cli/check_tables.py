@@ -11,7 +11,7 @@ import numpy as np
 from pprop.cli.check import Finding
 from pprop.cli.graphs import GraphInput
 from pprop.cli.text import counted, listed
-from pprop.graph._columns import Table, read_table
+from pprop.graph.tables import DataTable, read_table
 
 __all__ = ["inspect_tables"]
 
@@ -29,7 +29,7 @@ def inspect_tables(source: GraphInput) -> Iterator[Finding]:
     yield from _edge_rows(edges, ends, known, source)
 
 
-def _node_rows(nodes: Table, id_column: str) -> Iterator[Finding]:
+def _node_rows(nodes: DataTable, id_column: str) -> Iterator[Finding]:
     ids = nodes.texts(id_column, "id_column")
     name = Path(nodes.path).name
     empty = [row for row, key in enumerate(ids) if not key]
@@ -45,7 +45,7 @@ def _node_rows(nodes: Table, id_column: str) -> Iterator[Finding]:
 
 
 def _edge_rows(
-    edges: Table, ends: tuple[list[str], ...], known: set[str] | None, source: GraphInput
+    edges: DataTable, ends: tuple[list[str], ...], known: set[str] | None, source: GraphInput
 ) -> Iterator[Finding]:
     name = Path(edges.path).name
     empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]

@@ -83,7 +83,7 @@ def _read_array(path: Path, graph: Graph, columns: str | None) -> Rows:
 def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
     import numpy as np
 
-    from pprop.graph._columns import read_table
+    from pprop.graph.tables import read_table
 
     table = read_table(path, "predictions", "propagate")
     by_id = graph.ids is not None and id_column in table.columns

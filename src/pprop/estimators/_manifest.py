@@ -22,7 +22,7 @@ from pprop._version import __version__
 from pprop.estimators.record import TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
-from pprop.graph._files import read_json
+from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pprop.estimators._card import model_card
 from pprop.estimators._folder import write_folder
 from pprop.estimators._manifest import MANIFEST, WEIGHTS, build_manifest, format_of
 from pprop.estimators.source import GraphSource
-from pprop.graph._files import path_of
+from pprop.graph.files import path_of
 
 if TYPE_CHECKING:
     from pprop.estimators.base import NodeClassifier

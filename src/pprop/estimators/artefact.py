@@ -35,7 +35,7 @@ from pprop.estimators.ngcn import NGCNClassifier
 from pprop.estimators.ppnp import PPNPClassifier
 from pprop.estimators.solved_ppnp import SolvedPPNPClassifier
 from pprop.graph import Graph
-from pprop.graph._files import path_of, read_file
+from pprop.graph.files import path_of, read_file
 from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.training import History
 

@@ -18,7 +18,7 @@ from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.graph import Graph
-from pprop.graph._attributes import Features
+from pprop.graph.attributes import Features
 from pprop.kernels import choose_backend
 from pprop.models import Architecture, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble

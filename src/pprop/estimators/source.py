@@ -12,7 +12,7 @@ from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, describe, reject
 from pprop.datasets import DATASETS, load_dataset
 from pprop.graph import Graph, read_edges, read_npz
-from pprop.graph._files import path_of
+from pprop.graph.files import path_of
 
 __all__ = ["GraphSource"]
 

@@ -1,9 +1,9 @@
 """The graph layer: the frozen Graph, its normalisation and its file formats. numpy and scipy only, no torch."""
 
+from pprop.graph.attributes import Recommended
+from pprop.graph.edges import read_edges
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz, write_npz
-from pprop.graph.recommended import Recommended
-from pprop.graph.tables import read_edges
 from pprop.graph.transition import NORMALIZATIONS, Transition, transition_matrix
 
 __all__ = [

@@ -11,21 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError, InputError
-from pprop._validate import check_bool, check_positions, reject
-from pprop.graph._adjacency import canonical_csr, seal, share, symmetrized
-from pprop.graph._attributes import (
-    Features,
-    check_feature_names,
-    check_features,
-    check_labels,
-    check_names,
-    check_origin,
-)
-from pprop.graph._fingerprint import content_digest, feature_parts, id_part
-from pprop.graph._ids import check_ids, look_up
-from pprop.graph.recommended import Recommended
-
-__all__ = ["Graph"]
+from pprop._validate import check_bool, check_positions, describe, reject
+from pprop.graph import attributes
+from pprop.graph.adjacency import canonical_csr, seal, share, symmetrized
+from pprop.graph.attributes import Features, Recommended
 
 
 @final
@@ -65,21 +54,6 @@ class Graph:
     >>> graph.positions(["e", "a"])
     array([4, 0])
     """
-
-    __slots__ = (
-        "__dict__",  # holds the cached properties only
-        "_features",
-        "class_names",
-        "directed",
-        "feature_names",
-        "ids",
-        "indices",
-        "indptr",
-        "labels",
-        "name",
-        "recommended",
-        "weights",
-    )
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -137,36 +111,37 @@ class Graph:
         """
         function = "Graph.from_scipy"
         directed = check_bool(directed, "directed", function)
-        name, recommended = check_origin(name, recommended, function)
+        if not isinstance(name, str | None):
+            reject("name", function, "a str or None", describe(name))
+        if not isinstance(recommended, Recommended | None):
+            reject("recommended", function, "a pprop.graph.Recommended or None", describe(recommended))
         given = canonical_csr(adjacency, function)
         csr = given if directed else symmetrized(given)
         if csr is None:
-            reject(
-                "adjacency",
-                function,
-                "symmetric when directed=False",
-                "a matrix that differs from its transpose",
-                remedy="Pass directed=True, and call .undirected() on the result to ignore directions.",
-                error=GraphError,
-            )
+            remedy = "Pass directed=True, and call .undirected() on the result to ignore directions."
+            got = "a matrix that differs from its transpose"
+            reject("adjacency", function, "symmetric when directed=False", got, remedy=remedy, error=GraphError)
         indptr, indices, weights = csr
         n = len(indptr) - 1
+        kept = None if features is None else attributes.check_features(features, n, function)
+        classes = attributes.check_names(class_names, "class_names", function)
+        width = 0 if kept is None else kept.shape[1]
+        fields = {
+            "indptr": seal(indptr),
+            "indices": seal(indices),
+            "weights": None if weights is None else seal(weights),
+            "directed": directed,
+            "_features": kept,
+            "class_names": classes,
+            "labels": None if labels is None else attributes.check_labels(labels, n, classes, function),
+            "ids": None if ids is None else attributes.check_ids(ids, n, function),
+            "feature_names": attributes.check_names(feature_names, "feature_names", function, width),
+            "name": name,
+            "recommended": recommended,
+        }
         graph = object.__new__(cls)
-
-        def put(field: str, value: object) -> None:
+        for field, value in fields.items():
             object.__setattr__(graph, field, value)
-
-        put("indptr", seal(indptr))
-        put("indices", seal(indices))
-        put("weights", None if weights is None else seal(weights))
-        put("directed", directed)
-        put("_features", None if features is None else check_features(features, n, function))
-        put("class_names", check_names(class_names, "class_names", function))
-        put("labels", None if labels is None else check_labels(labels, n, graph.class_names, function))
-        put("ids", None if ids is None else check_ids(ids, n, function))
-        put("feature_names", check_feature_names(feature_names, graph.features, function))
-        put("name", name)
-        put("recommended", recommended)
         return graph
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -243,17 +218,10 @@ class Graph:
 
         The name of the graph, of its classes and of its features, and the paper's recommendation, do not count.
         """
-        return content_digest(
-            {
-                "directed": np.asarray(self.directed),
-                "indptr": self.indptr,
-                "indices": self.indices,
-                "weights": self.weights,
-                "labels": self.labels,
-                "ids": id_part(self.ids),
-                **feature_parts(self.features),
-            }
-        )
+        parts = {name: getattr(self, name) for name in ("indptr", "indices", "weights", "labels")}
+        ids = attributes.id_part(self.ids)
+        features = attributes.feature_parts(self.features)
+        return attributes.content_digest({"directed": np.asarray(self.directed), **parts, "ids": ids, **features})
 
     def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
         """Return the positions of nodes given by id.
@@ -275,7 +243,7 @@ class Graph:
         """
         if self.ids is None:
             raise InputError("This graph has no ids: its nodes are named by their positions, 0 to n - 1.")
-        return look_up(ids, self._id_index, "positions")
+        return attributes.look_up(ids, self._id_index, "positions")
 
     def replace(self, **changes: Any) -> Graph:
         """Return a copy with some fields replaced, validated as by `from_scipy`.
@@ -375,17 +343,18 @@ class Graph:
         return {} if self.ids is None else {key: position for position, key in enumerate(self.ids.tolist())}
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            "adjacency": self.adjacency,
-            "directed": self.directed,
-            "features": self.features,
-            "labels": self.labels,
-            "ids": self.ids,
-            "class_names": self.class_names,
-            "feature_names": self.feature_names,
-            "name": self.name,
-            "recommended": self.recommended,
-        }
+        names = (
+            "adjacency",
+            "directed",
+            "features",
+            "labels",
+            "ids",
+            "class_names",
+            "feature_names",
+            "name",
+            "recommended",
+        )
+        return {name: getattr(self, name) for name in names}
 
 
 def _rebuild(fields: dict[str, Any]) -> Graph:

@@ -13,13 +13,10 @@ from scipy import sparse
 
 from pprop._errors import FormatError, GraphError
 from pprop._validate import describe, reject
-from pprop.graph._adjacency import is_symmetric
-from pprop.graph._csr_members import PARTS, CsrMembers, open_csr
-from pprop.graph._files import atomic_writer, check_memory, existing_file
-from pprop.graph._npy import Member, damage, open_archive, open_member
+from pprop.graph.adjacency import is_symmetric
+from pprop.graph.files import atomic_writer, check_memory, existing_file
 from pprop.graph.graph import Graph
-
-__all__ = ["read_npz", "write_npz"]
+from pprop.graph.npz_members import CSR_PARTS, CsrMembers, Member, damage, open_archive, open_csr, open_member
 
 NAMES = ("node_names", "attr_names", "class_names")
 
@@ -71,17 +68,12 @@ def read_npz(path: str | PathLike[str], *, directed: bool | None = None) -> Grap
     adjacency: sparse.csr_array = fields["adjacency"]
     symmetric = is_symmetric(adjacency)
     if directed is False and not symmetric:
-        reject(
-            "directed",
-            "read_npz",
-            "True or None for a matrix that differs from its transpose",
-            f"False for {str(file)!r}",
-            remedy="Call .undirected() on the result to ignore directions.",
-        )
+        expected, got = "True or None for a matrix that differs from its transpose", f"False for {str(file)!r}"
+        remedy = "Call .undirected() on the result to ignore directions."
+        reject("directed", "read_npz", expected, got, remedy=remedy)
     try:
-        return Graph.from_scipy(
-            directed=not symmetric if directed is None else bool(directed), name=file.stem, **fields
-        )
+        keep_directions = not symmetric if directed is None else bool(directed)
+        return Graph.from_scipy(directed=keep_directions, name=file.stem, **fields)
     except GraphError as error:
         raise FormatError(f"The file {str(file)!r} holds no valid graph. {error}") from error
 
@@ -130,7 +122,7 @@ def write_npz(graph: Graph, path: str | PathLike[str]) -> None:
 
 def _csr_parts(key: str, matrix: sparse.csr_array) -> dict[str, NDArray[Any]]:
     parts = (matrix.data, matrix.indices, matrix.indptr, np.asarray(matrix.shape, dtype=np.int64))
-    return {f"{key}.{part}": array for part, array in zip(PARTS, parts, strict=True)}
+    return {f"{key}.{part}": array for part, array in zip(CSR_PARTS, parts, strict=True)}
 
 
 def _read_fields(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
@@ -143,7 +135,7 @@ def _read_fields(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
         raise damage(file, f"an 'adj_matrix' of shape {adjacency.shape}, not square or empty,")
     members: dict[str, CsrMembers | Member] = {"adjacency": adjacency}
     width = None
-    features = _open_unless_none(archive, file, "attr_matrix") or open_csr(archive, file, "attr_matrix")
+    features = open_member(archive, file, "attr_matrix") or open_csr(archive, file, "attr_matrix")
     if features is not None:
         if isinstance(features, Member) and (len(features.shape) < 2 or features.dtype.kind not in "buif"):
             raise damage(file, f"an 'attr_matrix' of shape {features.shape} and dtype {features.dtype}")
@@ -151,14 +143,14 @@ def _read_fields(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
             raise damage(file, f"an 'attr_matrix' of {features.shape[0]} rows for {n} nodes")
         members["features"] = features
         width = features.shape[1]
-    labels = _open_unless_none(archive, file, "labels")
+    labels = open_member(archive, file, "labels")
     if labels is not None:
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise damage(file, f"'labels' of shape {labels.shape} and dtype {labels.dtype} for {n} nodes")
         members["labels"] = labels
     for key, field, length in zip(NAMES, ("ids", "feature_names", "class_names"), (n, width, None), strict=True):
-        names = open_member(archive, file, key)
-        if names is None or names.pickled:
+        names = open_member(archive, file, key, skip_pickled=True)
+        if names is None:
             continue
         if len(names.shape) != 1 or names.dtype.kind not in ("iuU" if field == "ids" else "U"):
             raise damage(file, f"{key!r} of shape {names.shape} and dtype {names.dtype}")
@@ -167,13 +159,3 @@ def _read_fields(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
         members[field] = names
     check_memory(file, sum(member.n_bytes for member in members.values()))
     return {field: member.read() for field, member in members.items()}
-
-
-def _open_unless_none(archive: zipfile.ZipFile, file: Path, key: str) -> Member | None:
-    """Open the array under `key`; a single pickled object without a shape is how the authors' files write None."""
-    member = open_member(archive, file, key)
-    if member is None or (member.pickled and member.shape == ()):
-        return None
-    if member.pickled:
-        raise damage(file, f"pickled objects under {key!r}, which are never loaded,")
-    return member

@@ -1,224 +1,237 @@
-"""Graphs from tables: an edge list, and if wanted a table of nodes, each in CSV or Parquet."""
+"""Tables as named columns, from CSV or Parquet, with every complaint naming file and row.
+
+Rows are numbered from 1; a CSV's header and blank lines are not counted.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import csv
+import difflib
+import io
 from collections.abc import Sequence
-from itertools import chain
-from os import PathLike
-from typing import Any
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from pprop._validate import check_bool, check_sequence, describe, reject
-from pprop.graph._columns import Table, read_table
-from pprop.graph.graph import Graph
+from pprop._errors import FormatError, InputError
+from pprop._optional import require
+from pprop._validate import describe, reject
+from pprop.graph.files import check_memory, existing_file, read_file
 
-__all__ = ["read_edges"]
+Column = list[str] | NDArray[Any]
+"""Text cells ("" where empty), or the numbers of a typed column (NaN where empty)."""
 
-FUNCTION = "read_edges"
+MOST_NAMES = 20  # in one sentence
+CHUNK = 500  # rows: too few for the garbage collector to wake up and walk all the columns again and again
+BINARY_STARTS = {b"PAR1": "Parquet", b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\x93NUMPY": "npy"}
 
 
-def read_edges(
-    path: str | PathLike[str],
-    nodes: str | PathLike[str] | None = None,
-    *,
-    source: str = "source",
-    target: str = "target",
-    weight: str | None = None,
-    directed: bool = False,
-    id_column: str = "id",
-    label_column: str | None = None,
-    feature_columns: Sequence[str] | None = None,
-) -> Graph:
-    r"""Read a graph from an edge list and, if given, a table of its nodes.
+@final
+@dataclass(frozen=True)
+class DataTable:
+    """The columns of one file; `parameter` is the argument of `function` that named it.
 
-    Each file is a ``.csv`` (UTF-8, with a header; blanks around a cell do not count) or a ``.parquet``.
-
-    An edge from s to t becomes entry (t, s) of the adjacency: t receives from s. Self-loops are kept.
-
-    An edge that is listed more than once in the same direction counts once, or, where there is a ``weight`` column,
-    with the sum of its weights. In an undirected graph it does not matter whether an edge is listed in one direction or
-    in both: then the larger of the two weights counts. An edge of weight zero is no edge.
-
-    Parameters
-    ----------
-    path
-        The edge list, one edge per row.
-    nodes
-        The node table, one node per row. It fixes the order of the nodes and may name nodes without edges.
-        Without it the nodes are those of the edge list, in the order of their first appearance.
-    source, target
-        Columns of the edge list with the ids of the two ends.
-    weight
-        Column of the edge list with finite, non-negative weights; None for an unweighted graph.
-    directed
-        Whether the direction of an edge matters.
-    id_column
-        Column of the node table with distinct ids.
-    label_column
-        Column of the node table with the class of each node, empty where unknown. The classes are sorted by name, or
-        by value where all are integers. None for a graph without labels.
-    feature_columns
-        Columns of the node table with the features, in this order; each cell must be a finite number.
-        None takes every column of numbers besides id and label, in the order of the table.
-
-    Returns
-    -------
-    Graph
-        Features are dense float32, shape (n, f). Ids are int64 where every id is an integer as Python prints it
-        (``7``, not ``007``), and otherwise text. Its ``name`` is the file's name without the suffix.
-
-    Raises
-    ------
-    FormatError
-        A file is not what its suffix says, or a row is wrong; the message gives the row, numbered from 1 below the
-        header, blank lines not counted.
-    InputError
-        A column is missing, or an argument is of the wrong type.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> edges, nodes = Path(folder.name, "edges.csv"), Path(folder.name, "nodes.csv")
-    >>> _ = edges.write_text("source,target\nann,bob\nbob,cem\ncem,dee\ndee,ann\n")
-    >>> _ = nodes.write_text("id,team,age\nann,red,31\nbob,blue,27\ncem,,45\ndee,red,38\neve,blue,29\n")
-    >>> graph = read_edges(edges, nodes, label_column="team")
-    >>> graph
-    Graph(5 nodes, 4 edges, undirected, 1 features, 2 classes)
-    >>> graph.class_names, graph.labels
-    (('blue', 'red'), array([ 1,  0, -1,  1,  0]))
-    >>> folder.cleanup()
+    In a typed file (Parquet) a column of text is text, even where every cell spells a number.
     """
-    directed = check_bool(directed, "directed", FUNCTION)
-    features = None if feature_columns is None else _distinct_names(feature_columns)
-    if nodes is None and (label_column is not None or feature_columns is not None):
-        given = "label_column" if label_column is not None else "feature_columns"
-        reject(given, FUNCTION, "None when there is no node table", "a column name", remedy="Pass nodes=... too.")
-    if label_column is not None and label_column == id_column:
-        reject("label_column", FUNCTION, "another column than id_column", f"{describe(label_column)} for both")
 
-    edges = read_table(path, "path", FUNCTION)
-    ends = (_ids(edges, source, "source"), _ids(edges, target, "target"))
-    weights = None if weight is None else _weights(edges, weight)
-    position: defaultdict[str, int] = defaultdict()
-    attributes: dict[str, Any] = {}
-    if nodes is None:
-        if not edges.n_rows:
-            edges.complain("an edge list with at least one edge, or come with a node table", "no rows")
-        position.default_factory = position.__len__  # a new id takes the next position
-    else:
-        table = read_table(nodes, "nodes", FUNCTION)
-        position.update((key, row) for row, key in enumerate(_distinct_ids(table, id_column)))
-        attributes = _features(table, features, (id_column, label_column))
-        if label_column is not None:
-            attributes |= _labels(table, label_column)
-    entries = _positions(edges, ends, position)
-    return Graph.from_scipy(
-        _adjacency(entries, weights, len(position), directed),
-        directed=directed,
-        ids=_as_integers(list(position)),
-        name=edges.path.stem,
-        **attributes,
-    )
+    path: Path
+    parameter: str
+    function: str
+    columns: dict[str, Column]
+    typed: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def complain(self, expected: str, got: str, row: int | None = None) -> NoReturn:
+        """Raise the house sentence about this file; `row` is an index from 0."""
+        place = f" in row {row + 1} of {str(self.path)!r}" if row is not None else f" in {str(self.path)!r}"
+        reject(self.parameter, self.function, expected, got + place, error=FormatError)
+
+    def column(self, name: object, parameter: str) -> Column:
+        """Return the column that the argument `parameter` asked for, or name the ones there are."""
+        if isinstance(name, str) and name in self.columns:
+            return self.columns[name]
+        near = difflib.get_close_matches(str(name), self.columns, n=1, cutoff=0.6)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        present = ", ".join(repr(column) for column in islice(self.columns, MOST_NAMES))
+        more = f" and {len(self.columns) - MOST_NAMES} more" if len(self.columns) > MOST_NAMES else ""
+        raise InputError(
+            f"The {parameter!r} parameter of {self.function} must be the name of a column of {str(self.path)!r}. "
+            f"Got {describe(name)} instead. Its columns of numbers or text are: {present}{more}.{hint}"
+        )
+
+    def texts(self, name: object, parameter: str) -> list[str]:
+        """Return a column as text, integers in decimal, "" where empty. Other numbers must be whole."""
+        cells = self.column(name, parameter)
+        if isinstance(cells, list):
+            ended = next((row for row, cell in enumerate(cells) if cell.endswith("\0")), None)
+            if ended is not None:
+                expected = "a table whose ids and labels do not end in a null character"
+                self.complain(expected, f"{describe(cells[ended])} under {name!r}", ended)
+            return cells
+        if cells.dtype.kind in "iu":
+            return [str(number) for number in cells.tolist()]
+        broken = np.flatnonzero(~np.isnan(cells) & (cells != np.floor(cells)) | np.isinf(cells))
+        if broken.size:
+            value = f"{cells[broken[0]]} under {name!r}"
+            self.complain("a table whose ids and labels are text or integers", value, int(broken[0]))
+        return ["" if number != number else str(int(number)) for number in cells.tolist()]
+
+    def numbers(self, name: object, parameter: str) -> NDArray[np.float64]:
+        """Return a column as finite numbers, shape (rows,)."""
+        cells = self.column(name, parameter)
+        expected = f"a table with a finite number in every row of {name!r}"
+        if isinstance(cells, list):
+            values = as_numbers(cells)
+            if values is None:
+                row = next(row for row, cell in enumerate(cells) if as_numbers([cell]) is None)
+                self.complain(expected, f"the text {describe(cells[row])}" if cells[row] else "an empty cell", row)
+        else:
+            values = cells.astype(np.float64)
+        broken = np.flatnonzero(~np.isfinite(values))
+        if broken.size:
+            self.complain(expected, f"{values[broken[0]]}", int(broken[0]))
+        return values
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers. A column of text among which there are numbers is neither: an error."""
+        cells = self.columns[name]
+        if self.typed or not isinstance(cells, list):
+            return not isinstance(cells, list)
+        if as_numbers(cells) is not None:
+            return bool(cells)
+        values = [as_numbers([cell]) for cell in cells]
+        numeric = any(value is not None and np.isfinite(value[0]) for value in values)  # "nan" may be a word
+        text = [row for row, value in enumerate(values) if value is None and cells[row]]
+        if numeric and text:
+            expected = f"a table whose column {name!r} is all numbers or all text (feature_columns can leave it out)"
+            self.complain(expected, f"the text {describe(cells[text[0]])} among numbers", text[0])
+        return numeric
 
 
-def _distinct_names(columns: object) -> list[object]:
-    names = check_sequence(columns, "feature_columns", FUNCTION, "a sequence of column names or None")
-    for name, count in Counter(name for name in names if isinstance(name, str)).items():
-        if count > 1:
-            got = f"{describe(name)} more than once"
-            reject("feature_columns", FUNCTION, "a sequence of distinct column names", got)
-    return names
+def as_numbers(cells: list[str]) -> NDArray[np.float64] | None:
+    """Return the numbers that all the cells spell, or None. Python's ``1_000`` is not one.
 
-
-def _ids(table: Table, column: object, parameter: str) -> list[str]:
-    ids = table.texts(column, parameter)
-    if "" in ids:
-        table.complain(f"a table with an id in every row of {column!r}", "an empty cell", ids.index(""))
-    return ids
-
-
-def _distinct_ids(table: Table, column: object) -> list[str]:
-    ids = _ids(table, column, "id_column")
-    if not ids:
-        table.complain("a node table with at least one node", "no rows")
-    seen: set[str] = set()
-    for row, key in enumerate(ids):
-        if key in seen:
-            table.complain("a node table of distinct ids", f"the id {describe(key)} a second time", row)
-        seen.add(key)
-    return ids
-
-
-def _weights(edges: Table, column: object) -> NDArray[np.float64]:
-    weights = edges.numbers(column, "weight")
-    negative = np.flatnonzero(weights < 0)
-    if negative.size:
-        edges.complain("an edge list of non-negative weights", f"{weights[negative[0]]:g}", int(negative[0]))
-    return weights
-
-
-def _positions(edges: Table, ends: tuple[list[str], list[str]], position: dict[str, int]) -> NDArray[np.int64]:
-    """Return the positions of both ends of every edge, shape (edges, 2), looking up each source before its target."""
-    pairs = chain.from_iterable(zip(*ends, strict=True))
+    >>> as_numbers(["2.5e1", "-1"]), as_numbers(["1_000"]), as_numbers(["five", "1"])
+    (array([25., -1.]), None, None)
+    """
     try:
-        flat = np.fromiter(map(position.__getitem__, pairs), dtype=np.int64, count=2 * edges.n_rows)
-    except KeyError as error:
-        key: str = error.args[0]
-        row = next(row for row, edge in enumerate(zip(*ends, strict=True)) if key in edge)
-        edges.complain("an edge list of ids in the node table", f"the unknown id {describe(key)}", row)
-    return flat.reshape(-1, 2)
+        numbers = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    except ValueError:
+        return None
+    return None if any("_" in cell for cell in cells) else numbers
 
 
-def _adjacency(
-    entries: NDArray[np.int64], weights: NDArray[np.float64] | None, n: int, directed: bool
-) -> sparse.csr_array:
-    """Return the matrix whose entry (t, s) is what t receives from s, shape (n, n)."""
-    values = np.ones(len(entries)) if weights is None else weights
-    matrix = sparse.csr_array((values, (entries[:, 1], entries[:, 0])), shape=(n, n))  # sums over repeated edges
-    if weights is None:
-        matrix = matrix.sign()
-    return matrix if directed else matrix.maximum(matrix.T).tocsr()
+def read_table(path: object, parameter: str, function: str) -> DataTable:
+    """Read a whole ``.csv`` or ``.parquet`` file; each must be what its suffix says."""
+    file = existing_file(path, parameter, function)
+    readers = {".csv": _read_csv, ".parquet": _read_parquet}
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        reject(parameter, function, "a .csv or .parquet file", repr(str(path)), error=FormatError)
+    if file.stat().st_size == 0:
+        reject(parameter, function, "a table with a header", f"the empty file {str(path)!r}", error=FormatError)
+    return reader(file, parameter, function)
 
 
-def _features(table: Table, columns: list[object] | None, others: tuple[str | None, ...]) -> dict[str, Any]:
-    chosen = columns
-    if chosen is None:
-        chosen = [name for name in table.columns if name not in others and table.is_numeric(name)]
-    if not chosen:
-        return {}
-    features = np.empty((table.n_rows, len(chosen)), dtype=np.float32)  # shape: (n, f)
-    largest = float(np.finfo(np.float32).max)
-    for index, name in enumerate(chosen):
-        values = table.numbers(name, "feature_columns")
-        beyond = np.flatnonzero(np.abs(values) > largest)
-        if beyond.size:
-            value = f"{values[beyond[0]]:g} under {name!r}"
-            table.complain("a node table of features that fit into float32", value, int(beyond[0]))
-        features[:, index] = values
-    return {"features": features, "feature_names": chosen}
-
-
-def _labels(table: Table, column: object) -> dict[str, Any]:
-    cells = table.texts(column, "label_column")
-    names = sorted(set(cells) - {""})
-    if _as_integers(names).dtype == np.int64:
-        names.sort(key=int)
-    index = {"": -1} | {name: k for k, name in enumerate(names)}
-    return {"labels": np.asarray([index[cell] for cell in cells]), "class_names": names}
-
-
-def _as_integers(texts: list[str]) -> NDArray[Any]:
-    """Return int64 where each text is an integer as Python prints it, so that ``7`` and ``007`` stay apart; else text."""
+def _read_csv(file: Path, parameter: str, function: str) -> DataTable:
+    content = read_file(file)
+    for start, kind in BINARY_STARTS.items():
+        if content.startswith(start):
+            got = f"{str(file)!r}, which is a {kind} file,"
+            reject(parameter, function, "a CSV file, as its suffix says", got, error=FormatError)
     try:
-        numbers = [int(text) for text in texts]
-        if [str(number) for number in numbers] == texts:
-            return np.asarray(numbers, dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.asarray(texts, dtype=np.str_)
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        got = f"a byte at position {error.start} that is not UTF-8 in {str(file)!r}"
+        reject(parameter, function, "a CSV file in UTF-8", got, error=FormatError)
+    if "\0" in text:
+        reject(parameter, function, "a CSV file of text", f"null characters in {str(file)!r}", error=FormatError)
+    rows = filter(None, csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
+    try:
+        header = [name.strip() for name in next(rows, list[str]())]
+        table = DataTable(file, parameter, function, {name: [] for name in header})
+        _check_header(table, header)
+        while chunk := list(islice(rows, CHUNK)):
+            _append(table, chunk)
+    except csv.Error as error:
+        reject(parameter, function, "a well-formed CSV file", f"{str(file)!r} ({error})", error=FormatError)
+    return table
+
+
+def _append(table: DataTable, rows: list[list[str]]) -> None:
+    width = len(table.columns)
+    if set(map(len, rows)) != {width}:
+        index = next(index for index, row in enumerate(rows) if len(row) != width)
+        cells = f"{len(rows[index])} cells"
+        table.complain(f"a table with {width} cells in every row", cells, table.n_rows + index)
+    for column, cells in zip(table.columns.values(), zip(*rows, strict=True), strict=True):
+        cast("list[str]", column).extend(map(str.strip, cells))  # blanks around a comma are layout, not content
+
+
+def _read_parquet(file: Path, parameter: str, function: str) -> DataTable:
+    parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Reading Parquet files")
+    arrow: Any = require("pyarrow", extra="parquet", purpose="Reading Parquet files")
+    try:
+        with file.open("rb") as stream:  # an open file, so that pyarrow takes the path for nothing else
+            opened = parquet.ParquetFile(stream)
+            # the same number a billion times takes a few bytes in the file
+            check_memory(file, 8 * opened.metadata.num_rows * opened.metadata.num_columns)
+            content = opened.read()
+        names: list[str] = content.column_names
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise FormatError(
+            f"The {parameter!r} parameter of {function} must be a sound Parquet file, as its suffix says. "
+            f"Got {str(file)!r} with damaged or other content instead."
+        ) from error
+    table = DataTable(file, parameter, function, {}, typed=True)
+    _check_header(table, names)
+    for name, column in zip(names, content.columns, strict=True):
+        try:
+            cells = _parquet_cells(column, arrow.types)
+        except UnicodeDecodeError as error:
+            got = f"the bytes {describe(error.object[:20])} under {name!r}"
+            table.complain("a Parquet file whose text is UTF-8", got, _undecodable(column))
+        if cells is not None:
+            table.columns[name] = cells
+    return table
+
+
+def _parquet_cells(column: Any, types: Any) -> Column | None:
+    """Return numbers as an array and text as a list; None for what is neither (dates, lists, structures)."""
+    kind = column.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if types.is_integer(kind) or types.is_floating(kind):
+        return np.asarray(column.to_numpy())
+    if types.is_boolean(kind):
+        return np.asarray([np.nan if cell is None else float(cell) for cell in column.to_pylist()])
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
+        return ["" if cell is None else cell for cell in column.to_pylist()]
+    return None
+
+
+def _undecodable(column: Any) -> int:
+    """Return the first row of a column of text whose bytes are not UTF-8."""
+    for row, cell in enumerate(column):
+        try:
+            cell.as_py()
+        except UnicodeDecodeError:
+            return row
+    raise AssertionError("every row is UTF-8")
+
+
+def _check_header(table: DataTable, header: Sequence[str]) -> None:
+    if not header:
+        table.complain("a table with a header", "no columns")
+    for name in header:
+        if header.count(name) > 1:
+            table.complain("a table with distinct column names", f"the column {name!r} twice")

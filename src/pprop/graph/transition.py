@@ -27,8 +27,6 @@ from scipy import sparse
 from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph.graph import Graph
 
-__all__ = ["NORMALIZATIONS", "Normalization", "Transition", "transition_matrix"]
-
 Normalization = Literal["sym", "row", "col"]
 NORMALIZATIONS: tuple[Normalization, ...] = ("sym", "row", "col")
 LEAST_DEGREE = 2.0**-64

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
-from pprop.graph._attributes import Features
+from pprop.graph.attributes import Features
 from pprop.propagation.live_edits import (
     check_distinct,
     check_live,

@@ -13,8 +13,7 @@ from scipy import sparse
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.graph._attributes import Features, check_features
-from pprop.graph._ids import check_ids, look_up
+from pprop.graph.attributes import Features, check_features, check_ids, look_up
 
 __all__ = ["LiveDifference", "LiveRecord", "LiveUpdate"]
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
-from pprop.graph._files import read_file
+from pprop.graph.files import read_file
 from pprop.study.cell import Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
 from pprop.study.split_seeds import MOST_SPLITS

@@ -17,7 +17,7 @@ from pprop._interrupt import remember_interrupts
 from pprop._validate import check_float, check_int, check_positions, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
-from pprop.graph._attributes import check_labels
+from pprop.graph.attributes import check_labels
 from pprop.kernels import choose_backend
 from pprop.kernels.random_bits import derive_seed, signed
 from pprop.kernels.streams import RUNS

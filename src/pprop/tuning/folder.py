@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pprop._errors import FormatError, InputError
 from pprop._optional import require
-from pprop.graph._files import read_json
+from pprop.graph.files import read_json
 
 __all__ = ["BEST", "DESCRIPTION", "FILES", "TRIALS", "open_study", "read_best", "write_json"]
 

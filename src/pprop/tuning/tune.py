@@ -22,7 +22,7 @@ from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier,
 from pprop.estimators._samples import class_labels, node_positions
 from pprop.estimators.base import StoppingNodes
 from pprop.graph import Graph
-from pprop.graph._files import path_of
+from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
 from pprop.study.deadline import TimeUp, end_at
 from pprop.training import Stopping, run_seed, train

@@ -13,7 +13,7 @@ from pprop._errors import PpropError
 from pprop.datasets import DATASETS, load_dataset
 from pprop.datasets.registry import sizes_of
 from pprop.graph import Graph
-from pprop.graph._files import read_json
+from pprop.graph.files import read_json
 from pprop.study.tables.grid import Column, Group, Number, Table, Value
 from pprop.study.tables.shortest_paths import mean_shortest_path
 from pprop.study.tables.titles import dataset_title

@@ -11,8 +11,6 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._validate import describe, reject
 
-__all__ = ["Csr", "canonical_csr", "freeze", "is_symmetric", "seal", "share", "sound_csr", "symmetrized"]
-
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
 """``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones."""
 

@@ -16,8 +16,6 @@ from pprop._errors import CapacityError, InputError
 from pprop._memory import usable_memory
 from pprop._validate import describe, reject
 
-__all__ = ["atomic_writer", "check_memory", "existing_file", "path_of", "read_file", "read_json"]
-
 LARGEST_JSON = 2**26
 DEEPEST_JSON = 32
 

@@ -1,8 +1,9 @@
-"""Arrays out of an npz file from a stranger: header first, then arithmetic, then memory. Nothing is ever unpickled.
+"""Arrays and CSR matrices in an untrusted npz file: header first, then arithmetic, then memory. Nothing is unpickled.
 
 An npz file is a zip archive of npy files; an npy file is a short text header (dtype, order, shape) and the raw numbers.
-Both the archive and the header can lie about sizes. A `Member` is opened by its header alone, so that all the shapes of
-a file can be compared with each other and with what the archive really holds before the first array is made.
+Both the archive and the header can be wrong about sizes. A `Member` is opened by its header alone, so that all the
+shapes of a file can be compared with each other and with the size of the archive before the first array is made. A CSR
+matrix is spread over four arrays, which must agree before any of them is used.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import IO, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pprop._errors import FormatError
 
-__all__ = ["Member", "damage", "open_archive", "open_member"]
-
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 10_000
+CSR_PARTS = ("data", "indices", "indptr", "shape")
 LARGEST_RATIO = 1032  # deflate packs at most 1032 bytes into one
 HEADER = re.compile(  # real numbers, text, or objects, which are refused later and in their own words
     r"\{\s*'descr':\s*'(?P<dtype>[<>|=]?(?:b1|[iu][1248]|f[248]|U\d{1,8}|O\d*))',"
@@ -63,19 +64,12 @@ class Member:
     shape: tuple[int, ...]
 
     @property
-    def pickled(self) -> bool:
-        """Whether the array holds Python objects, which would have to be unpickled."""
-        return self.dtype.hasobject
-
-    @property
     def n_bytes(self) -> int:
         """What the header claims, in exact integers."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def read(self) -> NDArray[Any]:
         """Return the array, in the machine's byte order. The archive's checksum is verified on the way."""
-        if self.pickled:
-            raise damage(self.path, f"pickled objects under {self.key!r}, which are never loaded,")
         held = self.info.file_size - self.offset
         if self.n_bytes != held or self.info.file_size > LARGEST_RATIO * self.info.compress_size + LONGEST_HEADER:
             raise damage(
@@ -91,7 +85,7 @@ class Member:
 
 @contextmanager
 def unharmed(path: Path, key: str) -> Generator[None]:
-    """Turn whatever a damaged archive makes zipfile, zlib or numpy raise into one sentence."""
+    """Turn every error that a damaged archive causes in zipfile, zlib or numpy into one sentence."""
     try:
         yield
     except FormatError:
@@ -114,8 +108,12 @@ def open_archive(path: Path) -> Generator[zipfile.ZipFile]:
         yield archive
 
 
-def open_member(archive: zipfile.ZipFile, path: Path, key: str) -> Member | None:
-    """Read the header of the array under `key`; None where the archive has no such array."""
+def open_member(archive: zipfile.ZipFile, path: Path, key: str, *, skip_pickled: bool = False) -> Member | None:
+    """Read the header of the array under `key`; None where the archive has no such array.
+
+    A single pickled object without a shape, which is how the authors' files store None, counts as absent. An array of
+    them is refused, or with `skip_pickled` absent too.
+    """
     try:
         info = archive.getinfo(f"{key}.npy")
     except KeyError:
@@ -129,6 +127,10 @@ def open_member(archive: zipfile.ZipFile, path: Path, key: str) -> Member | None
             raise damage(path, f"no plain array under {key!r}")
         dtype = np.dtype("O" if "O" in match["dtype"] else match["dtype"])
         shape = tuple(int(size.strip().rstrip("L")) for size in match["shape"].split(",") if size.strip())
+    if dtype.hasobject:
+        if skip_pickled or shape == ():
+            return None
+        raise damage(path, f"pickled objects under {key!r}, which are never loaded,")
     return Member(path, key, archive, info, offset, dtype, match["fortran"] == "True", shape)
 
 
@@ -142,3 +144,77 @@ def _header_text(stream: IO[bytes]) -> tuple[str, int]:
     if len(text) != size:
         raise EOFError("header cut short")
     return text.decode("latin-1"), 8 + wide + size
+
+
+@final
+@dataclass(frozen=True)
+class CsrMembers:
+    """Headers of ``data`` (e,), ``indices`` (e,) and ``indptr`` (rows + 1,) that fit together, and the true shape."""
+
+    path: Path
+    key: str
+    data: Member
+    indices: Member
+    indptr: Member
+    shape: tuple[int, int]
+
+    @property
+    def n_bytes(self) -> int:
+        """What the three arrays will take."""
+        return self.data.n_bytes + self.indices.n_bytes + self.indptr.n_bytes
+
+    def read(self) -> sparse.csr_array:
+        """Return the matrix, shape (rows, columns), once every pointer and index is known to be in range."""
+        rows, columns = self.shape
+        indptr = self.indptr.read().astype(np.int64, copy=False)
+        entries = self.data.shape[0]
+        if indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
+            raise damage(self.path, f"an inconsistent '{self.key}.indptr', which must rise from 0 to {entries},")
+        indices = self.indices.read()
+        outside = (indices < 0) | (indices >= columns)
+        if outside.any():
+            bad = indices[outside][0]
+            raise damage(self.path, f"the index {bad} in '{self.key}.indices', outside 0 to {columns - 1},")
+        index_dtype = np.int32 if max(entries, rows, columns) <= np.iinfo(np.int32).max else np.int64
+        data = self.data.read()
+        parts: tuple[NDArray[np.generic], ...] = (
+            data.astype(np.float32) if data.dtype == np.float16 else data,  # scipy has no half precision
+            indices.astype(index_dtype, copy=False),
+            indptr.astype(index_dtype, copy=False),
+        )
+        return sparse.csr_array(parts, shape=self.shape)
+
+
+def open_csr(archive: zipfile.ZipFile, path: Path, key: str) -> CsrMembers | None:
+    """Open the four arrays under `key` by their headers; None where the archive has none of them."""
+    found = {part: open_member(archive, path, f"{key}.{part}") for part in CSR_PARTS}
+    if not any(found.values()):
+        return None
+    members: dict[str, Member] = {}
+    for part, member in found.items():
+        if member is None:
+            raise damage(path, f"no array under '{key}.{part}'")
+        allowed = "buif" if part == "data" else "iu"
+        if len(member.shape) != 1 or member.dtype.kind not in allowed:
+            raise damage(path, f"'{key}.{part}' of shape {member.shape} and dtype {member.dtype}")
+        members[part] = member
+    shape = _shape(members["shape"], path)
+    rows, columns = shape
+    entries = members["data"].shape[0]
+    if members["indptr"].shape[0] != rows + 1:
+        raise damage(path, f"{members['indptr'].shape[0]} pointers in '{key}.indptr' for {rows} rows")
+    if members["indices"].shape[0] != entries:
+        raise damage(path, f"{members['indices'].shape[0]} indices but {entries} values in '{key}'")
+    if entries > rows * columns:
+        raise damage(path, f"{entries} entries in a '{key}' of shape {shape}")
+    return CsrMembers(path, key, members["data"], members["indices"], members["indptr"], shape)
+
+
+def _shape(member: Member, path: Path) -> tuple[int, int]:
+    if member.shape != (2,):
+        raise damage(path, f"{member.key!r} of length {member.shape[0]} where two numbers belong")
+    rows, columns = (int(size) for size in member.read())
+    limit = np.iinfo(np.int32).max
+    if not (0 <= rows <= limit and 0 <= columns <= limit):
+        raise damage(path, f"the absurd size ({rows}, {columns}) under {member.key!r}")
+    return rows, columns

@@ -1,0 +1,200 @@
+"""What a Graph carries besides its edges: features, labels, names and ids, checked; and the digest of it all."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import GraphError, InputError
+from pprop._validate import check_array, check_sequence, check_texts, describe, reject
+from pprop.graph.adjacency import freeze, seal, share, sound_csr
+
+Features = sparse.csr_array | NDArray[Any]  # of nodes, shape (n, f), or (n, ...) when dense
+
+
+@final
+@dataclass(frozen=True)
+class Recommended:
+    """What the paper recommends for one dataset.
+
+    Attributes
+    ----------
+    alpha
+        Teleport probability.
+    known
+        Size of the set of visible nodes, from which training, stopping and validation nodes are drawn.
+
+    Examples
+    --------
+    >>> Recommended(alpha=0.1, known=1500).alpha
+    0.1
+    """
+
+    alpha: float
+    known: int
+
+
+def check_features(features: object, n: int, function: str) -> Features:
+    """Return features of n nodes, finite and read-only: float64 if they were, else float32."""
+    expected = f"an array of finite numbers with {n} rows"
+    sparse_given = sparse.issparse(features)
+    array: Any = features if sparse_given else check_array(features, "features", function, expected, GraphError)
+    wrong_rank = array.ndim != 2 if sparse_given else array.ndim < 2
+    if wrong_rank or array.shape[0] != n or array.dtype.kind not in "buif":
+        reject("features", function, expected, array, error=GraphError)
+    wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
+    kept = sound_csr(array, "features", function) if sparse_given else array
+    kept = kept.astype(np.float64 if wide else np.float32, copy=False)
+    if sparse_given:
+        kept.sum_duplicates()
+        kept.eliminate_zeros()
+    values = kept.data if sparse_given else kept
+    if broken := int(values.size - np.isfinite(values).sum()):
+        reject("features", function, "free of NaN and infinity", f"{broken} such values", error=GraphError)
+    if not sparse_given:
+        return freeze(kept) if kept is array else seal(kept)
+    kept = share(kept)  # the same arrays, but for indices wider than they need to be
+    for part in (kept.data, kept.indices, kept.indptr):
+        seal(part)
+    return kept
+
+
+def check_labels(labels: object, n: int, class_names: tuple[str, ...] | None, function: str) -> NDArray[np.int64]:
+    """Return the class index of each of n nodes, -1 where unknown, as a read-only array."""
+    expected = f"an integer array of shape ({n},), with -1 for unknown"
+    array = check_array(labels, "labels", function, expected, GraphError)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        reject("labels", function, expected, array, error=GraphError)
+    high = n if class_names is None else len(class_names)
+    if array.min() < -1 or array.max() >= high:
+        bad = array.min() if array.min() < -1 else array.max()
+        expected = f"an array of class indices from 0 to {high - 1}, or -1" if high else "an array of -1 for no classes"
+        reject("labels", function, expected, f"the label {bad}", error=GraphError)
+    return seal(array.astype(np.int64))
+
+
+def check_names(names: object, parameter: str, function: str, width: int | None = None) -> tuple[str, ...] | None:
+    """Return the names of classes or features as a tuple of str, `width` of them; numbers may be names."""
+    if names is None:
+        return None
+    expected = "a sequence of names, or None"
+    found = check_sequence(names, parameter, function, expected, GraphError)
+    for index, name in enumerate(found):
+        if not isinstance(name, str | numbers.Real):
+            reject(parameter, function, expected, f"{describe(name)} at index {index}", error=GraphError)
+    texts = tuple(str(name) for name in found)
+    check_texts(texts, parameter, function, GraphError)  # they are written, and used as labels, as arrays
+    if width is not None and len(texts) != width:
+        expected = f"a sequence of {width} names, one per feature"
+        reject(parameter, function, expected, f"{len(texts)} names", error=GraphError)
+    return texts
+
+
+def check_ids(ids: object, n: int, function: str) -> NDArray[Any]:
+    """Return distinct ids as a read-only array of integers or text, shape (n,).
+
+    >>> check_ids([30, 10], 2, "Graph.from_scipy")
+    array([30, 10])
+    """
+    expected = f"an array of {n} integers or strings"
+    given = check_array(ids, "ids", function, expected, GraphError)
+    array = _as_ids(ids, function, GraphError)
+    if array is None or array.shape != (n,):
+        reject("ids", function, expected, describe(given), error=GraphError)
+    values, counts = np.unique(array, return_counts=True)
+    if len(values) != n:
+        got = f"the id {values[counts > 1][0].item()!r} more than once"
+        reject("ids", function, "an array of distinct ids", got, error=GraphError)
+    return freeze(array)
+
+
+def look_up(ids: object, index: Mapping[object, int], function: str) -> NDArray[np.int64]:
+    """Return the positions of `ids`, shape (m,).
+
+    >>> look_up(["b"], {"a": 0, "b": 1}, "positions")
+    array([1])
+    """
+    expected = "a one-dimensional array of node ids, all integers or all strings"
+    given = check_array(ids, "ids", function, expected)
+    wanted = _as_ids(ids, function, InputError)
+    if wanted is None:
+        reject("ids", function, expected, describe(ids) if given.ndim == 0 else describe(given))
+    found = np.empty(len(wanted), dtype=np.int64)
+    for k, key in enumerate(wanted.tolist()):
+        at = index.get(key)
+        if at is None:
+            reject("ids", function, "an array of ids of this graph", f"the unknown id {describe(key)} at index {k}")
+        found[k] = at
+    return found
+
+
+def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any] | None:
+    """Return ids as an array of integers or text, shape (m,), or None where they are something else.
+
+    The items of a list are examined one by one, as numpy makes text of ``["a", 1]`` and integers of ``[7, True]``; so
+    are those of an array of objects, which is how pandas stores text.
+    """
+    if isinstance(ids, np.ndarray) and cast("NDArray[Any]", ids).dtype.kind in "iuU":
+        array = cast("NDArray[Any]", ids)
+        return np.asarray(array) if array.ndim == 1 else None
+    objects = np.asarray(ids, dtype=object)
+    if objects.ndim != 1:
+        return None
+    keys: list[object] = objects.tolist()
+    if all(isinstance(key, str) for key in keys):
+        return check_texts(cast("list[str]", keys), "ids", function, error)
+    integers = [int(key) for key in keys if isinstance(key, numbers.Integral) and not isinstance(key, bool)]
+    for dtype in (np.int64, np.uint64) if len(integers) == len(keys) else ():
+        try:
+            return np.asarray(integers, dtype=dtype)
+        except OverflowError:
+            continue
+    return None
+
+
+def content_digest(parts: dict[str, NDArray[Any] | None]) -> str:
+    """Return 32 hex digits of named arrays, in the order given, the same on every machine; None counts as absent.
+
+    >>> content_digest({"a": np.arange(2)}) == content_digest({"a": np.arange(2), "b": None})
+    True
+    """
+    digest = hashlib.sha256(b"pprop graph 2")
+    for name, value in parts.items():
+        if value is not None:
+            array = np.ascontiguousarray(value)
+            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            digest.update(f"{name} {little.dtype.str} {array.shape}".encode())
+            digest.update(little.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def feature_parts(features: Features | None) -> dict[str, NDArray[Any] | None]:
+    """Return the arrays that make up features, dense or sparse, for the digest."""
+    if features is None or isinstance(features, np.ndarray):
+        return {"features": features}
+    return {
+        "features.shape": np.asarray(features.shape, dtype=np.int64),  # columns at the end may be empty
+        "features.indptr": features.indptr.astype(np.int64),
+        "features.indices": features.indices.astype(np.int32),
+        "features.data": features.data,
+    }
+
+
+def id_part(ids: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return ids as bytes, so that the width of their type does not count; 1 and "1" differ.
+
+    >>> bytes(id_part(np.array(["a", "bc"])))
+    b'text 1:a2:bc'
+    """
+    if ids is None:
+        return None
+    kind = "text" if ids.dtype.kind == "U" else "integers"
+    keys = "".join(f"{len(key)}:{key}" for key in map(str, ids.tolist()))  # lengths, as an id may hold any character
+    return np.frombuffer(f"{kind} {keys}".encode("utf-8", "surrogatepass"), dtype=np.uint8)
