@@ -1,11 +1,13 @@
 # Plain pip and venv: any of these targets works in a fresh clone on a machine with Python 3.11 or newer and make.
 #   make test PYTHON=python3.12      use another interpreter (only when .venv does not exist yet)
 #   make test PYTEST_ARGS="-k graph" pass arguments on to pytest
+#   make test WORKERS=0               run the tests in this process (default: one process a core, at most four)
 #   make results CHECK=1             compare the published results with the rows instead of writing them
 
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+WORKERS ?= auto
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -13,11 +15,11 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test golden kills solves lint types format results clean
+.PHONY: help venv demo test test-fast golden kills solves lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 venv: $(STAMP)  ## Create .venv and install pprop with its development tools
 
@@ -43,8 +45,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: venv  ## Train three models on the bundled Citeseer graph (results in demo-output)
 	@$(BIN)/pprop demo
 
+# A file of tests stays in one process, so that what it compiles and prepares is made once.
 test: venv  ## Run every test and doctest (PYTEST_ARGS=... is passed on)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+
+test-fast: venv  ## Run the tests without those marked slow, for the inner loop
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile -m "not slow" $(PYTEST_ARGS)
 
 golden: venv  ## Compute golden rows of all graphs here once more (DEVICE=cuda, WRITE=1: see tools/golden.py)
 	$(BIN)/python -m tools.golden $(if $(DEVICE),--device $(DEVICE)) $(if $(WRITE),--write)

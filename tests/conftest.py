@@ -14,6 +14,12 @@ import pytest
 if not Path("/dev/nvidiactl").exists():  # no GPU: triton's kernels are interpreted, which is settled at its import
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads leave the cores to the other test processes
+if "PYTEST_XDIST_WORKER" in os.environ:
+    threads = max(2, (os.cpu_count() or 2) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))  # two show a race, one none
+    for library in ("NUMBA", "OMP", "OPENBLAS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", str(threads))
+
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background: programs under test would ignore Ctrl-C

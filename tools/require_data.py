@@ -6,7 +6,7 @@ to be present, a skip would hide a broken path, so ``pytest -p tools.require_dat
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -28,14 +28,11 @@ class RequireData:
         if report.skipped and not hasattr(report, "wasxfail") and (marked or "PPROP_DATA" in text):
             self.missing[name] = text.removeprefix("Skipped: ")
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        marked = item.get_closest_marker("data") is not None
-        self._note(item.nodeid, report, marked=marked)
-        if marked and report.when == "call" and item.nodeid not in self.missing:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        marked = "data" in report.keywords  # a report, unlike an item, reaches the controller of several processes
+        self._note(report.nodeid, report, marked=marked)
+        if marked and report.when == "call" and report.nodeid not in self.missing:
             self.ran += 1
-        return report
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self._note(report.nodeid, report, marked=False)  # a module that skips itself is collected, never run
@@ -58,5 +55,7 @@ class RequireData:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the plugin."""
+    """Register the plugin, but not in a worker process, whose reports the controller gets."""
+    if hasattr(config, "workerinput"):
+        return
     config.pluginmanager.register(RequireData(), "pprop-require-data")

@@ -67,19 +67,10 @@ def run(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def refactored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package with a message reworded, a module moved and a helper deleted."""
-    codec = (ROOT / "src/pprop/study/row_codec.py").read_text(encoding="utf-8")
-    helper = codec[codec.index("def example_row(") : codec.index("def _stored_key(")]
-    folder = changed(
-        tmp_path_factory.mktemp("refactored"),
-        ("training/train.py", "train needs labels, and this graph has none.", "This graph has no labels."),
-        ("study/row_codec.py", helper, ""),
-    )
-    kernels = folder / "pprop" / "kernels"
-    (kernels / "sized.py").rename(kernels / "chosen_steps.py")
+    """The package with a new function in every module, so that no source file is what it was."""
+    folder = changed(tmp_path_factory.mktemp("refactored"))
     for path in (folder / "pprop").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("pprop.kernels.sized ", "pprop.kernels.chosen_steps "), encoding="utf-8")
+        path.write_text(f"{path.read_text(encoding='utf-8')}\n\ndef _added():\n    return 1\n", encoding="utf-8")
     source = "from pprop.study.provenance import provenance_here; print(provenance_here().source)"
     assert run(folder, "-c", source) != run(ROOT / "src", "-c", source)  # the changed package is the one that runs
     return folder
@@ -91,10 +82,6 @@ def test_a_study_over_the_published_rows_computes_nothing_after_a_harmless_chang
     for _, wanted, found, others in lines:
         assert (int(found), others) == (int(wanted), "0")
     assert sum(int(wanted) for _, wanted, *_ in lines) > 9000
-
-
-def test_the_published_results_are_the_same_after_a_harmless_change(refactored: Path):
-    run(refactored, "-m", "tools.publish_results", "--check")
 
 
 def test_a_constant_changed_in_a_kernel_is_found_by_golden_rows(tmp_path: Path):

@@ -43,6 +43,13 @@ def test_a_skipped_data_test_fails_the_run_by_name(pytester: pytest.Pytester, co
     result.stdout.fnmatch_lines(["1 data tests ran, 1 did not.", "NOT RUN test_it.py::test_cora: *absent*"])
 
 
+def test_tests_in_other_processes_count(pytester: pytest.Pytester):
+    code = RAN + "@pytest.mark.data\ndef test_cora(): pytest.skip('absent')\n"
+    result = run(pytester, code, "-n", "2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["1 data tests ran, 1 did not.", "NOT RUN test_it.py::test_cora: absent"])
+
+
 def test_a_module_that_skips_itself_for_the_data_fails_the_run(pytester: pytest.Pytester):
     pytester.makepyfile(test_other="import pytest\npytest.skip('set PPROP_DATA', allow_module_level=True)\n")
     result = run(pytester, RAN)
