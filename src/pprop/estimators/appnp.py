@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import final
-
-import numpy as np
 
 from pprop._validate import check_choice, check_float
 from pprop.estimators._settings import (
@@ -16,55 +13,22 @@ from pprop.estimators._settings import (
     switch,
     teleport_probability,
 )
-from pprop.estimators.trained import ModuleOrFactory, TrainedClassifier
-from pprop.graph import NORMALIZATIONS, Graph
+from pprop.estimators.parameters import PredictorParameters, PropagationParameters, TrainingParameters, parameters
+from pprop.estimators.trained import TrainedClassifier
+from pprop.graph import NORMALIZATIONS
 from pprop.models import APPNP, Model
+from pprop.settings import STEPS, TELEPORT
 
 __all__ = ["APPNPClassifier"]
 
 
 @final
-class APPNPClassifier(TrainedClassifier):
+@parameters
+class APPNPClassifier(TrainedClassifier, TrainingParameters, PropagationParameters, PredictorParameters):
     """The paper's APPNP as a scikit-learn classifier: a network on each node, then K power steps over the graph.
 
     Samples are nodes: wherever scikit-learn says X, give positions of nodes in `graph`, shape (m,) or (m, 1).
     ``graph.positions(ids)`` turns ids into positions. The labels of the graph are never read.
-
-    Parameters
-    ----------
-    graph
-        With features. It is shared, not copied, when the estimator is cloned.
-    alpha
-        Teleport probability in [0, 1]. None takes ``graph.recommended.alpha``, or 0.1 where the graph recommends none.
-    steps
-        Power steps K, at most 10000.
-    hidden
-        Width of the hidden layer, or of several.
-    dropout
-        On the input and on the hidden layer.
-    propagation_dropout
-        On the entries of the propagation matrix. None: the same as `dropout`.
-    penalty
-        lambda of the L2 penalty lambda / 2 * |W|^2 on the first layer.
-    learning_rate
-        Adam's.
-    patience, max_epochs
-        Epochs without improvement before training ends, and epochs after which it ends in any case.
-    normalization, self_loops
-        See `pprop.transition_matrix`.
-    predictor
-        In place of the built-in network: any ``nn.Module`` from features (n, ...), a tensor whose first axis is the
-        node, to logits (n, c); or a function that makes one. `hidden` and `dropout` then have no meaning for it.
-    stopping
-        Fraction of the nodes given to `fit` that is set aside for early stopping, unless `fit` is given other nodes.
-    random_state
-        An integer is the seed of the run; a RandomState, or numpy's own for None, draws one at every fit.
-    backend
-        ``"auto"``, or ``"numba"`` (CPU), ``"triton"`` (GPU), ``"reference"`` (anywhere).
-    device
-        Where to train: ``"cpu"``, or ``"cuda"`` for a GPU. A predictor of one's own is trained on the CPU.
-    verbose
-        0: silent; 1, or True: a progress bar on standard error; 2: before it, how much memory the training takes.
 
     Attributes
     ----------
@@ -102,45 +66,8 @@ class APPNPClassifier(TrainedClassifier):
     ((1, 2), 20)
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        alpha: float | None = None,
-        steps: int = 10,
-        hidden: int | Sequence[int] = 64,
-        dropout: float = 0.5,
-        propagation_dropout: float | None = None,
-        penalty: float = 0.005,
-        learning_rate: float = 0.01,
-        patience: int = 100,
-        max_epochs: int = 10000,
-        normalization: str = "sym",
-        self_loops: bool = True,
-        predictor: ModuleOrFactory | None = None,
-        stopping: float = 0.2,
-        random_state: int | np.random.RandomState | None = None,
-        backend: str = "auto",
-        device: str = "cpu",
-        verbose: int = 0,
-    ) -> None:
-        self.graph = graph
-        self.alpha = alpha
-        self.steps = steps
-        self.hidden = hidden
-        self.dropout = dropout
-        self.propagation_dropout = propagation_dropout
-        self.penalty = penalty
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.max_epochs = max_epochs
-        self.normalization = normalization
-        self.self_loops = self_loops
-        self.predictor = predictor
-        self.stopping = stopping
-        self.random_state = random_state
-        self.backend = backend
-        self.device = device
-        self.verbose = verbose
+    alpha: float | None = TELEPORT.field()
+    steps: int = STEPS.field()
 
     def _teleport(self) -> float:
         return teleport_probability(self.alpha, self.graph, "[0, 1]", "APPNPClassifier")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,8 @@ from scipy import sparse
 
 from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph.graph import Graph
+from pprop.settings import NORMALIZATIONS, Normalization
 
-Normalization = Literal["sym", "row", "col"]
-NORMALIZATIONS: tuple[Normalization, ...] = ("sym", "row", "col")
 LEAST_DEGREE = 2.0**-64
 """The smallest degree, next to weights near 1, whose inverse times a prediction is far from the limits of float32."""
 

@@ -1,0 +1,184 @@
+"""The parameters of the classifiers as fields of dataclasses, in groups that several of them share."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import numpy as np
+from torch import nn
+
+from pprop._validate import describe, reject
+from pprop.graph import Graph
+from pprop.settings import (
+    BACKEND,
+    DEVICE,
+    DROPOUT,
+    HIDDEN,
+    LEARNING_RATE,
+    MAX_EPOCHS,
+    NORMALIZATION,
+    PATIENCE,
+    PENALTY,
+    SAME_DROPOUT,
+    SELF_LOOPS,
+    STOPPING,
+    VERBOSE,
+    Setting,
+)
+
+ModuleOrFactory = nn.Module | Callable[[], nn.Module]
+"""What may take the place of the built-in network."""
+
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(dataclasses.field,))
+def parameters(kind: Kind) -> Kind:
+    """Make a dataclass of a classifier, or of a group of parameters that classifiers share.
+
+    The constructor keeps every parameter as it is, as scikit-learn expects; `fit` checks them. All are keyword-only but
+    the graph; others by position, in the order of version 0.1, still work and warn. The docstring gets a section with the
+    parameters and their lines of help.
+    """
+    made = cast("Any", dataclasses.dataclass(eq=False, repr=False, kw_only=True))(kind)
+    made.__init__ = _named(made.__init__)
+    if made.__doc__ and "Examples\n" in made.__doc__:
+        made.__doc__ = _documented(made)
+    return made
+
+
+_ENSEMBLE_ORDER = ("members", "rounds", "share", "emphasis", "folds", "spread_errors")
+_OLD_ORDER = (
+    *("alphas", "n_runs", "heads", "units", "alpha", "steps", "tol", "solver", "response", "rounds", "share", "C"),
+    *("hidden", "powers", "replicas", "layers", "dropout", "propagation_dropout", "matrix_dropout", "edge_dropout"),
+    *("penalty", "learning_rate", "patience", "max_epochs", "criterion", "normalization", "self_loops", "predictor"),
+    *("features", "prefit", "batch_size", "stopping", "random_state", "backend", "device", "verbose"),
+)
+"""Of the parameters that version 0.1 took by position."""
+
+
+def _named(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor take its keyword-only parameters by position once more, with a warning."""
+
+    @functools.wraps(init)
+    def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
+        fields = dataclasses.fields(self)
+        count = sum(not field.kw_only for field in fields)
+        if len(given) > count:
+            names = {field.name for field in fields if field.kw_only}
+            order = (*(_ENSEMBLE_ORDER if "members" in names else ()), *_OLD_ORDER)
+            old = [name for name in dict.fromkeys(order) if name in names][: len(given) - count]
+            if len(old) == len(given) - count and not set(old) & set(
+                named
+            ):  # else the TypeError that Python has for it
+                warnings.warn(
+                    f"Pass {', '.join(f'{name}=...' for name in old)} to {type(self).__name__} by name. "
+                    "Parameters after the graph are keyword-only from version 0.3 on.",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+                given, named = given[:count], named | dict(zip(old, given[count:], strict=True))
+        init(self, *given, **named)
+
+    return __init__
+
+
+def _documented(kind: type) -> str:
+    """Return the docstring of a class with its parameters before the first section: the graph, its own, those it shares."""
+    text = textwrap.dedent("    " + (kind.__doc__ or "")).rstrip() + "\n"
+    fields = sorted(dataclasses.fields(kind), key=lambda field: (field.kw_only, field.name not in kind.__annotations__))
+    helps = [
+        textwrap.fill(field.metadata["setting"].help, 116, initial_indent="    ", subsequent_indent="    ")
+        for field in fields
+    ]
+    lines = [f"{field.name}\n{line}" for field, line in zip(fields, helps, strict=True)]
+    section = "\n".join(["Parameters", "----------", *lines, "", ""])
+    first = re.search(r"^\w[\w ]*\n-{3,}$", text, flags=re.MULTILINE)
+    assert first is not None
+    return text[: first.start()] + section + text[first.start() :]
+
+
+def _check_predictor(value: object, name: str, function: str) -> object:
+    if value is not None and not callable(value):
+        reject(name, function, "an nn.Module, a function that makes one, or None", describe(value))
+    return value
+
+
+def _unchecked(value: object, name: str, function: str) -> object:
+    return value
+
+
+GRAPH = Setting[Any](
+    "graph", None, "With features. It is shared, not copied, when the estimator is cloned.", _unchecked
+)
+PREDICTOR = Setting[ModuleOrFactory | None](
+    "predictor",
+    None,
+    "In place of the built-in network: any ``nn.Module`` from features (n, ...), a tensor whose first axis is the node, to "
+    "logits (n, c); or a function that makes one. `hidden` and `dropout` then have no meaning for it.",
+    _check_predictor,
+)
+RANDOM_STATE = Setting[int | np.random.RandomState | None](
+    "random_state",
+    None,
+    "An integer is the seed of the run; a RandomState, or numpy's global one for None, draws one at every fit.",
+    _unchecked,
+)
+
+
+@parameters
+class GraphParameters:
+    """The graph, which all classifiers have."""
+
+    graph: Graph = dataclasses.field(kw_only=False, metadata={"setting": GRAPH})
+
+
+@parameters
+class PropagationParameters(GraphParameters):
+    """Of the propagation matrix."""
+
+    propagation_dropout: float | None = SAME_DROPOUT.field()
+    normalization: str = NORMALIZATION.field()
+    self_loops: bool = SELF_LOOPS.field()
+
+
+@parameters
+class NetworkParameters(GraphParameters):
+    """Of the paper's network."""
+
+    hidden: int | Sequence[int] = HIDDEN.field()
+    dropout: float = DROPOUT.field()
+    penalty: float = PENALTY.field()
+
+
+@parameters
+class PredictorParameters(NetworkParameters):
+    """Of the paper's network, and what may take its place."""
+
+    predictor: ModuleOrFactory | None = PREDICTOR.field()
+
+
+@parameters
+class FitParameters(GraphParameters):
+    """Of every fit."""
+
+    stopping: float = STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    verbose: int = VERBOSE.field()
+
+
+@parameters
+class TrainingParameters(FitParameters):
+    """Of a training epoch by epoch."""
+
+    learning_rate: float = LEARNING_RATE.field()
+    patience: int = PATIENCE.field()
+    max_epochs: int = MAX_EPOCHS.field()
+    backend: str = BACKEND.field()
+    device: str = DEVICE.field()

@@ -1,0 +1,385 @@
+"""Every setting of a model or a training: name, type, range, default and a line of help, declared once.
+
+Models, classifiers, studies, tuning and the command line read them from here:
+
+- ``learning_rate: float = LEARNING_RATE.default`` is the default of an argument;
+- ``learning_rate: float = LEARNING_RATE.field()`` is a field of a dataclass, which `check_fields` checks with all others;
+- ``LEARNING_RATE.check(value, "train")`` returns a value in its canonical form, or raises InputError;
+- ``LEARNING_RATE.help`` is its line of help, ``LEARNING_RATE.search`` what `tune` varies it over.
+
+A model with another default or range has its own constant, made with `Setting.but`: ``GCN_PENALTY = PENALTY.but(0.02)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, cast, final, get_args
+
+import numpy as np
+
+from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
+
+__all__ = ["Range", "Setting", "check_fields", "choice", "number", "settings_of", "switch", "text", "whole", "widths"]
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+@final
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, both included: integers if both are, else floats.
+
+    Parameters
+    ----------
+    low, high
+        The ends, low < high; numpy's numbers become Python's.
+    log
+        Whether to search on a logarithmic scale; `low` is then above 0.
+
+    Examples
+    --------
+    >>> Range(0.02, 0.5, log=True)
+    Range(low=0.02, high=0.5, log=True)
+    >>> Range(3, 2)
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'high' parameter of Range must be a finite number above 'low', 3. Got 2 instead.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        log = check_bool(self.log, "log", "Range")
+        if not _is_finite(self.low) or (log and self.low <= 0):
+            reject("low", "Range", f"a finite number{' above 0 for a logarithmic range' * log}", describe(self.low))
+        if not _is_finite(self.high) or self.high <= self.low:
+            reject("high", "Range", f"a finite number above 'low', {self.low!r}", describe(self.high))
+        for name, value in (("low", self.low), ("high", self.high)):
+            plain = int(value) if isinstance(value, numbers.Integral) else float(value)
+            object.__setattr__(self, name, plain)
+        object.__setattr__(self, "log", log)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the numbers are integers."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def nearest(self, value: float) -> float:
+        """Return the number of the range that is nearest to a value.
+
+        >>> Range(1, 8).nearest(10), Range(0.1, 0.2).nearest(0.15)
+        (8, 0.15)
+        """
+        return min(max(value, self.low), self.high)
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
+@final
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """One setting.
+
+    Attributes
+    ----------
+    name
+        As an argument of a model or classifier and in an experiment file.
+    default
+        The published value.
+    help
+        One line for people.
+    rule
+        Takes (value, name, function) and returns the value in its canonical form, or raises InputError.
+    search
+        What `tune` varies it over unless told otherwise: a `Range`, or a tuple of values; None: it stays at its default.
+
+    Examples
+    --------
+    >>> LEARNING_RATE.default, LEARNING_RATE.check(1, "train")
+    (0.01, 1.0)
+    >>> LEARNING_RATE.check(0, "train")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'learning_rate' parameter of train must be a float in (0, inf). Got 0 instead.
+    """
+
+    name: str
+    default: T
+    help: str
+    rule: Callable[[object, str, str], Any]
+    search: Range | tuple[Any, ...] | None = None
+
+    def check(self, value: object, function: str) -> Any:
+        """Return a value in its canonical form; `function` is named in the error for an impossible one."""
+        return self.rule(value, self.name, function)
+
+    def but(self, default: T, help: str | None = None) -> Setting[T]:  # noqa: A002  the field's name
+        """Return the same setting with another default, and with another line of help where one is given."""
+        return dataclasses.replace(self, default=default, help=self.help if help is None else help)
+
+    def within(self, like: Setting[S]) -> Setting[T]:
+        """Return the same setting with the range of another one."""
+        return dataclasses.replace(self, rule=like.rule)
+
+    def optional(self, help: str | None = None) -> Setting[T | None]:  # noqa: A002
+        """Return the same setting with None as its default, which is passed on unchecked."""
+        rule = self.rule
+
+        def check(value: object, name: str, function: str) -> Any:
+            return None if value is None else rule(value, name, function)
+
+        return Setting(self.name, None, self.help if help is None else help, check, self.search)
+
+    def field(self) -> T:
+        """Return a field of a dataclass with this default, which `check_fields` and `settings_of` find again."""
+        return dataclasses.field(default=self.default, metadata={"setting": self})
+
+
+def settings_of(kind: Any) -> dict[str, Setting[Any]]:
+    """Return the settings among the fields of a dataclass or of an instance of one, by name."""
+    fields = dataclasses.fields(kind)
+    return {field.name: field.metadata["setting"] for field in fields if "setting" in field.metadata}
+
+
+def check_fields(instance: Any, function: str, **others: object) -> dict[str, Any]:
+    """Return all settings of a dataclass's instance in their canonical form, or raise InputError for the first wrong one.
+
+    Parameters
+    ----------
+    instance
+        Of a dataclass with fields made by `Setting.field`.
+    function
+        Its name in the error.
+    others
+        Values to check in place of those that the instance has.
+    """
+    return {
+        name: setting.check(others[name] if name in others else getattr(instance, name), function)
+        for name, setting in settings_of(instance).items()
+    }
+
+
+def number(
+    name: str,
+    default: float,
+    interval: str,
+    help: str,  # noqa: A002
+    search: Range | None = None,
+) -> Setting[float]:
+    """Return a setting that is a float in an interval; an integer becomes a float, and -0.0 becomes 0.0."""
+    return Setting(name, default, help, lambda value, name, of: check_float(value, name, of, interval) + 0.0, search)
+
+
+def whole(
+    name: str,
+    default: int,
+    low: int,
+    help: str,  # noqa: A002
+    high: int | None = None,
+    search: Range | None = None,
+) -> Setting[int]:
+    """Return a setting that is an integer of at least `low`, and at most `high`."""
+    return Setting(name, default, help, lambda value, name, of: check_int(value, name, of, low=low, high=high), search)
+
+
+def choice(name: str, default: str, choices: Sequence[str], help: str) -> Setting[str]:  # noqa: A002
+    """Return a setting that is one of several words."""
+    return Setting(name, default, help, lambda value, name, of: check_choice(value, name, of, choices))
+
+
+def switch(name: str, default: bool, help: str) -> Setting[bool]:  # noqa: A002
+    """Return a setting that is true or false."""
+    return Setting(name, default, help, check_bool)
+
+
+def text(name: str, default: str, help: str) -> Setting[str]:  # noqa: A002
+    """Return a setting that is checked where it is used, since what is possible depends on the machine."""
+    return Setting(name, default, help, lambda value, name, of: value)
+
+
+def widths(name: str, default: int, help: str, search: tuple[int, ...]) -> Setting[int | Sequence[int]]:  # noqa: A002
+    """Return a setting that is the width of a layer, or a sequence of widths; its canonical form is a list.
+
+    >>> HIDDEN.check(64, "train"), HIDDEN.check((64, 32), "train")
+    ([64], [64, 32])
+    """
+    return Setting(name, default, help, _check_widths, search)
+
+
+def _check_widths(value: Any, name: str, function: str) -> list[int]:
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    found: list[Any] = list(cast("Any", value)) if several else [value]
+    for width in found:
+        if not isinstance(width, numbers.Integral) or isinstance(width, bool) or width < 1:
+            reject(name, function, "an integer of at least 1, or a sequence of them", describe(cast("object", value)))
+    return [int(width) for width in found]
+
+
+def _check_alphas(value: object, name: str, function: str) -> tuple[float, ...]:
+    expected = "a sequence of floats in [0, 1], at least one and no two the same"
+    given = check_sequence(value, name, function, expected)
+    found = tuple(check_float(alpha, name, function, "[0, 1]") for alpha in given)
+    if not found or len(set(found)) < len(found):
+        reject(name, function, expected, describe(value))
+    return found
+
+
+def _check_one_or_several(value: object, name: str, function: str) -> float | tuple[float, ...]:
+    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    check = _check_alphas if several else ALPHA.rule
+    return check(cast("object", value), name, function)
+
+
+def _check_folds(value: object, name: str, function: str) -> int:
+    folds = check_int(value, name, function, low=0)
+    if folds == 1:
+        reject(name, function, "0, or an integer of at least 2", folds)
+    return folds
+
+
+def _check_verbose(value: object, name: str, function: str) -> int:
+    level = int(cast("int", value)) if isinstance(value, numbers.Integral | np.bool_) else -1
+    if level < 0:
+        reject(name, function, "0, 1 or 2, or False or True", describe(cast("object", value)))
+    return level
+
+
+Normalization = Literal["sym", "row", "col"]
+NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
+"""Ways to normalise an adjacency matrix; see `pprop.transition_matrix`."""
+CRITERIA = ("paper", "loss", "window")
+"""What early stopping may watch; see `pprop.Stopping`."""
+MOST_STEPS = 10_000
+"""Of power steps, and of layers: loading a model makes them all, and its file may come from anyone."""
+
+# The propagation
+
+ALPHA = number("alpha", 0.1, "[0, 1]", "Teleport probability in [0, 1].", Range(0.02, 0.5, log=True))
+TELEPORT = ALPHA.optional("Teleport probability in [0, 1]. None: the graph's recommended one, or 0.1 without one.")
+POSITIVE_ALPHA = number(
+    "alpha", ALPHA.default, "(0, 1]", "Teleport probability in (0, 1].", cast("Range", ALPHA.search)
+)
+POSITIVE_TELEPORT = POSITIVE_ALPHA.optional(
+    "Teleport probability in (0, 1]. None: the graph's recommended one, or 0.1 without one."
+)
+ALPHAS = Setting[Sequence[float]](
+    "alphas", (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5), "Teleport probabilities in [0, 1] to choose from.", _check_alphas
+)
+STEPS = whole("steps", 10, 0, "Power steps K, at most 10000.", MOST_STEPS, Range(2, 20))
+TOL = number("tol", 1e-4, "(0, 1)", "Relative error of each solve. Training is in float32, which reaches 1e-6 / alpha.")
+SOLVER = choice(
+    "solver",
+    "chebyshev",
+    ("chebyshev", "cg", "contraction"),
+    "``'chebyshev'`` or ``'cg'`` (conjugate gradients) for undirected graphs, ``'contraction'`` for all.",
+)
+NORMALIZATION = choice(
+    "normalization", "sym", NORMALIZATIONS, "Of the adjacency matrix; see `pprop.transition_matrix`."
+)
+SELF_LOOPS = switch("self_loops", True, "Whether nodes without a self-loop get one; see `pprop.transition_matrix`.")
+
+# The network
+
+HIDDEN = widths("hidden", 64, "Width of the hidden layer, or of several.", (16, 32, 64, 128))
+WIDTH = whole("hidden", 64, 1, "Width of the hidden layer.")
+DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))
+PROPAGATION_DROPOUT = number(
+    "propagation_dropout", DROPOUT.default, "[0, 1)", "Dropout on the entries of the propagation matrix."
+)
+SAME_DROPOUT = PROPAGATION_DROPOUT.optional(
+    "Dropout on the entries of the propagation matrix. None: the same as `dropout`."
+)
+EDGE_DROPOUT = number(
+    "edge_dropout", 0.0, "[0, 1)", "Probability of dropping an edge of the graph, drawn again in every epoch."
+)
+PENALTY = number(
+    "penalty",
+    0.005,
+    "[0, inf)",
+    "lambda of the L2 penalty lambda / 2 * |W|^2 on the first layer.",
+    Range(1e-4, 0.1, log=True),
+)
+
+# The training
+
+LEARNING_RATE = number("learning_rate", 0.01, "(0, inf)", "Step size of Adam.", Range(2e-3, 0.05, log=True))
+PATIENCE = whole("patience", 100, 1, "Epochs without improvement before training ends.")
+MAX_EPOCHS = whole("max_epochs", 10000, 1, "Epochs after which training ends in any case.")
+CRITERION = choice("criterion", "paper", CRITERIA, "What early stopping watches; see `pprop.Stopping`.")
+STOPPING = number(
+    "stopping",
+    0.2,
+    "(0, 1)",
+    "Fraction of the nodes given to `fit` that is set aside for early stopping, unless `fit` is given other nodes.",
+)
+BACKEND = text("backend", "auto", "``'auto'``, or ``'numba'`` (CPU), ``'triton'`` (GPU), ``'reference'`` (anywhere).")
+DEVICE = text(
+    "device", "cpu", "Where to train: ``'cpu'``, or ``'cuda'`` for a GPU. A `predictor` is trained on the CPU."
+)
+VERBOSE = Setting[int](
+    "verbose", 0, "0: silent; 1: a progress bar on standard error; 2: also the memory needed.", _check_verbose
+)
+
+# Several runs
+
+N_RUNS = whole("n_runs", 1, 1, "Runs per alpha. Run k > 0 has the seed ``pprop.run_seed(seed, k)``.")
+MEMBERS = whole("members", 8, 1, "Runs in a round, trained together.")
+ROUNDS = whole("rounds", 2, 0, "How often the members are trained again from their own predictions.")
+SHARE = number(
+    "share", 0.5, "(0, 1]", "Share of the nodes predicted in each class that joins the training nodes in a round."
+)
+EMPHASIS = whole(
+    "emphasis", 1, 1, "How often a labelled node counts in the loss of later rounds, where one that joined counts once."
+)
+FOLDS = Setting[int](
+    "folds", 0, "0, or the number of folds of stopping nodes, of which all but one train a member.", _check_folds
+)
+SPREAD_ERRORS = number(
+    "spread_errors", 0.0, "[0, inf)", "Strength with which errors at known nodes correct the others; 0: not at all."
+)
+ENSEMBLE_ALPHA = Setting[float | Sequence[float] | None](
+    "alpha", None, "The teleport probability, or several to choose from, in [0, 1].", _check_one_or_several
+).optional()
+
+# The paper's baselines
+
+GCN_DROPOUT = DROPOUT.but(DROPOUT.default, "Dropout on the nonzeros of the features and on the hidden layer.")
+MATRIX_DROPOUT = number("matrix_dropout", 0.5, "[0, 1)", "Dropout on the entries of A_hat, drawn again in each layer.")
+GCN_PENALTY = PENALTY.but(0.02)
+VANILLA_GCN_WIDTH = WIDTH.but(16)
+VANILLA_GCN_MATRIX_DROPOUT = MATRIX_DROPOUT.but(0.0)
+VANILLA_GCN_PENALTY = PENALTY.but(5e-4)
+VANILLA_GCN_PATIENCE = PATIENCE.but(10)
+VANILLA_GCN_MAX_EPOCHS = MAX_EPOCHS.but(200)
+VANILLA_GCN_CRITERION = CRITERION.but("loss")
+NGCN_WIDTH = WIDTH.but(16, "Width of each tower's hidden layer.")
+POWERS = whole("powers", 5, 1, "Number of powers of A_hat, from 0.")
+REPLICAS = whole("replicas", 4, 1, "Towers per power.")
+NGCN_PENALTY = PENALTY.but(1e-5, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
+HEADS = whole("heads", 8, 1, "Heads of the first layer.")
+UNITS = whole("units", 8, 1, "Columns of each head.")
+GAT_DROPOUT = DROPOUT.but(0.6, "Dropout on the input of each head, on its coefficients and on its sum.")
+GAT_PENALTY = PENALTY.but(0.001, "lambda of the L2 penalty lambda / 2 * |W|^2 on all weights, vectors and biases.")
+JK_WIDTH = WIDTH.but(64, "Width of each convolution.")
+LAYERS = whole(
+    "layers", 2, 1, "Convolutions. The paper's three layers are two of them and the last product.", MOST_STEPS
+)
+JK_DROPOUT = DROPOUT.but(DROPOUT.default, "Dropout on the features, between convolutions and on their concatenation.")
+JK_PENALTY = PENALTY.but(0.001, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
+FP_ALPHA = number("alpha", 0.2, "[0, 1]", "Teleport probability of the diffusion, in [0, 1].")
+FP_STEPS = whole("steps", 10, 0, "Steps K of the diffusion.", MOST_STEPS)
+FP_ROUNDS = whole("rounds", 10, 0, "How often nodes are added; 0: feature propagation without bootstrapping.")
+FP_SHARE = number("share", 0.1, "(0, 1]", "Nodes that a round adds, as a share of all.")
+C = number("C", 1000.0, "(0, inf)", "Inverse strength of the regression's penalty, as in scikit-learn.")
