@@ -30,8 +30,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def large_kernels(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Make every graph a large one to the numba backend; the function returned counts the calls of its large kernels."""
-    for module in ("solves", "numba_cpu.backend"):
-        monkeypatch.setattr(f"pprop.kernels.{module}.LARGE_ENTRIES", 0)
+    monkeypatch.setattr("pprop.kernels.numba_cpu.backend.LARGE_ENTRIES", 0)
     calls, forward = list[None](), LargeSteps.forward
 
     def counted(steps: LargeSteps, predictions: Any, draw: Any) -> Any:

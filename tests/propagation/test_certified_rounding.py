@@ -25,7 +25,7 @@ from pprop import (
     solve,
 )
 from pprop.graph import transition_matrix
-from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
+from pprop.kernels.numba_cpu.solves import NumbaSolves
 
 ALL = [Chebyshev, ConjugateGradient, Contraction]
 ALPHA = 0.1

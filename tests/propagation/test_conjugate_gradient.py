@@ -13,8 +13,8 @@ from scipy import sparse
 from pprop import Graph
 from pprop.graph import Transition, transition_matrix
 from pprop.kernels import choose_backend
-from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
-from pprop.kernels.solves import Ended, Limits, System, bind_solves
+from pprop.kernels.numba_cpu.solves import NumbaSolves
+from pprop.kernels.solves import Limits, Solved, System
 
 ALPHA = 0.1
 
@@ -38,7 +38,7 @@ def right_hand_side(width: int, dtype: torch.dtype = torch.float64) -> torch.Ten
 @pytest.mark.parametrize("width", [1, 2, 3, 6, 16, 17, 33])
 def test_any_number_of_columns_is_solved_as_by_the_recurrence_in_torch(width, weighted):
     made, own, limits = system(weighted=weighted), right_hand_side(width), Limits(1e-9, 10, 200)
-    plain = bind_solves(choose_backend("reference", "cpu", "test").kernels, made).conjugate_gradient(own, None, limits)
+    plain = choose_backend("reference", "cpu", "test").kernels.solves(made).conjugate_gradient(own, None, limits)
     ended = NumbaSolves(made).conjugate_gradient(own, None, limits)
     dense = np.eye(300) - (1 - ALPHA) * made.transition.to_scipy().toarray()
     assert ended.products == plain.products
@@ -63,7 +63,7 @@ def test_a_start_is_counted_in_the_size_and_improved():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_number_of_threads_changes_no_bit(dtype):
     made, own, before = system(), right_hand_side(48, dtype), numba.get_num_threads()  # enough for three threads
-    results: list[Ended] = []
+    results: list[Solved] = []
     try:
         for threads in (1, before):
             numba.set_num_threads(threads)

@@ -20,9 +20,8 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.random_bits import uniform
+from pprop.kernels.solves import ProductSolves, Solves, System
 from pprop.kernels.trainer import Trainer, TrainerSpec
-
-__all__ = ["SLOPE", "Draw", "EdgeAttention", "FeatureProduct", "Kernels", "RowPropagation", "StepPropagation"]
 
 SLOPE = 0.2
 """Slope of the attention's LeakyReLU below zero, that of the graph attention network."""
@@ -211,6 +210,10 @@ class Kernels(ABC):
         All four tensors have shape (R, a, b); `step` counts from 1, and may be a tensor like `Draw.epoch`. Adam's
         constants are 0.9, 0.999 and 1e-8.
         """
+
+    def solves(self, system: System) -> Solves:
+        """Bind the solves to a tolerance to a system; by products with its matrix, unless a backend has fused ones."""
+        return ProductSolves(system, self.steps(system.transition, 0.0, 1).forward)
 
     def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
         """Return float32 numbers uniform in [-limit, limit), shape (R, rows, columns); see `random_bits.uniform`."""

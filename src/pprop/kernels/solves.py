@@ -21,15 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Kernels
-from pprop.kernels.sized import LARGE_ENTRIES
-
-__all__ = ["Ended", "Limits", "Norm", "Solves", "System", "bind_solves", "column_norms"]
 
 Norm = Literal["euclidean", "max", "sum"]
 """Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column."""
 
-_REST = 8
+LOOK_EVERY = 8
 """Products between two looks at the norms before the end is near: a look waits for the device."""
 
 
@@ -75,10 +71,18 @@ class Limits:
     near: int
     most: int
 
+    def looks(self, k: int) -> bool:
+        """Whether the norms are computed after product k."""
+        return k >= self.near or k % LOOK_EVERY == 0 or k == self.most
+
+    def ends(self, k: int, residual: Tensor, size: Tensor) -> bool:
+        """Whether the solve ends after product k, given the norms of r and u, both (c,)."""
+        return k == self.most or bool((residual <= self.stop * size).all())
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class Ended:
+class Solved:
     """How a solve ended: u of shape (n, c), the products it took, and the norms of r and u, both (c,).
 
     `carried` is the number of products whose rounding r carries: more than one where it is that of a recurrence.
@@ -98,18 +102,18 @@ class Solves(ABC):
     """Whether `residual` sums rows with more digits than float64 has, so that it can judge solves in float64 too."""
 
     @abstractmethod
-    def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
+    def chebyshev(self, own: Tensor, limits: Limits) -> Solved:
         """Solve by Chebyshev's recurrence, for a self-adjoint matrix: no sum over nodes but to end."""
 
     @abstractmethod
-    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
+    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
         """Solve by conjugate gradients, for a self-adjoint matrix. `residual` is that of the recurrence.
 
         With a `start` u_0, `own` is its residual, and |u| counts the start in.
         """
 
     @abstractmethod
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
+    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
         """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
 
     @abstractmethod
@@ -131,8 +135,9 @@ def column_norms(system: System, values: Tensor) -> Tensor:
     return sizes.amax(dim=0) if system.norm == "max" else sizes.sum(dim=0)
 
 
-def bind_solves(kernels: Kernels, system: System) -> Solves:
-    """Return the solves of a backend: fused on the numba backend for graphs that are not large, else by its products.
+@final
+class ProductSolves(Solves):
+    """The recurrences in torch, around a product with S A; `residual` computes the residual more accurately, if given.
 
     Examples
     --------
@@ -140,48 +145,43 @@ def bind_solves(kernels: Kernels, system: System) -> Solves:
     >>> ring = Transition(
     ...     np.arange(6), np.array([1, 2, 3, 4, 0], np.int32), None, np.ones(5), np.ones(5), symmetric=False
     ... )
-    >>> system = System(ring, 0.5, np.ones(5), "max")
-    >>> solves = bind_solves(choose_backend("reference", "cpu", "example").kernels, system)
-    >>> ended = solves.contraction(torch.ones(5, 1) / 2, torch.zeros(5, 1), Limits(1e-3, 0, 100))
-    >>> ended.products, float(ended.value[0])
+    >>> solves = choose_backend("reference", "cpu", "example").kernels.solves(System(ring, 0.5, np.ones(5), "max"))
+    >>> solved = solves.contraction(torch.ones(5, 1) / 2, torch.zeros(5, 1), Limits(1e-3, 0, 100))
+    >>> solved.products, float(solved.value[0])
     (10, 0.9990234375)
     """
-    # The contract of Kernels is part of the version of stored results, so the fused solves are no method of it.
-    if not type(kernels).__module__.startswith("pprop.kernels.numba_cpu."):
-        return _ByProducts(kernels, system)
-    from pprop.kernels.numba_cpu.bound_solves import NumbaSolves
-    from pprop.kernels.numba_cpu.residual import accurate_residual
-
-    large = len(system.transition.indices) >= LARGE_ENTRIES
-    return _ByProducts(kernels, system, accurate_residual) if large else NumbaSolves(system)
-
-
-@final
-class _ByProducts(Solves):
-    """The recurrences in torch, around a backend's product with S A; the residual by that product or in a better way."""
 
     def __init__(
-        self, kernels: Kernels, system: System, better: Callable[[System, Tensor, Tensor], Tensor] | None = None
+        self,
+        system: System,
+        product: Callable[[Tensor, None], Tensor],
+        residual: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
-        self._system, self._better, self.compensated = system, better, better is not None
-        self._product = kernels.steps(system.transition, 0.0, 1)
+        self._system, self._product, self._accurate, self.compensated = system, product, residual, residual is not None
         self._measure = torch.from_numpy(system.measure)[:, None]
 
-    def chebyshev(self, own: Tensor, limits: Limits) -> Ended:
-        stay, weight = 1.0 - self._system.alpha, 2.0
-        before, state = torch.zeros_like(own), own.clone()
+    def chebyshev(self, own: Tensor, limits: Limits) -> Solved:
+        return self._recurrence(own, own.clone(), (1.0 - self._system.alpha) ** 2 / 4.0, limits)
+
+    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
+        return self._recurrence(own, start, 0.0, limits)
+
+    def _recurrence(self, own: Tensor, state: Tensor, momentum: float, limits: Limits) -> Solved:
+        """u_(k+1) = w_(k+1) ((1 - alpha) S A u_k + b - u_(k-1)) + u_(k-1), where all w are 1 without momentum."""
+        weight, before = 2.0, torch.zeros_like(own)
         for k in range(1, limits.most + 1):
-            weight = 1.0 / (1.0 - stay * stay * weight / 4.0)
+            weight = 1.0 / (1.0 - momentum * weight)
             arrived = self._moved(state).add_(own)
-            if k >= limits.near or k % _REST == 0 or k == limits.most:
-                residual, size = self._norms(arrived - state, state)
-                if k == limits.most or bool((residual <= limits.stop * size).all()):
-                    return _ended(state, k, residual, size)
-            before.mul_(1.0 - weight).add_(arrived, alpha=weight)
+            if limits.looks(k):
+                value = state if momentum else arrived
+                residual, size = (column_norms(self._system, one) for one in (arrived - state, value))
+                if limits.ends(k, residual, size):
+                    return _solved(value, k, residual, size)
+            before = before.mul_(1.0 - weight).add_(arrived, alpha=weight) if momentum else arrived
             before, state = state, before
         raise AssertionError("the last product always ends the solve")
 
-    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Ended:
+    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
         state = torch.zeros_like(own) if start is None else start.clone()
         residual, direction = own.clone(), own.clone()
         square = self._inner(residual, residual)
@@ -192,39 +192,25 @@ class _ByProducts(Solves):
             state.addcmul_(direction, step.to(own.dtype))
             residual.addcmul_(image, step.to(own.dtype), value=-1.0)
             last, square = square, self._inner(residual, residual)
-            if k >= limits.near or k % _REST == 0 or k == limits.most:
+            if limits.looks(k):
                 norm, size = square.sqrt(), self._inner(state, state).sqrt()
-                if k == limits.most or bool((norm <= limits.stop * size).all()):
-                    return _ended(state, k, norm, size)
+                if limits.ends(k, norm, size):
+                    return _solved(state, k, norm, size)
             direction.mul_(torch.where(last > 0, square / last, 0.0).to(own.dtype)).add_(residual)
         raise AssertionError("the last product always ends the solve")
 
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Ended:
-        state = start
-        for k in range(1, limits.most + 1):
-            arrived = self._moved(state).add_(own)
-            if k >= limits.near or k % _REST == 0 or k == limits.most:
-                residual, size = self._norms(arrived - state, arrived)
-                if k == limits.most or bool((residual <= limits.stop * size).all()):
-                    return _ended(arrived, k, residual, size)
-            state = arrived
-        raise AssertionError("the last product always ends the solve")
-
     def residual(self, own: Tensor, state: Tensor) -> Tensor:
-        if self._better is not None:
-            return self._better(self._system, own, state)
+        if self._accurate is not None:
+            return self._accurate(own, state)
         return self._moved(state).add_(own).sub_(state)
 
     def _moved(self, state: Tensor) -> Tensor:
-        return self._product.forward(state[None], None)[0].mul_(1.0 - self._system.alpha)
+        return self._product(state[None], None)[0].mul_(1.0 - self._system.alpha)
 
     def _inner(self, left: Tensor, right: Tensor) -> Tensor:
         """Return the inner products of columns, (c,), in float64."""
         return (left.double() * right.double()).mul_(self._measure.to(left.device)).sum(dim=0)
 
-    def _norms(self, residual: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        return column_norms(self._system, residual), column_norms(self._system, state)
 
-
-def _ended(value: Tensor, products: int, residual: Tensor, size: Tensor) -> Ended:
-    return Ended(value, products, residual.cpu().numpy(), size.cpu().numpy())
+def _solved(value: Tensor, products: int, residual: Tensor, size: Tensor) -> Solved:
+    return Solved(value, products, residual.cpu().numpy(), size.cpu().numpy())

@@ -27,7 +27,7 @@ from typing import Any, final
 import torch
 
 from pprop._validate import reject
-from pprop.kernels.solves import Ended
+from pprop.kernels.solves import Solved
 from pprop.propagation.solution import Statistics
 
 __all__ = [
@@ -144,18 +144,18 @@ def relative_error(alpha: float, residual: float, size: float) -> float:
     return residual / gap if gap > 0 else float("inf")
 
 
-def worst_error(alpha: float, ended: Ended) -> float:
+def worst_error(alpha: float, ended: Solved) -> float:
     """Return the relative error that the residuals of a solve certify for all of its columns.
 
     >>> import numpy as np
-    >>> worst_error(0.5, Ended(torch.zeros(1, 2), 1, np.array([0.25, 0.1]), np.ones(2)))
+    >>> worst_error(0.5, Solved(torch.zeros(1, 2), 1, np.array([0.25, 0.1]), np.ones(2)))
     1.0
     """
     columns = zip(ended.residual.tolist(), ended.size.tolist(), strict=True)
     return max(relative_error(alpha, residual, size) for residual, size in columns)
 
 
-def with_rounding(ended: Ended, longest: int, *, weighted: bool, compensated: bool) -> Ended:
+def with_rounding(ended: Solved, longest: int, *, weighted: bool, compensated: bool) -> Solved:
     """Return a solve with the residual that real numbers might have, in float64: see the head of this module.
 
     Parameters
@@ -170,7 +170,7 @@ def with_rounding(ended: Ended, longest: int, *, weighted: bool, compensated: bo
     Examples
     --------
     >>> import numpy as np
-    >>> ended = Ended(torch.zeros(1, 1), 1, np.array([0.0]), np.array([1.0]))
+    >>> ended = Solved(torch.zeros(1, 1), 1, np.array([0.0]), np.array([1.0]))
     >>> with_rounding(ended, 5, weighted=False, compensated=False).residual * 2.0**53
     array([21.])
     """

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pprop._validate import check_float, check_int, reject
 from pprop.kernels import Kernels
-from pprop.kernels.solves import Ended, Limits, Solves
+from pprop.kernels.solves import Limits, Solved, Solves
 from pprop.propagation.certificate import check_reachable, default_tolerance, stop_ratio
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap, Solver
@@ -80,10 +80,10 @@ class ToleranceSolver(Solver):
         """Return when to look at the residual and when to give up: after the products that theory wants at most."""
 
     @abstractmethod
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
         """Solve for the right-hand side `own` = alpha h, (n, c), in the variables of `Solves`.
 
-        `Ended.residual` bounds the residual of the value that is returned, but for the rounding of `Ended.carried` products.
+        `Solved.residual` bounds the residual of the value that is returned, but for the rounding of `Solved.carried` products.
         """
 
 
@@ -127,7 +127,7 @@ class Chebyshev(ToleranceSolver):
         enough = math.ceil(math.acosh((2.0 - alpha) / stop_ratio(alpha, self.wanted)) / rate) + 2
         return Limits(stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
         return solves.chebyshev(own, self.limits(alpha))
 
 
@@ -159,7 +159,7 @@ class ConjugateGradient(ToleranceSolver):
         enough = math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / stop_ratio(alpha, self.wanted)) / rate) + 10
         return Limits(MARGIN * stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
         limits = self.limits(alpha)
         ended = solves.conjugate_gradient(own, None, limits)
         # a result in float32 is judged by its residual in float64 in any case, see `ToleranceSide`
@@ -168,7 +168,7 @@ class ConjugateGradient(ToleranceSolver):
             return replace(ended, carried=1 + 2 * ended.products)
         return self._verified(solves, own, alpha, limits, ended)
 
-    def _verified(self, solves: Solves, own: Tensor, alpha: float, limits: Limits, ended: Ended) -> Ended:
+    def _verified(self, solves: Solves, own: Tensor, alpha: float, limits: Limits, ended: Solved) -> Solved:
         """Make a power step, which leaves at most 1 - alpha of the residual it measures; begin again from it if needed."""
         products = ended.products
         while True:
@@ -177,7 +177,7 @@ class ConjugateGradient(ToleranceSolver):
             residual = (1.0 - alpha) * step.residual
             good = bool((residual <= stop_ratio(alpha, self.wanted) * step.size).all())
             if good or products >= limits.most:
-                return Ended(step.value, products, residual, step.size)
+                return Solved(step.value, products, residual, step.size)
             rest = Limits(limits.stop, 1, limits.most - products)
             ended = solves.conjugate_gradient(step.value - ended.value, ended.value, rest)
             products += ended.products
@@ -212,9 +212,9 @@ class Contraction(ToleranceSolver):
         enough = math.ceil(math.log(2.0 * (2.0 - alpha) / (alpha * stop)) / rate) + 2
         return Limits(stop, int(0.5 * math.log(1.0 / self.wanted) / rate), min(max(enough, 1), self.max_products))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Ended:
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
         ended = solves.contraction(own, own / alpha, self.limits(alpha))
-        return Ended(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
+        return Solved(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
 
 
 TOLERANCE_SOLVERS: Mapping[str, type[ToleranceSolver]] = MappingProxyType(

@@ -12,7 +12,7 @@ from torch import Tensor
 from pprop._validate import reject
 from pprop.graph import Transition
 from pprop.kernels import Kernels
-from pprop.kernels.solves import Ended, Norm, System, bind_solves, column_norms
+from pprop.kernels.solves import Norm, Solved, System, column_norms
 from pprop.propagation.certificate import least_error, with_rounding, worst_error
 
 if TYPE_CHECKING:  # the solvers make the maps that use this
@@ -57,11 +57,11 @@ class ToleranceSide:
         )
         self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
         self._system = System(moved, alpha, measure, norm)
-        self._solves = bind_solves(kernels, self._system)
+        self._solves = kernels.solves(self._system)
         rows, columns = np.diff(transition.indptr), np.bincount(transition.indices, minlength=1)
         self._longest = int(max(rows.max(initial=0), columns.max()))
 
-    def solve(self, predictions: Tensor, solver: ToleranceSolver, name: str = "H") -> tuple[Tensor, Ended]:
+    def solve(self, predictions: Tensor, solver: ToleranceSolver, name: str = "H") -> tuple[Tensor, Solved]:
         """Return Z for one run of predictions (n, c) in float32 or float64, and how the solve ended.
 
         Columns are brought to size one first: squares cannot overflow. `name` is what predictions are in errors.
@@ -88,14 +88,14 @@ class ToleranceSide:
         rounding = (len(value) + 16) * torch.finfo(torch.float64).eps  # of the norms, as in `with_rounding`
         return float(torch.where(moved > 0, moved / size, 0.0).max()) * (1.0 + rounding)
 
-    def _proven(self, ended: Ended, *, compensated: bool) -> Ended:
+    def _proven(self, ended: Solved, *, compensated: bool) -> Solved:
         """Return a solve with what its residual in float64 proves, its rounding counted."""
         weighted = self._system.transition.weights is not None
         return with_rounding(ended, self._longest, weighted=weighted, compensated=compensated)
 
     def _verified(
-        self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Ended, solver: ToleranceSolver
-    ) -> tuple[Tensor, Ended]:
+        self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Solved, solver: ToleranceSolver
+    ) -> tuple[Tensor, Solved]:
         """Measure the residual of Z itself in float64, and solve for what is missing as long as that helps.
 
         The products that only measure are not counted.
@@ -107,7 +107,7 @@ class ToleranceSide:
             state = (value.double() / unit).mul_(columns)
             residual = self._solves.residual(own, state)
             norm, size = (column_norms(self._system, one).cpu().numpy() for one in (residual, state))
-            ended = self._proven(Ended(state, products, norm, size), compensated=self._solves.compensated)
+            ended = self._proven(Solved(state, products, norm, size), compensated=self._solves.compensated)
             reached, left = worst_error(alpha, ended), solver.max_products - products
             if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):
                 return value, ended

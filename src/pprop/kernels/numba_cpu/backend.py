@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import numba
@@ -21,8 +22,10 @@ from pprop.kernels.numba_cpu._jit import ROW_BLOCK
 from pprop.kernels.numba_cpu.attention import NumbaAttention
 from pprop.kernels.numba_cpu.keep_words import NO_WORDS, KeepWords, keep_words
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
+from pprop.kernels.numba_cpu.solves import NumbaSolves, accurate_residual
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
+from pprop.kernels.solves import ProductSolves, Solves, System
 from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
 from pprop.kernels.trainer import Trainer, TrainerSpec
 
@@ -310,6 +313,12 @@ class NumbaKernels(Kernels):
         arrays = [tensor.numpy() for tensor in (weights, gradient, mean, square)]
         training.adam(*arrays, *constants, partial.numpy(), squares.numpy())
         return squares
+
+    def solves(self, system: System) -> Solves:
+        if len(system.transition.indices) < LARGE_ENTRIES:
+            return NumbaSolves(system)
+        product = self.steps(system.transition, 0.0, 1).forward
+        return ProductSolves(system, product, partial(accurate_residual, system))
 
     def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
         out = torch.empty(len(seeds), rows, columns)
