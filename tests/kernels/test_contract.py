@@ -225,6 +225,26 @@ def check_dropped_steps(
     assert_close(bound.adjoint(G, draw), backward)
 
 
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_each_run_may_have_an_alpha_of_its_own_and_keeps_it_when_others_leave(
+    kernels, normal, make_graph, dropped, steps
+):
+    graph, _ = make_graph(13, directed=True, weighted=steps == 1)
+    transition, alphas = transition_matrix(graph), torch.tensor([0.1, 0.7, 0.0], dtype=torch.float64)
+    H, _ = normal(3, 13, 7, dtype=torch.float32)
+    draw = draw_of(11, 0.5) if dropped else None
+    bound = kernels.steps(transition, alphas, steps)
+    alone = [kernels.steps(transition, float(alpha), steps) for alpha in alphas]
+    forward = torch.stack([one.forward(H, draw)[run] for run, one in enumerate(alone)])
+    adjoint = torch.stack([one.adjoint(H, draw)[run] for run, one in enumerate(alone)])
+    torch.testing.assert_close(bound.forward(H, draw), forward, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(bound.adjoint(H, draw), adjoint, rtol=1e-6, atol=1e-6)
+    left = torch.tensor([0, 2])
+    draw = None if draw is None else Draw(draw.seeds[left], draw.epoch, draw.probability)
+    torch.testing.assert_close(bound.of_runs(left).forward(H[left], draw), forward[left], rtol=1e-6, atol=1e-6)
+
+
 # -- rows of the PPR matrix ---------------------------------------------------------------------------------------
 
 

@@ -11,9 +11,10 @@ and an adjoint recomputes the mask of its forward pass. Kept entries are divided
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 from scipy import sparse
 from torch import Tensor
@@ -65,7 +66,23 @@ class FeatureProduct(ABC):
 
 
 class StepPropagation(ABC):
-    """K power steps Z <- (1 - alpha) drop_k(T) Z + alpha H from Z = H, with a fresh mask of T at every step."""
+    """K power steps Z <- (1 - alpha) drop_k(T) Z + alpha H from Z = H, with a fresh mask of T at every step.
+
+    Attributes
+    ----------
+    alpha
+        One number for all runs, or a tensor (R,) of float64 with one a run.
+    """
+
+    alpha: float | Tensor
+
+    def of_runs(self, slots: Tensor | slice) -> Self:
+        """Return the steps of some of the runs, given by position: each keeps its alpha."""
+        if not isinstance(self.alpha, Tensor):
+            return self
+        some = copy.copy(self)
+        some.alpha = self.alpha[slots]
+        return some
 
     @abstractmethod
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
@@ -127,8 +144,8 @@ class Kernels(ABC):
         """Bind the first layer to a feature matrix of shape (n, f)."""
 
     @abstractmethod
-    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
-        """Bind K power steps to a transition matrix."""
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
+        """Bind K power steps to a transition matrix; `alpha` as in `StepPropagation`."""
 
     @abstractmethod
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:

@@ -25,7 +25,7 @@ class SizedSteps(StepPropagation):
     """
 
     def __init__(self, dropped: StepPropagation, whole: StepPropagation) -> None:
-        self._dropped, self._whole = dropped, whole
+        self._dropped, self._whole, self.alpha = dropped, whole, dropped.alpha
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         if draw is not None:

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from scipy import sparse
 from torch import Tensor
 
@@ -27,11 +28,15 @@ __all__ = ["LabelledNodes", "PropagateRows", "PropagateSteps", "Trainer", "Train
 @final
 @dataclass(frozen=True)
 class PropagateSteps:
-    """K power steps of T with teleport probability alpha; entries of T are dropped afresh at every step."""
+    """K power steps of T; entries of T are dropped afresh at every step. `alpha` is one number, or one a run, (R,)."""
 
     transition: Transition
-    alpha: float
+    alpha: float | Tensor
     steps: int
+
+    def alphas(self, runs: int) -> Tensor:
+        """Return the alpha of every run, shape (R,), float32."""
+        return torch.as_tensor(self.alpha, dtype=torch.float64).float().expand(runs)
 
 
 @final

@@ -110,8 +110,8 @@ class NumbaSteps(StepPropagation):
     exchanged, y = S_r g, and collects dH = alpha (g_1 + ... + g_K) + g_0 on the way.
     """
 
-    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
-        self._alpha, self._steps = alpha, steps
+    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+        self.alpha, self._steps = alpha, steps
         self._sides = (transition, transition.transpose)
         self._words = KeepWords(EDGES, *((side.indptr, side.indices) for side in self._sides))
 
@@ -120,7 +120,7 @@ class NumbaSteps(StepPropagation):
         if self._steps == 0:
             return start.clone()
         side, rows, columns, weights = self._side(0, start)
-        a = rows.dtype.type(self._alpha)
+        a = self._alphas(rows.dtype)
         state = (start * torch.from_numpy(columns)[:, None]).contiguous()
         spare = torch.empty_like(state)
         words, bit = NO_WORDS, 0
@@ -142,8 +142,8 @@ class NumbaSteps(StepPropagation):
         if self._steps == 0:
             return gradient.clone()
         side, rows, columns, weights = self._side(1, gradient)
-        a = rows.dtype.type(self._alpha)
-        total = gradient * float(a)
+        a = self._alphas(rows.dtype)
+        total = gradient * torch.from_numpy(a)[:, :, None]
         state = (gradient * torch.from_numpy(columns)[:, None]).contiguous()
         spare = torch.empty_like(state)
         words, bit = NO_WORDS, 0
@@ -152,13 +152,17 @@ class NumbaSteps(StepPropagation):
                 refresh = step % 32 == 31 or step == self._steps - 1
                 words, bit = self._step_words(1, draw, words, step, refresh=refresh)
             arrived = (1 - a) * self._keep_scale(draw, rows.dtype) * rows
-            share = a if step > 0 else rows.dtype.type(1)
+            share = a if step > 0 else np.ones_like(a)
             sparse_kernels.step_adjoint(gradient.shape[2])(
                 side.indptr, side.indices, weights, words, bit, state.numpy(), arrived * columns,
                 total.numpy(), share * arrived, spare.numpy(),
             )  # fmt: skip
             state, spare = spare, state
         return total
+
+    def _alphas(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return alpha as a column, (1, 1) or (R, 1)."""
+        return np.asarray(self.alpha, dtype).reshape(-1, 1)
 
     def _side(self, which: int, like: Tensor) -> tuple[Transition, NDArray[Any], NDArray[Any], NDArray[Any]]:
         dtype = like.numpy().dtype
@@ -219,9 +223,9 @@ class NumbaKernels(Kernels):
     def features(self, matrix: sparse.csr_array) -> FeatureProduct:
         return NumbaFeatures(matrix)
 
-    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
         some = NumbaSteps(transition, alpha, steps)
-        if len(transition.indices) < LARGE_ENTRIES or steps == 0:
+        if len(transition.indices) < LARGE_ENTRIES or steps == 0 or isinstance(alpha, Tensor):
             return some
         return SizedSteps(some, LargeSteps(transition, alpha, steps))
 

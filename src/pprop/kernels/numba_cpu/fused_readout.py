@@ -112,10 +112,21 @@ class _Steps(Readout):
         self.steps, self.law = propagation.steps, Law.of(spec.matrix_dropout)
         values = np.empty(0, np.float32) if T.weights is None else T.weights.astype(np.float32)
         self.edges = Entries.of(T.indptr, T.indices, values, T.n_nodes)
-        rows, columns = T.row_scale.astype(np.float32), T.column_scale.astype(np.float32)
-        alpha = np.float32(propagation.alpha)
+        self._rows, self._columns = T.row_scale.astype(np.float32), T.column_scale.astype(np.float32)
+        self._alphas = propagation.alphas(len(spec.seeds)).numpy()
+        self._scales: dict[np.float32, fused_steps.Scales] = {}
+
+    def scales(self, run: int) -> fused_steps.Scales:
+        """Return the factors of a run, which runs with the same alpha share."""
+        alpha = self._alphas[run]
+        if alpha not in self._scales:
+            self._scales[alpha] = self._scales_of(alpha)
+        return self._scales[alpha]
+
+    def _scales_of(self, alpha: np.float32) -> fused_steps.Scales:
+        rows, columns = self._rows, self._columns
         arrived = (1 - alpha) * self.law.scale * columns  # in the transposed matrix the scales change places
-        self.scales = fused_steps.Scales(
+        return fused_steps.Scales(
             alpha=alpha,
             keep=self.law.scale,
             rows=rows,
@@ -134,7 +145,7 @@ class _Steps(Readout):
 class _StepsRun(RunReadout):
     def __init__(self, readout: _Steps, run: int, seed: np.uint64, crew: Crew) -> None:
         super().__init__(readout, run, crew)
-        self._all, threads = readout, crew.team.threads
+        self._all, self._scales, threads = readout, readout.scales(run), crew.team.threads
         self._masks = Masks(readout.edges, readout.law, EDGES, seed, crew, readout.steps)
         self._by_row, self._by_column = (shares(s[0], threads) for s in (readout.edges.matrix, readout.edges.flipped))
         self._state, self._spare = (crew.arena.empty(self.predictions.shape[1:]) for _ in range(2))
@@ -146,7 +157,7 @@ class _StepsRun(RunReadout):
         team = self._crew.team
         fused_steps.forward(
             thread, team.threads, team.desk, self._by_row[thread], self._by_row[thread + 1], self._all.edges.matrix,
-            self._masks.planes[0], epoch, self._all.steps, self._all.scales, self.predictions, self._state, self._spare,
+            self._masks.planes[0], epoch, self._all.steps, self._scales, self.predictions, self._state, self._spare,
             self.train.places, self.train_logits, self.stopping.places, self.stopping_logits, self._pair,
         )  # fmt: skip
 
@@ -154,7 +165,7 @@ class _StepsRun(RunReadout):
         team = self._crew.team
         fused_steps.adjoint(
             thread, team.threads, team.desk, self._by_column[thread], self._by_column[thread + 1],
-            self._all.edges.flipped, self._masks.planes[1], epoch, self._all.steps, self._all.scales, self.above,
+            self._all.edges.flipped, self._masks.planes[1], epoch, self._all.steps, self._scales, self.above,
             self._state, self._spare, self._token,
         )  # fmt: skip
 

@@ -223,7 +223,7 @@ class LargeSteps(StepPropagation):
     """
 
     def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
-        self._transition, self._alpha, self._steps = transition, alpha, steps
+        self._transition, self.alpha, self._steps = transition, alpha, steps
         self._sides: dict[tuple[bool, str], _Side] = {}
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
@@ -250,7 +250,7 @@ class LargeSteps(StepPropagation):
 
     def _run(self, side: _Side, start: NDArray[Any]) -> NDArray[Any]:
         (n, c), dtype = start.shape, start.dtype
-        alpha, counter, line = np.array([self._alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
+        alpha, counter, line = np.array([self.alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
         state, spare = (Arena().empty((n, c), dtype) for _ in range(2))  # apart: one of them is the result
         _scaled(side.scales.columns, start, state)
         block = _REGISTERS // dtype.itemsize

@@ -67,7 +67,7 @@ def _gather(width, i, indptr, indices, weights, drop, words, mask, source, acc):
 
 @cache
 def step(width):
-    """out = state_scale * (drop(A) state) + start_scale * start, every scale per node."""
+    """out = state_scale * (drop(A) state) + start_scale * start, every scale per node, (1, n) or of each run, (R, n)."""
 
     @kernel
     def run_step(indptr, indices, weights, words, bit, state, state_scale, start, start_scale, out):
@@ -77,18 +77,19 @@ def step(width):
         for task in prange(runs * blocks):
             run, block = task // blocks, task % blocks
             source, target, own, keep = state[run], out[run], start[run], words[run if drop else 0]
+            scale, share = state_scale[run % len(state_scale)], start_scale[run % len(start_scale)]
             acc = np.empty(width, out.dtype)
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
                 _gather(width, i, indptr, indices, weights, drop, keep, mask, source, acc)
                 for q in range(width):
-                    target[i, q] = state_scale[i] * acc[q] + start_scale[i] * own[i, q]
+                    target[i, q] = scale[i] * acc[q] + share[i] * own[i, q]
 
     return run_step
 
 
 @cache
 def step_adjoint(width):
-    """s = drop(A) state; out = state_scale * s and total += total_scale * s, every scale per node."""
+    """s = drop(A) state; out = state_scale * s and total += total_scale * s, scales as in `step`."""
 
     @kernel
     def run_step_adjoint(indptr, indices, weights, words, bit, state, state_scale, total, total_scale, out):
@@ -98,11 +99,12 @@ def step_adjoint(width):
         for task in prange(runs * blocks):
             run, block = task // blocks, task % blocks
             source, target, sums, keep = state[run], out[run], total[run], words[run if drop else 0]
+            scale, share = state_scale[run % len(state_scale)], total_scale[run % len(total_scale)]
             acc = np.empty(width, out.dtype)
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
                 _gather(width, i, indptr, indices, weights, drop, keep, mask, source, acc)
                 for q in range(width):
-                    sums[i, q] += total_scale[i] * acc[q]
-                    target[i, q] = state_scale[i] * acc[q]
+                    sums[i, q] += share[i] * acc[q]
+                    target[i, q] = scale[i] * acc[q]
 
     return run_step_adjoint

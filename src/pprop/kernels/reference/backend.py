@@ -62,7 +62,7 @@ class ReferenceKernels(Kernels):
     def features(self, matrix: sparse.csr_array) -> FeatureProduct:
         return ReferenceFeatures(matrix)
 
-    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
         return ReferenceSteps(transition, alpha, steps)
 
     def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:

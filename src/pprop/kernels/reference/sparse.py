@@ -90,24 +90,32 @@ class ReferenceFeatures(FeatureProduct):
 class ReferenceSteps(StepPropagation):
     """Z <- (1 - alpha) drop_k(T) Z + alpha H, and its adjoint."""
 
-    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
-        self._alpha, self._steps = alpha, steps
+    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+        self.alpha, self._steps = alpha, steps
         self._matrix, self._flipped = (_values(t) for t in (transition, transition.transpose))
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        alpha, rest = self._weights(predictions)
         z = predictions if self._steps > 0 else predictions.clone()  # a result never shares memory with its input
         for step in range(self._steps):
-            z = (1 - self._alpha) * self._product(self._matrix, z, draw, step, transposed=False)
-            z = z + self._alpha * predictions
+            z = rest * self._product(self._matrix, z, draw, step, transposed=False) + alpha * predictions
         return z
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         # H enters every step with weight alpha, and once more as the start: dH = alpha (g_1 + ... + g_K) + g_0
+        alpha, rest = self._weights(gradient)
         total = torch.zeros_like(gradient)
         for step in reversed(range(self._steps)):
-            total = total + self._alpha * gradient
-            gradient = (1 - self._alpha) * self._product(self._flipped, gradient, draw, step, transposed=True)
+            total = total + alpha * gradient
+            gradient = rest * self._product(self._flipped, gradient, draw, step, transposed=True)
         return total + gradient
+
+    def _weights(self, like: Tensor) -> tuple[float | Tensor, float | Tensor]:
+        """Return alpha and 1 - alpha, ready to multiply (R, n, c)."""
+        if not isinstance(self.alpha, Tensor):
+            return self.alpha, 1 - self.alpha
+        alpha = self.alpha[:, None, None].to(like.device)
+        return alpha.to(like.dtype), (1 - alpha).to(like.dtype)
 
     def _product(self, matrix: _Entries, dense: Tensor, draw: Draw | None, step: int, *, transposed: bool) -> Tensor:
         if draw is None:

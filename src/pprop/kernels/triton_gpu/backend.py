@@ -81,9 +81,9 @@ class TritonKernels(Kernels):
     def features(self, matrix: sparse.csr_array) -> FeatureProduct:
         return TritonFeatures(matrix)
 
-    def steps(self, transition: Transition, alpha: float, steps: int) -> StepPropagation:
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
         some = TritonSteps(transition, alpha, steps)
-        if len(transition.indices) < LARGE_ENTRIES or steps == 0:
+        if len(transition.indices) < LARGE_ENTRIES or steps == 0 or isinstance(alpha, Tensor):
             return some
         return SizedSteps(some, LargeSteps(transition, alpha, steps))
 

@@ -290,7 +290,7 @@ class LargeSteps(StepPropagation):
     """
 
     def __init__(self, transition: Transition, alpha: float, steps: int, tuning: LargeTuning = LargeTuning()) -> None:  # noqa: B008
-        self._transition, self._alpha, self._steps, self._tuning = transition, alpha, steps, tuning
+        self._transition, self.alpha, self._steps, self._tuning = transition, alpha, steps, tuning
         rows, columns = transition.row_scale, transition.column_scale
         self._one_scale = rows is columns or np.array_equal(rows, columns)
         self._sides: dict[tuple[Any, ...], Renumbered] = {}
@@ -327,7 +327,7 @@ class LargeSteps(StepPropagation):
         width = min(power_of_two(c), _COLUMNS)
         blocks, tuning = -(-c // width), self._tuning
         shape: dict[str, Any] = {"C": c, "B": width, "WHOLE": c % width == 0}
-        alpha = torch.tensor([self._alpha, 1.0], dtype=start.dtype)
+        alpha = torch.tensor([self.alpha, 1.0], dtype=start.dtype)
         alpha[1] -= alpha[0]
         alpha = alpha.to(start.device)
         state, spare = torch.empty_like(start), torch.empty_like(start)

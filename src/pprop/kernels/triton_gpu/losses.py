@@ -12,7 +12,7 @@ __all__ = ["cross_entropy_rows", "finish_epoch"]
 @kernel("m", "blocks", "label_stride")
 def cross_entropy_rows(
     logits, logits_run, logits_row, labels, counts, sizes, label_stride, sums, gradient, gradient_run, states,
-    states_run, column_scale, alpha, m, c, blocks, MODE: tl.constexpr, CLASSES: tl.constexpr, B: tl.constexpr,
+    states_run, column_scale, alphas, m, c, blocks, MODE: tl.constexpr, CLASSES: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
     """sums[run, block] = the cross entropy of this block's rows and its right answers; every row counts `counts` times.
 
@@ -48,7 +48,7 @@ def cross_entropy_rows(
             tl.store(gradient + run * gradient_run + place, slope, mask=there)
         else:
             scale = tl.load(column_scale + row, mask=row < m, other=0.0)
-            tl.store(gradient + run * gradient_run + place, alpha * slope, mask=there)
+            tl.store(gradient + run * gradient_run + place, tl.load(alphas + run) * slope, mask=there)
             tl.store(states + run * states_run + place, scale[:, None] * slope, mask=there)
 
 

@@ -141,13 +141,14 @@ def _forward_tile(
 @kernel("ahead", "words", "step", "steps")
 def forward_tile(
     clock, ahead, tiles, count, rows, index, values, planes, words, start, states, row_scale, column_scale, n, step,
-    steps, alpha, keep_scale,
+    steps, alphas, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
     WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
     TILES: tl.constexpr,
 ):  # fmt: skip
     """TILES neighbouring tiles of one step of one run."""
     begin, run = tl.program_id(0) * TILES, tl.program_id(1)
+    alpha = tl.load(alphas + run)
     plane = plane_of(planes, run, (tl.load(clock) + ahead) * steps + step, words, RING)
     size = (n + 1).to(tl.int64) * (2 * CLASSES)
     state = states + run * 2 * size
@@ -213,13 +214,14 @@ def _adjoint_tile(
 @kernel("words", "groups", "done", "steps")
 def adjoint_tile(
     clock, tiles, count, rows, index, values, planes, words, rounds, groups, total, states, row_scale, column_scale, n,
-    done, steps, alpha, keep_scale,
+    done, steps, alphas, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
     KEPT: tl.constexpr, WEIGHTED: tl.constexpr, AHEAD: tl.constexpr,
     TILES: tl.constexpr,
 ):  # fmt: skip
     """TILES neighbouring tiles of one step of one run."""
     begin, run = tl.program_id(0) * TILES, tl.program_id(1)
+    alpha = tl.load(alphas + run)
     step = steps - 1 - done
     position = tl.load(clock) * steps + step
     plane, most_at = plane_of(planes, run, position, words, RING), plane_of(rounds, run, position, groups, RING)

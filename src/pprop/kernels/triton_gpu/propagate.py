@@ -7,7 +7,7 @@ which the loss kernel writes where `gradient` says, into that of the predictions
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
@@ -28,13 +28,13 @@ __all__ = ["Gradient", "NoPropagation", "Propagation", "RowsPropagation", "Steps
 @final
 @dataclass(frozen=True)
 class Gradient:
-    """Where the loss kernel writes the gradient: its mode, buffers, their run strides, and what the steps scale by."""
+    """Where the loss kernel writes the gradient: its mode, buffers, and what the steps scale by; alphas (R,)."""
 
     mode: int
     total: Tensor
     states: Tensor
     column_scale: Tensor
-    alpha: float
+    alphas: Tensor
 
 
 class Propagation(ABC):
@@ -74,7 +74,7 @@ class NoPropagation(Propagation):
     def __init__(self, runs: int, shape: Shape, device: torch.device) -> None:
         self.predictions = torch.zeros(runs, shape.n + 1, 2 * shape.padded_classes, device=device)
         self.above = torch.zeros(runs, shape.n + 1, shape.padded_classes, device=device)
-        self.gradient = Gradient(1, self.above, self.above, self.above, 1.0)
+        self.gradient = Gradient(1, self.above, self.above, self.above, self.above)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         pass
@@ -105,7 +105,8 @@ class StepsPropagation(Propagation):
         tuning: Tuning,
         device: torch.device,
     ) -> None:
-        self._steps, self._alpha, self._n, self._tuning, self._runs = spec.steps, spec.alpha, shape.n, tuning, runs
+        self._steps, self._n, self._tuning, self._runs = spec.steps, shape.n, tuning, runs
+        self._alphas = spec.alphas(runs).to(device).contiguous()
         self._classes = classes = shape.padded_classes
         self._warps = tuning.tile_warps
         self._columns = [min(2 * classes, 128), min(classes, 128)]
@@ -143,7 +144,7 @@ class StepsPropagation(Propagation):
         self.above = torch.zeros(runs, shape.n + 1, classes, device=device)
         self.above_states = torch.zeros(runs, 2, shape.n + 1, classes, device=device)
         # without a step the gradient of the logits is that of the predictions
-        first_share = spec.alpha if spec.steps > 0 else 1.0
+        first_share = self._alphas if spec.steps > 0 else torch.ones_like(self._alphas)
         self.gradient = Gradient(2, self.above, self.above_states, self._scales[1][1], first_share)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
@@ -167,7 +168,8 @@ class StepsPropagation(Propagation):
         self._launch(power.adjoint_tile, 1, arguments)
 
     def keep(self, slots: Tensor) -> None:
-        self._runs = len(slots)
+        self._runs, self._alphas = len(slots), self._alphas[slots]
+        self.gradient = replace(self.gradient, alphas=self.gradient.alphas[slots])
 
     def _structure(self, side: int) -> tuple[Any, ...]:
         plan = self._plans[side]
@@ -196,7 +198,7 @@ class StepsPropagation(Propagation):
         several = self._tuning.step_tiles or (4 if self._classes >= 16 else 1)
         for step in range(self._steps):
             one_step[(-(-plan.count // several), self._runs)](
-                *arguments, step, self._steps, self._alpha, scale, **constants, TILES=several
+                *arguments, step, self._steps, self._alphas, scale, **constants, TILES=several
             )
 
 
@@ -221,7 +223,7 @@ class RowsPropagation(Propagation):
         self.above = torch.zeros(runs, shape.n + 1, classes, device=device)
         self._logits = [torch.zeros(runs, rows.shape[1], classes, device=device) for rows in self._rows]
         slope = torch.zeros_like(self._logits[0])
-        self.gradient = Gradient(1, slope, slope, slope, 1.0)
+        self.gradient = Gradient(1, slope, slope, slope, slope)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         pass  # a word serves 32 columns: drawn as the rows are read

@@ -25,9 +25,19 @@ _MOST_COLUMNS = 64
 
 
 @device
+def _scales(scale, rows, there, scale_at, real, PER_RUN: tl.constexpr):
+    """Load factors of rows, (rows, 1), or where each run has its own those of rows and columns, (rows, C)."""
+    if PER_RUN:
+        found = tl.load(scale + rows[:, None] + scale_at[None, :], mask=there[:, None] & real[None, :], other=0.0)
+    else:
+        found = tl.load(scale + rows, mask=there, other=0.0)[:, None]
+    return found
+
+
+@device
 def _finish(
-    acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
-    E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, START: tl.constexpr, TOTAL: tl.constexpr,
+    acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto, real,
+    E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, START: tl.constexpr, TOTAL: tl.constexpr, PER_RUN: tl.constexpr,
 ):  # fmt: skip
     """out = row_scale * sum, plus start_scale * start; and total += total_scale * sum."""
     rows = tl.load(row_at + tl.arange(0, T // E) * E)
@@ -36,13 +46,12 @@ def _finish(
     at = rows[:, None].to(tl.int64) * width + onto[None, :]
     value = rows_of(acc, E, T, C)
     if TOTAL:
-        share = tl.load(total_scale + rows, mask=there, other=0.0)
         old = tl.load(total + at, mask=inside, other=0.0)
-        tl.store(total + at, old + share[:, None] * value, mask=inside)
-    value = tl.load(row_scale + rows, mask=there, other=0.0)[:, None] * value
+        tl.store(total + at, old + _scales(total_scale, rows, there, scale_at, real, PER_RUN) * value, mask=inside)
+    value = _scales(row_scale, rows, there, scale_at, real, PER_RUN) * value
     if START:
-        share = tl.load(start_scale + rows, mask=there, other=0.0)
-        value += share[:, None] * tl.load(start + at, mask=inside, other=0.0)
+        share = _scales(start_scale, rows, there, scale_at, real, PER_RUN)
+        value += share * tl.load(start + at, mask=inside, other=0.0)
     tl.store(out + at, value, mask=inside)
 
 
@@ -51,7 +60,7 @@ def _apply(
     tiles, rows, index, values, dense, row_scale, start, start_scale, total, total_scale, out, epoch, step, steps,
     seeds, n, columns, width, runs, threshold, digits,
     T: tl.constexpr, C: tl.constexpr, STREAM: tl.constexpr, FLIPPED: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTED: tl.constexpr, START: tl.constexpr, TOTAL: tl.constexpr, ACC: tl.constexpr,
+    WEIGHTED: tl.constexpr, START: tl.constexpr, TOTAL: tl.constexpr, PER_RUN: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     """One tile of drop(M) dense for C columns, and what a power step does with it.
 
@@ -70,6 +79,7 @@ def _apply(
         real = run < runs
     into = run.to(tl.int64) * columns * width + column
     onto = run.to(tl.int64) * n * width + column
+    scale_at = run.to(tl.int64) * n
     klass, base, length = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1), tl.load(tiles + tile * 4 + 2)
     row = tl.load(rows + tile * T + slot)
     acc = tl.zeros((T, C), ACC)
@@ -94,14 +104,14 @@ def _apply(
         t += 1
     row_at = rows + tile * T
     if klass == 0:
-        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
-                1, T, C, START, TOTAL)  # fmt: skip
+        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
+                real, 1, T, C, START, TOTAL, PER_RUN)  # fmt: skip
     if klass == 1:
-        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
-                4, T, C, START, TOTAL)  # fmt: skip
+        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
+                real, 4, T, C, START, TOTAL, PER_RUN)  # fmt: skip
     if klass == 2:
-        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, out, width, onto, real,
-                16, T, C, START, TOTAL)  # fmt: skip
+        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
+                real, 16, T, C, START, TOTAL, PER_RUN)  # fmt: skip
 
 
 @final
@@ -124,7 +134,10 @@ class _Matrix:
         start: tuple[Tensor, Tensor] | None = None,
         total: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return row_scale * (drop(M) dense) + start_scale * start; add total_scale * (drop(M) dense) to the total."""
+        """Return row_scale * (drop(M) dense) + start_scale * start; add total_scale * (drop(M) dense) to the total.
+
+        All scales have shape (n,), or all (R, n).
+        """
         plan = self.plan
         runs, _, width = dense.shape
         out = dense.new_empty(runs, self.n, width)
@@ -140,7 +153,7 @@ class _Matrix:
             self.n, plan.columns, width, runs, law.threshold, law.digits,
             T=plan.slots, C=columns, STREAM=self._kind, FLIPPED=self._flipped, DROP=draw is not None,
             WEIGHTED=self._values is not None, START=start is not None, TOTAL=total is not None,
-            ACC=tl.float64 if dense.dtype == torch.float64 else tl.float32, num_warps=4,
+            PER_RUN=row_scale.ndim == 2, ACC=tl.float64 if dense.dtype == torch.float64 else tl.float32, num_warps=4,
         )  # fmt: skip
         return out
 
@@ -203,8 +216,8 @@ class TritonSteps(StepPropagation):
     exchanged, y = S_r g, and collects dH = alpha (g_1 + ... + g_K) + g_0 on the way.
     """
 
-    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
-        self._alpha, self._steps = alpha, steps
+    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+        self.alpha, self._steps = alpha, steps
         self._sides = transition, transition.transpose
         self._known: dict[Any, _Matrix] = {}
         self._scales: dict[Any, tuple[Tensor, Tensor]] = {}
@@ -215,13 +228,14 @@ class TritonSteps(StepPropagation):
             return start.clone()
         matrix, rows, columns = self._side(0, start)
         epoch, ones = _epoch(draw, len(start), start), torch.ones_like(columns)
-        arrived = (1 - self._alpha) * _scale(draw) * rows
+        alpha, rest = self._weights(draw, start)
+        arrived, teleports = rest * rows, isinstance(alpha, Tensor) or alpha > 0
         state = start * columns[:, None]
         for step in range(self._steps):
             factor = ones if step == self._steps - 1 else columns
             state = matrix.apply(
                 state, arrived * factor, draw, epoch, step=step, steps=self._steps,
-                start=(start, self._alpha * factor) if self._alpha > 0 else None,
+                start=(start, alpha * factor) if teleports else None,
             )  # fmt: skip
         return state
 
@@ -231,15 +245,24 @@ class TritonSteps(StepPropagation):
             return gradient.clone()
         matrix, rows, columns = self._side(1, gradient)
         epoch = _epoch(draw, len(gradient), gradient)
-        arrived = (1 - self._alpha) * _scale(draw) * rows
-        total, state = gradient * self._alpha, gradient * columns[:, None]
+        alpha, rest = self._weights(draw, gradient)
+        arrived, teleports = rest * rows, isinstance(alpha, Tensor) or alpha > 0
+        total = gradient * (alpha[:, :, None] if isinstance(alpha, Tensor) else alpha)
+        state = gradient * columns[:, None]
         for step in reversed(range(self._steps)):
-            share = arrived * (self._alpha if step > 0 else 1.0)
+            share = arrived * (alpha if step > 0 else 1.0)
             state = matrix.apply(
                 state, arrived * columns, draw, epoch, step=step, steps=self._steps,
-                total=(total, share) if self._alpha > 0 or step == 0 else None,
+                total=(total, share) if teleports or step == 0 else None,
             )  # fmt: skip
         return total
+
+    def _weights(self, draw: Draw | None, like: Tensor) -> tuple[Any, Any]:
+        """Return alpha, and 1 - alpha over the keep probability: numbers, or (R, 1)."""
+        if not isinstance(self.alpha, Tensor):
+            return self.alpha, (1 - self.alpha) * _scale(draw)
+        alpha = self.alpha[:, None].to(like.device)
+        return alpha.to(like.dtype), ((1 - alpha) * _scale(draw)).to(like.dtype)
 
     def _side(self, side: int, like: Tensor) -> tuple[_Matrix, Tensor, Tensor]:
         matrix, key = _remember(self._known, side, like, self._make), (side, like.device, like.dtype)

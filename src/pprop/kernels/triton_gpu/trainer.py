@@ -111,7 +111,7 @@ class TritonTrainer(Trainer):
             cross_entropy_rows[(labels.blocks, self._runs)](
                 values, values.stride(0), values.stride(1), labels.labels, labels.counts, labels.sizes,
                 labels.labels.stride(0), labels.sums, gradient.total, gradient.total.stride(0), gradient.states,
-                gradient.states.stride(0), gradient.column_scale, gradient.alpha, labels.rows, shape.classes,
+                gradient.states.stride(0), gradient.column_scale, gradient.alphas, labels.rows, shape.classes,
                 labels.blocks, MODE=mode, CLASSES=shape.padded_classes, B=_LOSS_ROWS, num_warps=4,
             )  # fmt: skip
 
