@@ -59,7 +59,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     import pprop
     from _ours import train_runs
     from _peers import load_problem, peer_timers
-    from pprop.study.bootstrap import bootstrap_interval
+    from pprop.study.stats.estimate import bootstrap_interval
 
     name, device = arguments.dataset, arguments.device
     graph = pprop.load_dataset(name)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.cell import Seeds
-from pprop.study.statistics import paired_test
+from pprop.study.stats.estimate import bootstrap_interval
+from pprop.study.stats.paired import paired_test
 
 INITS = 5
 MAX_EPOCHS = 10000

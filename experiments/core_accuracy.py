@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import pprop
-from pprop.study.bootstrap import bootstrap_interval
+from pprop.study.stats.estimate import bootstrap_interval
 
 PUBLISHED = {  # accuracy in percent and half width of its 95 % interval: the paper's table of average accuracies
     ("citeseer", "PPNP"): (75.83, 0.27),

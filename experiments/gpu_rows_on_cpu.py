@@ -7,7 +7,7 @@
 
 A seeded sample of the runs of each cell of the accuracy table in `results/study.pack`. What both devices found is written
 down run by run as the runs end, so that the command goes on where it was stopped. `--table` writes the table of
-docs/study.md; `--pairs` counts how often two initialisations are far apart. `pprop.study.agreement` has the bounds that
+docs/study.md; `--pairs` counts how often two initialisations are far apart. `pprop.study.stats.agreement` has the bounds that
 follow, and a test compares all three.
 """
 
@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from pprop import TEST_SEEDS
-from pprop.study.agreement import row_bound, spread
 from pprop.study.archive import Packed
 from pprop.study.cell import Cell
 from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row
+from pprop.study.stats.agreement import row_bound, spread
 from pprop.study.versions import current_revision
 from pprop.study.zoo import MODELS, make_cell
 

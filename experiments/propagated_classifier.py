@@ -24,7 +24,7 @@ from sklearn.preprocessing import Normalizer
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, Graph, PropagatedClassifier, Split, load_dataset, paper_split
 from pprop.datasets import DATASETS
-from pprop.study.bootstrap import bootstrap_interval
+from pprop.study.stats.estimate import bootstrap_interval
 
 CHOICES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 WAYS = (("probabilities", "row"), ("probabilities", "sym"), ("logits", "sym"), ("logits", "row"))

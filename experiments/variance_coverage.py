@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pprop.study.cell import Seeds
-from pprop.study.variance import variance_components
+from pprop.study.stats.variance import variance_components
 
 SPLITS, INITS, STUDIES, RESAMPLES = 20, 5, 2000, 400
 

@@ -66,7 +66,7 @@ def test_a_single_run_has_no_interval_and_no_p_value(pprop_here, tmp_path: Path)
 
 @pytest.mark.usefixtures("quick_rivals")
 def test_p_values_of_a_model_of_ones_own_are_corrected_for_two_rivals(pprop_here, tmp_path: Path):
-    from pprop.study.holm import holm
+    from pprop.study.stats.paired import holm
 
     command = ("study", "run", "--model", f"{own_module(tmp_path)}:build", "--dataset", "citeseer", "--runs", 4)
     _, *rivals = pprop_here(*command, "--json").record["models"]

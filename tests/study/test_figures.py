@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.figures import curves_data, distribution_data, draw_curves, draw_distribution, save_figure
+from pprop.study.stats.estimate import bootstrap_interval
 
 HISTORY = pprop.History(np.linspace(2, 1, 50), np.linspace(1.9, 1.2, 50), np.linspace(0.2, 0.7, 50))
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.cell import Seeds
 from pprop.study.figures import (
     WAYS,
@@ -32,6 +31,7 @@ from pprop.study.figures.captions import runs_note
 from pprop.study.figures.leads import LOWEST, draw_leads, draw_steps_leads, leads_data, steps_leads_data
 from pprop.study.figures.lines import spread
 from pprop.study.figures.looks import LOOKS, looks_of
+from pprop.study.stats.estimate import bootstrap_interval
 
 
 def runs(*accuracies: float, **more: Any) -> list[Any]:

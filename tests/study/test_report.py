@@ -14,14 +14,13 @@ import pytest
 from pprop import load_dataset
 from pprop._errors import MissingDependencyError
 from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
-from pprop.study.cell import Cell, Seeds
+from pprop.study.cell import Cell, Seeds, split_seeds
 from pprop.study.claims import Claim
 from pprop.study.figures import style
 from pprop.study.merge import merge_studies
 from pprop.study.report import build, write_report
 from pprop.study.row import Row
-from pprop.study.split_seeds import split_seeds
-from pprop.study.statistics import summarise
+from pprop.study.stats.estimate import estimate
 from pprop.study.store import Store
 from pprop.study.zoo import make_cell
 
@@ -373,7 +372,7 @@ def test_every_compared_number_has_its_command_and_agreement_is_counted(tmp_path
     assert "`pprop study run gasteiger_2019_appnp_citeseer --out DIR --runs 20`" in text
     agree = 0
     for model, paper in (("gcn", 75.40), ("appnp", 75.73)):  # both ± 0.30
-        ours = summarise([100 * row.accuracy for row in quick if Cell.parse(row.cell).model == model])
+        ours = estimate([100 * row.accuracy for row in quick if Cell.parse(row.cell).model == model])
         agree += abs(ours.mean - paper) <= np.hypot(ours.half, 0.30)
     assert re.search(rf"Of 2 accuracies that the paper also gives, {agree} agrees? with it within", text)
 

@@ -17,9 +17,9 @@ from pprop.study.own_model import own_cell
 from pprop.study.revisions import declared_revisions
 from pprop.study.row import Row
 from pprop.study.runner import Job, Outcome, run_study
+from pprop.study.stats.versus import current_rows
 from pprop.study.store import Store
 from pprop.study.versions import current_revision
-from pprop.study.versus import current_rows
 from pprop.study.watch import show_study
 from pprop.study.zoo import make_cell
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pprop import TEST_SEEDS, DatasetError, InputError
-from pprop.study.agreement import UNKNOWN_SPREAD, row_bound
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment, Point
 from pprop.study.prepared import Datasets, Prepared
 from pprop.study.row import Row
 from pprop.study.runner import Job, run_study
+from pprop.study.stats.agreement import UNKNOWN_SPREAD, row_bound
 from pprop.study.status import study_status
 from pprop.study.store import Store
 from pprop.study.verify import Verification, verify_study

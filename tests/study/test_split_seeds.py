@@ -7,7 +7,7 @@ import pytest
 
 from pprop._errors import InputError
 from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, load_dataset, paper_split
-from pprop.study.split_seeds import MOST_SPLITS, split_seeds
+from pprop.study.cell import MOST_SPLITS, split_seeds
 
 PAPER = {*TEST_SEEDS, *VALIDATION_SEEDS}
 

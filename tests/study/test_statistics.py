@@ -9,11 +9,10 @@ import pytest
 from scipy import stats
 
 from pprop._errors import InputError
-from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.cell import Seeds
-from pprop.study.holm import holm
-from pprop.study.statistics import combined_intervals, describe_seeds, paired_test, split_means, summarise
-from pprop.study.variance import variance_components
+from pprop.study.stats.estimate import bootstrap_interval, combined_intervals, estimate
+from pprop.study.stats.paired import describe_seeds, holm, paired_test, split_means
+from pprop.study.stats.variance import variance_components
 
 SPLITS, INITS = 20, 5
 
@@ -25,9 +24,9 @@ def runs(seed: int, mean: float = 0.8) -> dict[Seeds, float]:
 
 def test_the_plus_minus_is_the_larger_distance_to_an_end_of_the_percentile_interval() -> None:
     values = np.random.default_rng(3).gamma(1.0, size=30)  # skewed: the two distances differ
-    summary = summarise(values)
+    summary = estimate(values)
     low, high = bootstrap_interval(values)
-    assert summary.count == 30
+    assert summary.runs == 30
     assert summary.mean == pytest.approx(values.mean())
     assert summary.mean - low != pytest.approx(high - summary.mean, rel=1e-3)
     assert summary.half == max(summary.mean - low, high - summary.mean)

@@ -16,7 +16,7 @@ from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.pools import Pool
 from pprop.study.report.runs import run_again
 from pprop.study.row import Row
-from pprop.study.statistics import summarise
+from pprop.study.stats.estimate import estimate
 from pprop.study.tables import Entry, Sample, Samples, comparisons, entries, epoch_times, p_value_table
 from pprop.study.tables.entries import command
 from pprop.study.tables.epoch_time import time_table
@@ -126,7 +126,7 @@ def test_the_wider_bound_is_wider_where_the_order_of_nodes_differs_from_the_auth
     for dataset, slack in (("citeseer", 0.3), ("ms_academic", 0.5)):
         rows = make_rows(make_cell("appnp", {}, dataset))
         one = score(table_entries(paper, rows)[-1], "accuracy")
-        half = summarise([100 * row.accuracy for row in rows]).half
+        half = estimate([100 * row.accuracy for row in rows]).half
         assert one.paper is not None
         assert one.paper_half is not None
         edge = half + one.paper_half + slack

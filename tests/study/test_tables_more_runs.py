@@ -11,12 +11,11 @@ import pytest
 from scipy import stats
 
 from pprop.datasets import TEST_SEEDS
-from pprop.study.cell import Cell, Seeds
+from pprop.study.cell import Cell, Seeds, split_seeds
 from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.pools import Pool
 from pprop.study.report.more_runs import more_runs_blocks
 from pprop.study.row import Row
-from pprop.study.split_seeds import split_seeds
 from pprop.study.status import study_status
 from pprop.study.store import Store
 from pprop.study.tables import (
@@ -211,7 +210,7 @@ def test_the_interval_of_all_runs_is_one_over_splits(paper: dict[str, Experiment
     means = [100 * np.mean([row.accuracy for row in rows if row.key.seeds.split == split]) for split in shift]
     low, high = stats.t.interval(0.95, 199, loc=np.mean(means), scale=stats.sem(means))
     assert (one.many.low, one.many.mean, one.many.high) == pytest.approx((low, np.mean(means), high))
-    assert one.many.count == 1000
+    assert one.many.runs == 1000
 
 
 def test_leads_over_more_splits_stand_beside_those_of_the_accuracy_table(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pprop.study.agreement import row_bound
 from pprop.study.cell import Seeds
 from pprop.study.row import RowKey
+from pprop.study.stats.agreement import row_bound
 from pprop.study.verify import Checked, MeanDifference, Verification
 from pprop.study.verify_plan import Kind, Plan
 from pprop.study.verify_text import found_lines, found_record, within_rounding

@@ -105,7 +105,7 @@ def _train_all(
 
 
 def _summary(name: str, runs: Trained) -> dict[str, Any]:
-    from pprop.study.bootstrap import bootstrap_interval
+    from pprop.study.stats.estimate import bootstrap_interval
 
     accuracy = 100 * runs.accuracy()
     low, high = bootstrap_interval(accuracy)

@@ -15,9 +15,9 @@ from pprop.cli.text import columns, counted
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
     from pprop.study.runner import Job, Outcome
-    from pprop.study.statistics import Paired, Summary
+    from pprop.study.stats.estimate import Estimate
+    from pprop.study.stats.versus import Versus
     from pprop.study.store import Store
-    from pprop.study.versus import Versus
     from pprop.study.watch import Watch
 
 __all__ = ["EXAMPLES", "run"]
@@ -171,7 +171,7 @@ def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
 
 
 def _compare(store: Store, jobs: list[Job]) -> list[Versus]:
-    from pprop.study.versus import compare_models
+    from pprop.study.stats.versus import compare_models
 
     own, *rivals = jobs
     return compare_models(store, own.cell, [job.cell for job in rivals], own.seeds)
@@ -192,39 +192,34 @@ def _record(outcome: Outcome, out: Path, compared: list[Versus]) -> dict[str, An
         record["models"] = [
             {
                 "model": each.cell.model,
-                "runs": each.accuracy.count,
+                "runs": each.accuracy.runs,
                 "accuracy": each.accuracy.mean,
                 "accuracy_interval": _interval(each.accuracy),
                 "f1": each.f1.mean,
                 "f1_interval": _interval(each.f1),
                 "seconds": each.seconds,
-                "p_runs": _number(each.over_runs),
-                "p_splits": _number(each.over_splits),
-                "p_runs_holm": _made(each.holm_runs),
-                "p_splits_holm": _made(each.holm_splits),
+                "p_runs": each.over_runs and _made(each.over_runs.p),
+                "p_splits": each.over_splits and _made(each.over_splits.p),
+                "p_runs_holm": each.over_runs and _made(each.over_runs.holm),
+                "p_splits_holm": each.over_splits and _made(each.over_splits.holm),
             }
             for each in compared
         ]
     return record
 
 
-def _number(test: Paired | None) -> float | None:
-    """Return the p-value of a test; None where there is none."""
-    return None if test is None else _made(test.p)
-
-
 def _made(p: float) -> float | None:
     return None if p != p else p
 
 
-def _interval(summary: Summary) -> list[float] | None:
+def _interval(summary: Estimate) -> list[float] | None:
     """Return the ends of an interval; a single run has none."""
-    return None if summary.count < 2 else [summary.low, summary.high]
+    return None if summary.runs < 2 else [summary.low, summary.high]
 
 
-def _measure(summary: Summary, scale: float, decimals: int) -> str:
+def _measure(summary: Estimate, scale: float, decimals: int) -> str:
     mean = f"{scale * summary.mean:.{decimals}f}"
-    return mean if summary.count < 2 else f"{mean} ± {scale * summary.half:.{decimals}f}"
+    return mean if summary.runs < 2 else f"{mean} ± {scale * summary.half:.{decimals}f}"
 
 
 def _text(outcome: Outcome, out: Path, compared: list[Versus]) -> str:
@@ -234,13 +229,13 @@ def _text(outcome: Outcome, out: Path, compared: list[Versus]) -> str:
         rows = [
             (
                 each.cell.model,
-                each.accuracy.count,
+                each.accuracy.runs,
                 _measure(each.accuracy, 100, 2),
                 _measure(each.f1, 1, 4),
                 f"{each.seconds:.2f}",
                 *(
-                    "-" if number is None else f"{number:.2g}"
-                    for number in map(_made, (each.holm_runs, each.holm_splits))
+                    "-" if test is None or _made(test.holm) is None else f"{test.holm:.2g}"
+                    for test in (each.over_runs, each.over_splits)
                 ),
             )
             for each in compared

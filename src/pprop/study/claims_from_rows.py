@@ -9,7 +9,8 @@ import numpy as np
 from pprop.study.claims import Claim
 from pprop.study.evidence import Evidence, Runs
 from pprop.study.figures.propagation import WAYS
-from pprop.study.statistics import split_gaps, student_half
+from pprop.study.stats.estimate import student_half
+from pprop.study.stats.paired import split_gaps
 from pprop.study.tables import comparisons, epoch_times
 from pprop.study.tables.titles import TESTED, dataset_title
 from pprop.study.zoo import MODELS

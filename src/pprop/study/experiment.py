@@ -10,8 +10,7 @@ from sys import maxsize
 from typing import Any, final
 
 from pprop._validate import check_int
-from pprop.study.cell import Cell, Seeds
-from pprop.study.split_seeds import split_seeds
+from pprop.study.cell import Cell, Seeds, split_seeds
 from pprop.study.zoo import MODELS
 
 __all__ = ["SHOWS", "Experiment", "Point", "Published", "load_experiments", "read_experiment"]

@@ -13,9 +13,8 @@ from typing import Any, NoReturn, cast, final
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 from pprop.graph.files import read_file
-from pprop.study.cell import Cell
+from pprop.study.cell import MOST_SPLITS, Cell
 from pprop.study.experiment import SHOWS, Experiment, Point, Published
-from pprop.study.split_seeds import MOST_SPLITS
 from pprop.study.toml_lines import KeyPath, line_of
 from pprop.study.zoo import MODELS, ModelKind, check_dataset, impossible, make_cell, model_kind, nearest
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pprop.datasets import TEST_SEEDS, Split, load_dataset, paper_split
 from pprop.graph import Graph
 from pprop.study.cell import Cell, Splits
-from pprop.study.metrics import accuracy, f1_macro, f1_paper
+from pprop.study.stats.metrics import accuracy, f1_macro, f1_paper
 
 __all__ = ["Datasets", "Prepared", "hide_test_labels"]
 

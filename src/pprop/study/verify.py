@@ -10,11 +10,11 @@ from typing import final
 import numpy as np
 
 from pprop._errors import PpropError
-from pprop.study.agreement import mean_bound, row_bound, spread
 from pprop.study.cell import Cell, Seeds
 from pprop.study.prepared import Datasets
 from pprop.study.recipe import Place, recipe_of
 from pprop.study.row import Row, RowKey
+from pprop.study.stats.agreement import mean_bound, row_bound, spread
 from pprop.study.store import Store
 from pprop.study.verify_plan import KINDS, Kind, Plan, Planned
 from pprop.study.watch import Watch, title_of
@@ -40,7 +40,7 @@ class Checked:
     same
         Share of the nodes with the same predicted class; NaN where the numbers of nodes differ.
     sigma
-        Spread of the other runs of the cell (`pprop.study.agreement.spread`).
+        Spread of the other runs of the cell (`pprop.study.stats.agreement.spread`).
     made
         How what made it differs from what is here, in words: `Provenance.apart`.
     differences

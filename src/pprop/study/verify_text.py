@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pprop.study.agreement import row_bound
+from pprop.study.stats.agreement import row_bound
 from pprop.study.verify import Checked, MeanDifference, Verification
 from pprop.study.verify_plan import KINDS, Plan
 from pprop.study.watch import title_of

@@ -11,7 +11,6 @@ from pprop.study.figures.distribution import (
     draw_distribution,
     draw_distributions,
 )
-from pprop.study.figures.estimate import Estimate, estimate
 from pprop.study.figures.hops import hops_from
 from pprop.study.figures.lines import Lines, Panel, Series
 from pprop.study.figures.propagation import WAYS, Propagated, Way, draw_propagation, propagation_data
@@ -26,6 +25,7 @@ from pprop.study.figures.sweeps import (
     labels_data,
     steps_data,
 )
+from pprop.study.stats.estimate import Estimate, estimate
 
 __all__ = [
     "WAYS",

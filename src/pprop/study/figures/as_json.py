@@ -20,7 +20,7 @@ def figure_json(data: object) -> str:
 
     Examples
     --------
-    >>> from pprop.study.figures.estimate import Estimate
+    >>> from pprop.study.stats.estimate import Estimate
     >>> print(figure_json((Estimate(mean=2 / 3, low=0.6, high=float("inf"), runs=20),)), end="")
     [
     {"mean": 0.666667, "low": 0.6, "high": "inf", "runs": 20}

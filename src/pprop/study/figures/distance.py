@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from pprop._validate import reject
 from pprop.datasets import Split
 from pprop.graph import Graph
-from pprop.study.figures.estimate import Estimate
 from pprop.study.figures.hops import hops_from
 from pprop.study.figures.looks import LOOKS
 from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
 from pprop.study.row import Row
+from pprop.study.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

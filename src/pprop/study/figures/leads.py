@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pprop.study.cell import Splits
-from pprop.study.figures.estimate import estimate
 from pprop.study.figures.lines import Axis, Lines, Panel, Series, draw_lines
 from pprop.study.figures.looks import looks_of
 from pprop.study.figures.sweeps import LABELS, STEPS, name_alphas
 from pprop.study.row import Row
-from pprop.study.statistics import split_gaps
+from pprop.study.stats.estimate import estimate
+from pprop.study.stats.paired import split_gaps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from pprop._validate import reject
-from pprop.study.figures.estimate import Estimate, estimate
 from pprop.study.figures.looks import LOOKS
 from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
 from pprop.study.row import Row
+from pprop.study.stats.estimate import Estimate, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pprop.study.experiment import Experiment
 from pprop.study.report.page import Block, Bullets
+from pprop.study.stats.variance import init_tails
 from pprop.study.tables import Entry, Samples, more_leads_table, more_runs_entries, more_runs_table, spread_table
 from pprop.study.tables.titles import dataset_title
-from pprop.study.variance import init_tails
 
 __all__ = ["more_runs_blocks"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment, Point, load_experiments
 from pprop.study.report.runs import settings_text
-from pprop.study.statistics import summarise
+from pprop.study.stats.estimate import estimate
 from pprop.study.tables import Column, Group, Sample, Samples, Table
 from pprop.study.tables.entries import command
 from pprop.study.tables.grid import Code, Measure, Number, Value
@@ -67,15 +67,15 @@ def _same(first: Experiment, second: Experiment) -> bool:
 
 def _row(experiment: Experiment, point: Point, sample: Sample) -> tuple[Value, ...]:
     cell = point.cell
-    summary = summarise([100 * value for value in sample.values("accuracy").values()])
+    summary = estimate([100 * value for value in sample.values("accuracy").values()])
     wanted = len(experiment.seeds(cell=cell))
     return (
         model_title(cell),
         dataset_title(cell.dataset),
         cell.splits,
         _told(cell, point.at),
-        Number(summary.count, 0) if summary.count == wanted else f"{summary.count} of {wanted}",
-        Measure(summary.mean, summary.half if summary.count > 1 else None),
+        Number(summary.runs, 0) if summary.runs == wanted else f"{summary.runs} of {wanted}",
+        Measure(summary.mean, summary.half if summary.runs > 1 else None),
         Code(command(experiment, cell, sample)),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
 from pprop.study.row import Row
-from pprop.study.statistics import summarise
+from pprop.study.stats.estimate import estimate
 from pprop.study.tables import Column, Group, Sample, Samples, Table
 from pprop.study.tables.grid import Measure, Number, Strong, Value
 from pprop.study.tables.titles import dataset_order, dataset_title, model_order, model_title
@@ -111,7 +111,7 @@ def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
         cell = sample.cell
         place = "shown among other cells" if cell.config in among_others else "shown"
         for pool in (sample.pool, *sample.others):
-            summary = summarise([100 * row.accuracy for row in pool.rows])
+            summary = estimate([100 * row.accuracy for row in pool.rows])
             rows.append(
                 (
                     ", ".join(
@@ -121,7 +121,7 @@ def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
                     pool.revision,
                     pool.data[:12],
                     Number(len(pool.rows), 0),
-                    Measure(summary.mean, summary.half if summary.count > 1 else None),
+                    Measure(summary.mean, summary.half if summary.runs > 1 else None),
                     pool.newest[:19].replace("T", " "),
                     Strong(place) if pool is sample.pool else "not shown",
                 )
@@ -170,15 +170,15 @@ def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
     rows: list[tuple[Value, ...]] = []
     for cell in sorted(cells, key=lambda cell: (dataset_order(cell.dataset), model_order(cell))):
         sample = samples[cell.config]
-        summary = summarise([100 * value for value in sample.values("accuracy").values()])
+        summary = estimate([100 * value for value in sample.values("accuracy").values()])
         rows.append(
             (
                 model_title(cell),
                 dataset_title(cell.dataset),
                 cell.splits,
                 settings_text(cell),
-                Number(summary.count, 0),
-                Measure(summary.mean, summary.half if summary.count > 1 else None),
+                Number(summary.runs, 0),
+                Measure(summary.mean, summary.half if summary.runs > 1 else None),
             )
         )
     texts = (Column(title, "text") for title in ("Model", "Dataset", "Splits", "Settings"))

@@ -56,6 +56,6 @@ def _best(mean: float, half: float | None, one: Score, means: Sequence[float | N
 
 def _lacking(one: Score) -> Iterator[str]:
     wanted = one.entry.wanted
-    if one.ours is not None and wanted is not None and one.ours.count < wanted:
+    if one.ours is not None and wanted is not None and one.ours.runs < wanted:
         where = f"{one.entry.title} on {dataset_title(one.entry.cell.dataset)}"
-        yield f"{where}: {one.ours.count} of {wanted} runs."
+        yield f"{where}: {one.ours.runs} of {wanted} runs."

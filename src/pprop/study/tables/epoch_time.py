@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from pprop.study.row import Row
-from pprop.study.statistics import Summary, summarise
+from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
 from pprop.study.tables.titles import dataset_title
@@ -42,7 +42,7 @@ class EpochTime:
 
     entry: Entry
     device: str
-    ours: Summary | None
+    ours: Estimate | None
     places: tuple[str, ...]
     ratio: float
     paper: float | None
@@ -132,7 +132,7 @@ def time_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
 def _row(one: EpochTime) -> tuple[Value, ...]:
     return (
         one.entry.title,
-        Number(one.ours.count, 0) if one.ours else Number(0, 0),
+        Number(one.ours.runs, 0) if one.ours else Number(0, 0),
         Measure(one.ours.mean, one.ours.half) if one.ours else NOT_RUN,
         None if one.ours is None else Number(one.ratio),
         None if one.paper is None else Number(one.paper, 1),
@@ -141,13 +141,13 @@ def _row(one: EpochTime) -> tuple[Value, ...]:
     )
 
 
-def _alone(entry: Entry | None) -> tuple[Summary | None, tuple[str, ...]]:
+def _alone(entry: Entry | None) -> tuple[Estimate | None, tuple[str, ...]]:
     rows = () if entry is None or entry.sample is None else entry.sample.rows
     alone = [row for row in rows if _is_alone(row)]
     if not alone:
         return None, ()
     places = tuple(sorted({f"{row.device} of {row.host} ({row.backend})" for row in alone}))
-    return summarise([row.ms_per_epoch for row in alone]), places
+    return estimate([row.ms_per_epoch for row in alone]), places
 
 
 def _is_alone(row: Row) -> bool:

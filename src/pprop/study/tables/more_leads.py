@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pprop.study.statistics import paired_test, split_gaps, student_half
+from pprop.study.stats.estimate import student_half
+from pprop.study.stats.paired import paired_test, split_gaps
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Measure, Number, PValue, Table, Value
 from pprop.study.tables.p_values import comparisons

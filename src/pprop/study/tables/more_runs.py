@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
-from pprop.study.statistics import Summary, split_means, student_half, summarise
+from pprop.study.stats.estimate import Estimate, estimate, student_half
+from pprop.study.stats.paired import split_means
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Measure, Number, Strong, Table, Value
 from pprop.study.tables.samples import Sample, Samples
@@ -48,8 +49,8 @@ class Standing:
     """
 
     title: str
-    many: Summary
-    few: Summary
+    many: Estimate
+    few: Estimate
     rank: int
     few_rank: int
     lead: float
@@ -199,7 +200,7 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
 def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
     """Return which ranks change on a dataset, and how likely that was.
 
-    >>> one = Summary(100, 75.0, 74.8, 75.2)
+    >>> one = Estimate(75.0, 74.8, 75.2, 100)
     >>> order_sentence("Citeseer", [Standing("GCN", one, one, 1, 1, *[float("nan")] * 3, same_order=1.0)])
     'Citeseer: no rank changes. 100 % of draws of as many splits as the accuracy table has give this order.'
     """
@@ -270,10 +271,10 @@ def _row(one: Standing) -> tuple[Value, ...]:
     few_rank = str(one.few_rank)
     return (
         one.title,
-        Number(one.many.count, 0),
+        Number(one.many.runs, 0),
         Measure(one.many.mean, one.many.half),
         Number(one.rank, 0),
-        Number(one.few.count, 0),
+        Number(one.few.runs, 0),
         Measure(one.few.mean, one.few.half),
         few_rank if one.rank == one.few_rank else Strong(few_rank),
         None if last else Measure(one.lead, one.lead_half),
@@ -281,15 +282,15 @@ def _row(one: Standing) -> tuple[Value, ...]:
     )
 
 
-def _percent(sample: Sample) -> Summary:
-    return summarise([100 * value for value in sample.values("accuracy").values()])
+def _percent(sample: Sample) -> Estimate:
+    return estimate([100 * value for value in sample.values("accuracy").values()])
 
 
-def _over_splits(sample: Sample) -> Summary:
+def _over_splits(sample: Sample) -> Estimate:
     """Return the mean over runs, with the 95 % interval of the mean over splits that all have as many."""
     means = 100 * np.array([*split_means(sample.values("accuracy")).values()])
     mean, half = float(means.mean()), student_half(means)
-    return Summary(len(sample.rows), mean, mean - half, mean + half)
+    return Estimate(mean, mean - half, mean + half, len(sample.rows))
 
 
 def _where(cell: Cell) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop.study.cell import Seeds
-from pprop.study.holm import holm
-from pprop.study.statistics import Paired, describe_seeds, paired_test
+from pprop.study.stats.paired import Paired, describe_seeds, holm, paired_test
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Number, PValue, Strong, Table, Value
 from pprop.study.tables.samples import Metric

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop.study.experiment import Published
-from pprop.study.statistics import Summary, combined_intervals, summarise
+from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Strong, Table, Value
 from pprop.study.tables.samples import Metric
@@ -47,7 +47,7 @@ class Score:
 
     entry: Entry
     metric: Metric
-    ours: Summary | None
+    ours: Estimate | None
     paper: float | None
     paper_half: float | None
 
@@ -65,7 +65,7 @@ class Score:
     @property
     def our_half(self) -> float | None:
         """The number behind our ±; a single run has none."""
-        return None if self.ours is None or self.ours.count < 2 else self.ours.half
+        return None if self.ours is None or self.ours.runs < 2 else self.ours.half
 
     @property
     def difference(self) -> float | None:
@@ -107,7 +107,7 @@ def score(entry: Entry, metric: Metric) -> Score:
     unit = 100.0 if metric == "accuracy" else 1.0
     ours = None
     if entry.sample is not None:
-        ours = summarise([unit * value for value in entry.sample.values(metric).values()])
+        ours = estimate([unit * value for value in entry.sample.values(metric).values()])
     printed = (entry.experiment.published if entry.experiment else None) or Published()
     paper = {"accuracy": (printed.accuracy, printed.accuracy_interval), "f1": (printed.f1, printed.f1_interval)}
     return Score(entry, metric, ours, *paper.get(metric, (None, None)))
@@ -180,7 +180,7 @@ def _disagreement(one: Score) -> str:
     assert difference is not None
     digits, half = one.decimals, one.paper_half or 0.0
     unit = " points" if one.metric == "accuracy" else ""
-    runs = "" if ours.count == one.entry.wanted else f" ({ours.count} of {one.entry.wanted} runs)"
+    runs = "" if ours.runs == one.entry.wanted else f" ({ours.runs} of {one.entry.wanted} runs)"
     times = Number(abs(one.intervals or 0.0), 1)
     return (
         f"{one.title} on {dataset_title(one.entry.cell.dataset)}{runs}: ours {Measure(ours.mean, ours.half, digits)}, "
@@ -215,6 +215,6 @@ def _score_row(one: Score) -> tuple[Value, ...]:
 
 
 def _runs(one: Score) -> str:
-    count = 0 if one.ours is None else one.ours.count
+    count = 0 if one.ours is None else one.ours.runs
     wanted = one.entry.wanted
     return str(count) if wanted is None or wanted == count else f"{count} of {wanted}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
-from pprop.study.statistics import Summary, summarise
+from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.tables.entries import command
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
 from pprop.study.tables.samples import Sample, Samples
@@ -68,8 +68,8 @@ def _row(experiment: Experiment, cells: list[Cell], samples: Samples) -> tuple[V
     )
 
 
-def _accuracies(sample: Sample) -> Summary:
-    return summarise([100 * value for value in sample.values("accuracy").values()])
+def _accuracies(sample: Sample) -> Estimate:
+    return estimate([100 * value for value in sample.values("accuracy").values()])
 
 
 def _measure(sample: Sample) -> Measure:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from pprop.study.cell import Seeds
+from pprop.study.stats.variance import Components, variance_components
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import Column, Group, Number, Table, Value
 from pprop.study.tables.titles import TESTED, dataset_title, listed
-from pprop.study.variance import Components, variance_components
 
 __all__ = ["difference_spread_table", "spread_table"]
 

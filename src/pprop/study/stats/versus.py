@@ -1,20 +1,18 @@
-"""One model beside others on the same runs: its row, its interval, and whether the difference could be chance."""
+"""A user's model beside others on the same runs: means, intervals and paired tests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 from pprop.study.cell import Cell, Seeds
-from pprop.study.holm import holm
 from pprop.study.pools import pools
 from pprop.study.row import Row
-from pprop.study.statistics import Paired, Summary, paired_test, summarise
+from pprop.study.stats.estimate import Estimate, estimate
+from pprop.study.stats.paired import Over, Paired, paired_test, with_holm
 from pprop.study.store import Store
 from pprop.study.versions import current_data, current_revision
-
-__all__ = ["Versus", "compare_models", "current_rows"]
 
 
 @final
@@ -31,23 +29,20 @@ class Versus:
     seconds
         Mean of a run.
     over_runs, over_splits
-        Paired t-tests of the first model's accuracy against this one's; None for the first itself.
-    holm_runs, holm_splits
-        Their p-values after Holm's correction over the models compared with; NaN where there is no test.
+        Paired t-tests of the first model's accuracy against this one's, with Holm's correction over the models compared
+        with; None for the first itself.
     """
 
     cell: Cell
-    accuracy: Summary
-    f1: Summary
+    accuracy: Estimate
+    f1: Estimate
     seconds: float
     over_runs: Paired | None
     over_splits: Paired | None
-    holm_runs: float = float("nan")
-    holm_splits: float = float("nan")
 
 
 def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
-    """Return the rows of a cell of the present revision on the present data; no others are pooled with them.
+    """Return the rows of a cell of the present revision on the present data.
 
     Examples
     --------
@@ -89,34 +84,26 @@ def compare_models(store: Store, first: Cell, others: Sequence[Cell], runs: Sequ
     """
     wanted = set(runs)
     found = {
-        cell.config: [row for row in current_rows(store, cell) if row.key.seeds in wanted] for cell in (first, *others)
-    }
-    compared = [
-        _versus(cell, found[cell.config], None if cell is first else _accuracies(found[first.config]))
+        cell: rows
         for cell in (first, *others)
-        if found[cell.config]
-    ]
-    runs_p, splits_p = (
-        holm([float("nan") if test is None else test.p for test in tests])
-        for tests in ([each.over_runs for each in compared], [each.over_splits for each in compared])
-    )
+        if (rows := [row for row in current_rows(store, cell) if row.key.seeds in wanted])
+    }
+
+    def tests(over: Over) -> Mapping[Cell, Paired]:
+        values = {cell: {row.key.seeds: row.accuracy for row in rows} for cell, rows in found.items()}
+        rivals = [cell for cell in found if cell is not first and first in found]
+        made = with_holm([paired_test(values[first], values[cell], over) for cell in rivals])
+        return dict(zip(rivals, made, strict=True))
+
+    over_runs, over_splits = tests("runs"), tests("splits")
     return [
-        replace(each, holm_runs=float(over_runs), holm_splits=float(over_splits))
-        for each, over_runs, over_splits in zip(compared, runs_p, splits_p, strict=True)
+        Versus(
+            cell=cell,
+            accuracy=estimate([row.accuracy for row in rows]),
+            f1=estimate([row.f1 for row in rows]),
+            seconds=sum(row.seconds for row in rows) / len(rows),
+            over_runs=over_runs.get(cell),
+            over_splits=over_splits.get(cell),
+        )
+        for cell, rows in found.items()
     ]
-
-
-def _accuracies(rows: Sequence[Row]) -> Mapping[Seeds, float]:
-    return {row.key.seeds: row.accuracy for row in rows}
-
-
-def _versus(cell: Cell, rows: Sequence[Row], first: Mapping[Seeds, float] | None) -> Versus:
-    mine = _accuracies(rows)
-    return Versus(
-        cell=cell,
-        accuracy=summarise([row.accuracy for row in rows]),
-        f1=summarise([row.f1 for row in rows]),
-        seconds=sum(row.seconds for row in rows) / len(rows),
-        over_runs=None if not first else paired_test(first, mine, "runs"),
-        over_splits=None if not first else paired_test(first, mine, "splits"),
-    )

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from pprop.study.bootstrap import bootstrap_interval
 from pprop.study.cell import Seeds
-
-__all__ = ["Components", "Tails", "init_tails", "variance_components"]
+from pprop.study.stats.estimate import bootstrap_interval
 
 TAIL = 0.025  # on either side of a 95 % interval
 

@@ -19,8 +19,6 @@ from scipy import stats
 from pprop._validate import reject
 from pprop.study.cell import Seeds
 
-__all__ = ["FALSE_ALARM", "ROW_FACTOR", "UNKNOWN_SPREAD", "mean_bound", "row_bound", "spread"]
-
 ROW_FACTOR = 4.0
 """A row's bound in units of the difference of two initialisations; 16 of 8800 such differences are beyond it."""
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from pprop._validate import check_int, reject
 
-__all__ = ["accuracy", "f1_macro", "f1_paper"]
-
 _Counts: TypeAlias = NDArray[np.int64]
 
 
