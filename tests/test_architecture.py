@@ -64,8 +64,6 @@ CIRCLES = [
         "kernels.numba_cpu.residual",
         "kernels.solves",
     },
-    {"propagation.push", "propagation.push_rows"},
-    {"propagation.tolerance", "propagation.tolerance_map", "propagation.tolerance_side"},
     {"study.experiment", "study.experiment_file"},
     {"study.own_model", "study.recipe"},
 ]

@@ -165,7 +165,7 @@ def solve_by(graph, H, solver, products, exact):
     from pprop.kernels import choose_backend
     from pprop.kernels.solves import Limits
     from pprop.propagation import PPROperator
-    from pprop.propagation.tolerance_map import ToleranceMap
+    from pprop.propagation.tolerance import ToleranceMap
 
     class Capped(solver):  # pyright: ignore[reportUntypedBaseClass]
         def limits(self, alpha):
@@ -280,7 +280,7 @@ def test_dropout_removes_whole_edges_and_normalises_what_is_left(make_random, de
     """The twin is the dense solve on one of the graphs that dropping can leave, and the scale of kept edges is one."""
     from pprop.kernels import Draw
     from pprop.propagation import PPROperator
-    from pprop.propagation.edge_dropout import dropped_transition
+    from pprop.propagation.tolerance import dropped_transition
 
     graph, A = make_random(60, weighted=True)
     draw = Draw(torch.tensor([11, 12]), 4, 0.5)
@@ -302,7 +302,7 @@ def test_dropout_removes_whole_edges_and_normalises_what_is_left(make_random, de
 def test_an_edge_that_is_the_last_of_a_node_may_be_dropped_without_self_loops():
     from pprop.kernels import Draw
     from pprop.propagation import PPROperator
-    from pprop.propagation.edge_dropout import dropped_transition
+    from pprop.propagation.tolerance import dropped_transition
 
     pair = Graph.from_scipy(sparse.csr_array([[0, 1], [1, 0]]))
     operator = PPROperator(pair, 0.1, "row", self_loops=False)

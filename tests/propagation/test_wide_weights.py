@@ -18,9 +18,9 @@ from pprop import Graph, InputError
 from pprop.graph import transition_matrix
 from pprop.kernels import Draw
 from pprop.propagation.attribution import Attributor
-from pprop.propagation.edge_dropout import dropped_transition
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import Solver
+from pprop.propagation.tolerance import dropped_transition
 
 ALPHA = 0.25
 Matrix = tuple[tuple[Decimal, ...], ...]

@@ -155,7 +155,7 @@ def _solver(steps: int | None, exact: bool, name: str | None, tol: float | None)
     """Return the solver that the options name."""
     from pprop._validate import check_choice
     from pprop.propagation import Exact, PowerIteration
-    from pprop.propagation.tolerance import TOLERANCE_SOLVERS
+    from pprop.propagation.tolerance_solvers import TOLERANCE_SOLVERS
 
     if name is None:
         return Exact() if exact else PowerIteration(10 if steps is None else steps)

@@ -13,7 +13,7 @@ from pprop.estimators.trained import TrainedClassifier
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models import SolvedPPNP
 from pprop.propagation.certificate import least_error
-from pprop.propagation.tolerance import TOLERANCE_SOLVERS
+from pprop.propagation.tolerance_solvers import TOLERANCE_SOLVERS
 
 __all__ = ["SolvedPPNPClassifier"]
 

@@ -17,8 +17,7 @@ from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import feature_product, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
-from pprop.propagation.differentiable import apply_map
-from pprop.propagation.solvers import LinearMap
+from pprop.propagation.solvers import LinearMap, apply_map
 
 __all__ = ["SolvedPPNP"]
 

@@ -7,11 +7,11 @@ from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
-from pprop.propagation.push import LocalPush, PushedRow, ppr
-from pprop.propagation.push_rows import SparseRows
+from pprop.propagation.push import LocalPush, PushedRow, SparseRows, ppr
 from pprop.propagation.solution import Outcome, Solution, Statistics
 from pprop.propagation.solvers import Exact, PowerIteration, RowSolver, Solver
-from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceSolver
+from pprop.propagation.tolerance import ToleranceSolver
+from pprop.propagation.tolerance_solvers import Chebyshev, ConjugateGradient, Contraction
 
 __all__ = [
     "Certificate",

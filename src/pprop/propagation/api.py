@@ -17,11 +17,9 @@ from pprop.kernels import Backend, choose_backend
 from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome, working_type
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Solution, Statistics
-from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
-from pprop.propagation.tolerance import EVERY_SOLVER, ToleranceSolver
-from pprop.propagation.tolerance_map import ToleranceMap, apply_in_type
-
-__all__ = ["propagate", "solve"]
+from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map
+from pprop.propagation.tolerance import ToleranceMap, ToleranceSolver
+from pprop.propagation.tolerance_solvers import EVERY_SOLVER
 
 
 def propagate(
@@ -191,13 +189,13 @@ def _bind(
 
 def _apply(linear_map: LinearMap, tensor: Tensor, function: str) -> Tensor:
     """Return Z for H of shape (1, n, c): finite, or refused."""
-    value = apply_in_type(linear_map, tensor, None)
+    value = apply_map(linear_map, tensor, None)
     if _finite(value):
         return value
     # numbers near the limit of the type have sums beyond it, also on the way to a mean; powers of two change no digit
     wide = tensor.to(working_type(tensor.dtype))
     unit = _excess(_largest(wide.detach()), 1 / 2)
-    value = (apply_in_type(linear_map, wide / unit, None) * unit).to(tensor.dtype)
+    value = (apply_map(linear_map, wide / unit, None) * unit).to(tensor.dtype)
     if not _finite(value):
         name = str(tensor.dtype).removeprefix("torch.")
         got = f"values up to {float(_largest(wide.detach()).amax()):.3g}"

@@ -13,11 +13,8 @@ from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
 from pprop.kernels.random_bits import signed
 from pprop.propagation.operator import PPROperator, check_operator
-from pprop.propagation.solvers import LinearMap, PowerIteration, Solver
-from pprop.propagation.tolerance import EVERY_SOLVER
-from pprop.propagation.tolerance_map import apply_in_type
-
-__all__ = ["Propagation"]
+from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map
+from pprop.propagation.tolerance_solvers import EVERY_SOLVER
 
 
 @final
@@ -93,7 +90,7 @@ class Propagation(nn.Module):
                 reject("seed", "Propagation", f"{len(batch)} integers, one per run", f"{len(self._seeds)}")
             draw = Draw(self._seeds.to(batch.device), self.passes, self.dropout)
             self.passes += 1
-        value = apply_in_type(self._map(batch), batch, draw)
+        value = apply_map(self._map(batch), batch, draw)
         return value if predictions.ndim == 3 else value[0]
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""Sparse rows of the personalized PageRank matrix by local push: what a node draws on, from its surroundings alone.
+"""Sparse rows of the personalized PageRank matrix by local push, from the surroundings of a node.
 
 On an undirected graph every normalisation is a rescaling of the row-stochastic one, Pi_sym[i, j] = sqrt(d_i / d_j)
 Pi_row[i, j] and Pi_col[i, j] = (d_i / d_j) Pi_row[i, j]. In general T = diag(row_scale) A_tilde diag(column_scale) is
@@ -16,26 +16,26 @@ Andersen, Chung and Lang, "Local graph partitioning using PageRank vectors", FOC
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from pprop._validate import check_choice, check_float, check_int, check_positions, describe, reject
-from pprop.graph import NORMALIZATIONS, Graph, transition_matrix
+from pprop._validate import check_float, check_int, check_positions, describe, reject
+from pprop.graph import Graph, transition_matrix
 from pprop.propagation.operator import check_operator
-from pprop.propagation.push_rows import SparseRows, gather_rows
 
-__all__ = ["LocalPush", "PushedRow", "ppr"]
-
-FIRST_EPS = 1e-3
-"""Where the search for the largest entries begins."""
-FINEST_EPS = 1e-7
-"""Where it ends unless told otherwise."""
-ROUNDING = 64 * 2.0**-53
-"""Times 1 / alpha: what sums in float64 may be off by, and the least eps that says anything."""
+FIRST_EPS = 1e-3  # where the search for the largest entries begins
+FINEST_EPS = 1e-7  # where it ends by default
+ROUNDING = 64 * 2.0**-53  # times 1 / alpha: the rounding of sums in float64, and the smallest eps
+CHUNK = 512  # rows between the first two checks for Ctrl-C; afterwards as many as take about `PAUSE` seconds
+PAUSE = 0.2
+POWERS = {"row": 0.0, "sym": 0.5, "col": 1.0}
+NORMS = {"row": "l1", "sym": "l2", "col": "max"}
 
 
 @final
@@ -48,7 +48,7 @@ class PushedRow:
     nodes
         The nodes that the row reaches, shape (m,), the row's own node first.
     values, residuals
-        p and r at these nodes, shape (m,), float64, in the normalisation asked for.
+        p and r at these nodes, shape (m,), float64, in the requested normalisation.
     entries_touched
         Entries of the adjacency that were passed over.
 
@@ -65,6 +65,78 @@ class PushedRow:
     values: NDArray[np.float64]
     residuals: NDArray[np.float64]
     entries_touched: int
+
+
+@final
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows of the personalized PageRank matrix, none of whose entries is above the exact one, with bounds of the error.
+
+    Attributes
+    ----------
+    nodes
+        Positions of the nodes to which the rows belong, shape (m,).
+    matrix
+        The rows, shape (m, n), float64; columns in the order in which they were reached (``sort_indices`` sorts them).
+    error
+        Bound of the error of each row, shape (m,), in the norm that `norm` names; what `topk` has left out counts.
+    norm
+        ``"l1"`` for "row": the sum of all errors of a row. For "sym" and "col" of an undirected graph
+        ``"l1 before scaling"``: that sum after entry j of row i is multiplied by sqrt(d_j / d_i) or by d_j / d_i. On a
+        directed graph, where they are no rescalings of "row", ``"l2"`` for "sym" and ``"max"`` for "col", as on a graph
+        with a degree outside 2^-500 to 2^500.
+    eps
+        The eps to which each row was pushed, shape (m,).
+    certified
+        With `topk`, whether the entries kept are proven to be the largest of the exact row, shape (m,); else None.
+    certain_entries
+        With `topk`, how many of the entries kept are proven to be among the k largest, shape (m,); else None.
+    pushes, entries_touched
+        What each row cost, shape (m,): pushes of nodes, entries of the adjacency passed over.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> rows = pprop.ppr(path, [2], alpha=0.5, eps=0.01)
+    >>> rows.matrix.shape, rows.norm, bool(rows.error[0] < 0.1)
+    ((1, 5), 'l1 before scaling', True)
+    """
+
+    nodes: NDArray[np.int64]
+    matrix: sparse.csr_array
+    error: NDArray[np.float64]
+    norm: str
+    eps: NDArray[np.float64]
+    certified: NDArray[np.bool_] | None
+    certain_entries: NDArray[np.int64] | None
+    pushes: NDArray[np.int64]
+    entries_touched: NDArray[np.int64]
+    _push: LocalPush = field(repr=False)
+    _bounds: NDArray[np.float64] = field(repr=False)  # by row: `error` without what was left out
+
+    def entry_errors(self) -> sparse.csr_array:
+        """Return for every stored entry how far it may be below the exact one, in the form of `matrix`.
+
+        On an undirected graph that is eps d_j before scaling, or the error of the row where that is less; on a directed
+        graph always the latter.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+        >>> rows = pprop.ppr(path, [2], alpha=0.5, eps=0.01, normalization="row")
+        >>> bool((rows.entry_errors().toarray() <= 0.01 * 3).all())
+        True
+        """
+        matrix, push = self.matrix, self._push
+        row = np.repeat(np.arange(len(self.nodes)), np.diff(matrix.indptr))
+        if not push.rescaled:
+            data = self._bounds[row]
+        else:
+            data = np.minimum(self.eps[row] * push.degrees[matrix.indices], self._bounds[row])
+            data *= push.factors(matrix.indices, self.nodes[row])
+        return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 @final
@@ -90,12 +162,9 @@ class LocalPush:
     """
 
     def __init__(self, graph: Graph, alpha: float = 0.1, normalization: str = "sym", self_loops: bool = True) -> None:
-        function = "LocalPush"
-        check_operator(graph, normalization, self_loops, function)
-        self.graph = graph
-        self.alpha = check_float(alpha, "alpha", function, "(0, 1]")
-        self.normalization = check_choice(normalization, "normalization", function, NORMALIZATIONS)
-        self.self_loops = bool(self_loops)
+        check_operator(graph, normalization, self_loops, "LocalPush")
+        self.graph, self.normalization, self.self_loops = graph, normalization, bool(self_loops)
+        self.alpha = check_float(alpha, "alpha", "LocalPush", "(0, 1]")
         loops = self._added_loops()
         unit = _unit(graph.weights)
         out_sums = _row_sums(graph, unit) + unit * loops
@@ -103,9 +172,9 @@ class LocalPush:
         if graph.weights is not None and not (_in_range(out_sums, unit) and _in_range(in_sums, unit, graph.indices)):
             self._read_entries()
             return
-        power = {"row": 0.0, "sym": 0.5, "col": 1.0}[normalization]
+        power = POWERS[normalization]
         if graph.directed:
-            # a node that sends to nobody has an empty column, whose scale meets no entry
+            # a node that sends to no other has an empty column, whose scale meets no entry
             in_sums[in_sums == 0] = 1.0
         factor = out_sums ** (power - 1) * in_sums**-power if graph.directed else 1 / out_sums
         self._scale = np.empty(0) if power == 0 else in_sums**-power
@@ -162,12 +231,7 @@ class LocalPush:
         return self._scale[columns] / self._scale[rows] if len(self._scale) else 1.0
 
     def rows(
-        self,
-        nodes: ArrayLike,
-        eps: float | None = None,
-        topk: int | None = None,
-        *,
-        function: str = "LocalPush.rows",
+        self, nodes: ArrayLike, eps: float | None = None, topk: int | None = None, *, function: str = "LocalPush.rows"
     ) -> SparseRows:
         """Return rows as `ppr` does; `function` is the name under which wrong arguments are refused."""
         at = check_positions(nodes, "nodes", function, n_nodes=self.graph.n_nodes)
@@ -176,7 +240,40 @@ class LocalPush:
         most = 0 if topk is None else check_int(topk, "topk", function, low=1)
         finest = max(FINEST_EPS, ROUNDING / self.alpha) if eps is None else self._check_eps(eps, function)
         first = finest if topk is None else max(FIRST_EPS, finest)
-        return gather_rows(self, self._structure, self._rule, at, first, most, finest, ROUNDING / self.alpha)
+        return self._gather(at, first, most, finest)
+
+    def _gather(self, nodes: NDArray[np.int64], eps: float, most: int, finest: float) -> SparseRows:
+        """Push rows on numba's threads from `eps` down to `finest`, and put them together as one matrix."""
+        from pprop.kernels.numba_cpu.push_rows import Part, put_together, share_out
+
+        shared: list[tuple[slice, list[Part]]] = []
+        where, reports = np.empty((len(nodes), 6), np.int64), np.empty((len(nodes), 4))
+        first, chunk = 0, CHUNK
+        while first < len(nodes):
+            part, begun = slice(first, first + chunk), perf_counter()
+            task = (self._structure, self._rule, nodes[part], eps, most, finest)
+            shared.append((part, share_out(*task, where[part], reports[part])))
+            first += chunk
+            # as threads take long to start and end
+            chunk = max(CHUNK, int(chunk * PAUSE / max(perf_counter() - begun, PAUSE / 64)))
+        indptr = np.concatenate([[0], np.cumsum(where[:, 2])])
+        indices, data = put_together(shared, where, indptr)
+        if indptr[-1] <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        rounding, rescaled = ROUNDING / self.alpha, self.rescaled and self.normalization != "row"
+        return SparseRows(
+            nodes=nodes,
+            matrix=sparse.csr_array((data, indices, indptr), shape=(len(nodes), self.graph.n_nodes)),
+            error=reports[:, 0] + rounding,
+            norm="l1 before scaling" if rescaled else NORMS[self.normalization],
+            eps=reports[:, 2].copy(),
+            certified=reports[:, 3] > 0 if most else None,
+            certain_entries=where[:, 5].copy() if most else None,
+            pushes=where[:, 3].copy(),
+            entries_touched=where[:, 4].copy(),
+            _push=self,
+            _bounds=reports[:, 1] + rounding,
+        )
 
     @cached_property
     def _rule(self) -> tuple[Any, ...]:
@@ -220,9 +317,9 @@ def ppr(
     normalization: str = "sym",
     self_loops: bool = True,
 ) -> SparseRows:
-    """Return sparse rows of the personalized PageRank matrix, with the error that is certain.
+    """Return sparse rows of the personalized PageRank matrix, with a proven bound of the error.
 
-    Row i of Pi = alpha (I - (1 - alpha) T)^-1 tells how much node i draws on every node: Z_i = sum_j Pi[i, j] H_j.
+    Row i of Pi = alpha (I - (1 - alpha) T)^-1 is how much node i draws on every node: Z_i = sum_j Pi[i, j] H_j.
     Local push computes it from the surroundings of i; the cost depends on `eps` and not on the size of the graph.
 
     Parameters
@@ -241,7 +338,7 @@ def ppr(
         On a graph with a degree outside 2^-500 to 2^500, d_j is the number of entries in row j of T instead, and errors
         are bounded as on a directed graph.
     topk
-        Keep only that many largest entries of each row, and push until they are certain to be the largest, but not
+        Keep only that many largest entries of each row, and push until they are proven to be the largest, but not
         beyond `eps`, 1e-7 without it. `SparseRows.certified` says where that was not enough: ties never are.
     normalization, self_loops
         As in `transition_matrix`.
@@ -249,8 +346,7 @@ def ppr(
     Returns
     -------
     SparseRows
-        ``matrix`` in scipy's CSR form, shape (m, n), and what is known about its error. No entry is above the exact
-        one.
+        ``matrix`` in scipy's CSR form, shape (m, n), and bounds of its error. No entry is above the exact one.
 
     See Also
     --------
@@ -291,10 +387,8 @@ def _row_sums(graph: Graph, unit: float) -> NDArray[np.float64]:
     counts = np.diff(graph.indptr)
     if graph.weights is None:
         return counts.astype(np.float64)
-    sums = np.zeros(graph.n_nodes)
-    full = counts > 0
-    if full.any():
-        sums[full] = np.add.reduceat(graph.weights * unit, graph.indptr[:-1][full])
+    sums, full = np.zeros(graph.n_nodes), counts > 0
+    sums[full] = np.add.reduceat(graph.weights * unit, graph.indptr[:-1][full])
     return sums
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, cast, final
 
 import numpy as np
 import torch
@@ -15,11 +15,10 @@ from torch import Tensor
 
 from pprop._validate import check_float, check_int
 from pprop.kernels import Draw, Kernels, RowPropagation, StepPropagation
+from pprop.propagation.certificate import working_type
 from pprop.propagation.fixed_point import FixedPoint
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solution import Outcome
-
-__all__ = ["Exact", "LinearMap", "MatrixMap", "PowerIteration", "RowSolver", "Solver"]
 
 
 class LinearMap(ABC):
@@ -27,6 +26,8 @@ class LinearMap(ABC):
 
     matrix_products: int = 0
     """Products with the transition matrix that one application costs."""
+    takes_half: bool = False
+    """Whether it computes half precision itself; otherwise that is computed in float32 and rounded at the end."""
 
     @abstractmethod
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
@@ -183,3 +184,25 @@ class MatrixMap(LinearMap):
 
     def _every_row(self, like: Tensor) -> Tensor:
         return torch.arange(self._n, device=like.device).expand(len(like), -1)
+
+
+def apply_map(linear_map: LinearMap, predictions: Tensor, draw: Draw | None) -> Tensor:
+    """Apply a linear map to predictions (R, n, c) of any float type, with gradients of any order; the type stays."""
+    wide = predictions if linear_map.takes_half else predictions.to(working_type(predictions.dtype))
+    return cast("Tensor", _Apply.apply(wide, linear_map, draw, False)).to(predictions.dtype)
+
+
+@final
+class _Apply(torch.autograd.Function):
+    """A linear map whose derivative is its adjoint, and the other way round."""
+
+    @staticmethod
+    def forward(ctx: Any, operand: Tensor, linear_map: LinearMap, draw: Draw | None, transposed: bool) -> Tensor:
+        ctx.arguments = linear_map, draw, transposed
+        plain = operand.detach()
+        return linear_map.adjoint(plain, draw) if transposed else linear_map.forward(plain, draw)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        linear_map, draw, transposed = ctx.arguments
+        return _Apply.apply(gradients[0], linear_map, draw, not transposed), None, None, None

@@ -1,33 +1,57 @@
-"""Solvers to a tolerance: `Chebyshev` and `ConjugateGradient` for undirected graphs, `Contraction` for all."""
+"""A solver to a tolerance and what it becomes on an operator: a linear map whose adjoint is a solve with the transpose.
+
+Dropout drops edges of the graph and normalises what is left. Dropping entries of T and dividing the rest by the
+probability of keeping them, as a fixed number of power steps can, leaves a matrix whose spectral radius is above
+1 / (1 - alpha) on real graphs: it has no fixed point to solve for. What is left of the graph, normalised by its own
+degrees, is a transition matrix like any other.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Self, final
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
+from pprop._errors import ToleranceError
 from pprop._validate import check_float, check_int, reject
-from pprop.kernels import Kernels
-from pprop.kernels.solves import Limits, Solved, Solves
-from pprop.propagation.certificate import check_reachable, default_tolerance, stop_ratio
+from pprop.graph import Graph, Transition, transition_matrix
+from pprop.graph.transition import with_self_loops
+from pprop.kernels import Draw, Kernels
+from pprop.kernels.random_bits import keep_bits
+from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
+from pprop.kernels.streams import EDGES, Bernoulli
+from pprop.propagation.certificate import (
+    Certificate,
+    check_reachable,
+    default_tolerance,
+    error_before_rounding,
+    least_error,
+    rounded_error,
+    with_rounding,
+    working_type,
+    worst_error,
+)
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap, Solver
-from pprop.propagation.tolerance_map import ToleranceMap
 
-__all__ = ["EVERY_SOLVER", "TOLERANCE_SOLVERS", "Chebyshev", "ConjugateGradient", "Contraction", "ToleranceSolver"]
-
-EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
-"""What the argument `solver` of a function that takes any may be."""
-MARGIN = 0.98
-"""Share of the bound that conjugate gradients stop at: their residual drifts from the true one by its rounding."""
-DRIFT_UNITS = 10_000
-"""Units of rounding, over alpha, below which that drift may be more than the margin, and is measured."""
+_NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}
+_TRANSPOSED: dict[str, str] = {"sym": "sym", "row": "col", "col": "row"}
+_WORDS = {
+    ("sym", True): "2-norm",
+    ("row", True): "2-norm weighted by the degrees",
+    ("col", True): "2-norm weighted by the inverse degrees",
+    ("sym", False): "2-norm",
+    ("row", False): "max-norm",
+    ("col", False): "1-norm",
+}
+ORDINARY = 2.0**900
+"""Columns whose largest number, or its inverse, is above this may leave the range of float64 on the way."""
 
 
 @dataclass(frozen=True)
@@ -88,136 +112,229 @@ class ToleranceSolver(Solver):
 
 
 @final
-@dataclass(frozen=True)
-class Chebyshev(ToleranceSolver):
-    """Chebyshev's semi-iteration, for undirected graphs: about sqrt(alpha / 2) times the products of power steps.
+class ToleranceMap(LinearMap):
+    """Pi H and Pi^T G to a tolerance, (R, n, c) to (R, n, c), run by run.
 
-        Z_(k+1) = w_(k+1) ((1 - alpha) T Z_k + alpha H - Z_(k-1)) + Z_(k-1)
+    `matrix_products` and `certificate` are those of the last forward pass; of several runs, those of the slowest and of
+    the least certain. A draw drops edges of the graph, see `dropped_transition`. The certificate is that of the result in
+    the float type of H; a gradient is within the tolerance before it is rounded to half precision, where small numbers
+    have few digits or none.
+    """
 
-    The weights w follow from alpha alone, so that columns do not influence each other. The spectrum of T lies in [-1, 1],
-    and a polynomial of degree k leaves at most 1 / cosh(k arccosh(1 / (1 - alpha))) of the error. It ends by the residual
-    in the 2-norm of A_hat's variables: the plain 2-norm of a column for "sym", weighted by the degrees for "row" and by
-    the inverse degrees for "col".
+    takes_half = True
+
+    def __init__(self, solver: ToleranceSolver, operator: PPROperator, kernels: Kernels) -> None:
+        self._solver, self._operator, self._kernels = solver, operator, kernels
+        self._whole: dict[bool, ToleranceSide] = {}
+        self._dropped: dict[tuple[int, int, float], Transition] = {}
+        words = _WORDS[operator.normalization, solver.symmetric]
+        self.certificate = Certificate(solver.wanted, float("inf"), words)
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        solver = self._solver.settled(self._operator.alpha, predictions.dtype)
+        value, products, error = self._apply(predictions, solver, draw, transposed=False)
+        self.matrix_products = products
+        self.certificate = Certificate(solver.wanted, error, self.certificate.norm)
+        return value
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        solver = self._solver.settled(self._operator.alpha, gradient.dtype)
+        return self._apply(gradient, solver, draw, transposed=True)[0]
+
+    def _apply(
+        self, operand: Tensor, solver: ToleranceSolver, draw: Draw | None, *, transposed: bool
+    ) -> tuple[Tensor, int, float]:
+        """Return the solution, the products of the run with most of them, and the relative error of the worst column."""
+        alpha, dtype = self._operator.alpha, operand.dtype
+        if alpha == 1.0 or operand.numel() == 0:
+            return operand.clone(), 0, 0.0
+        inner = replace(solver, tol=error_before_rounding(solver.wanted, dtype))
+        values: list[Tensor] = []
+        products, error = 0, 0.0
+        for run, one in enumerate(operand.to(working_type(dtype))):
+            side = self._side(draw, run, transposed=transposed)
+            value, ended = side.solve(one, inner, "gradient" if transposed else "H")
+            values.append(value.to(dtype))
+            reached = worst_error(alpha, ended)
+            if not transposed and value.dtype != dtype:
+                reached = rounded_error(reached, side.lost(value, values[-1]))
+            products, error = max(products, ended.products), max(error, reached)
+            self._check(reached, solver, ended.products, dtype)
+        value = torch.stack(values) if len(values) > 1 else values[0][None]
+        return value, products, error
+
+    def _check(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> None:
+        """Say what was reached where that is not what was asked for."""
+        if reached <= solver.wanted:
+            return
+        wider = "" if dtype == torch.float64 else ", or predictions in float64"
+        capped = products >= solver.max_products
+        remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
+        proven = f"{reached:.2g}" if math.isfinite(reached) else "none that can be proven"
+        raise ToleranceError(
+            f"{type(solver).__name__} was asked for a relative error of {solver.wanted:g} at alpha "
+            f"{self._operator.alpha:g} and reached {proven} in {products} products. {remedy}"
+        )
+
+    def _side(self, draw: Draw | None, run: int, *, transposed: bool) -> ToleranceSide:
+        if draw is not None:
+            return self._make(self._left(draw, run), transposed=transposed)
+        if transposed not in self._whole:
+            self._whole[transposed] = self._make(self._operator.transition, transposed=transposed)
+        return self._whole[transposed]
+
+    def _make(self, transition: Transition, *, transposed: bool) -> ToleranceSide:
+        normalization = self._operator.normalization
+        if transposed:
+            transition, normalization = transition.transpose, _TRANSPOSED[normalization]
+        norm = "euclidean" if self._solver.symmetric else _NORM_OF[normalization]
+        return ToleranceSide(transition, self._operator.alpha, self._kernels, norm, symmetrised=self._solver.symmetric)
+
+    def _left(self, draw: Draw, run: int) -> Transition:
+        """Return what a run's dropout leaves, which the backward pass asks for again."""
+        key = (int(draw.seeds[run]), draw.number, draw.probability)
+        if key not in self._dropped:
+            if len(self._dropped) >= len(draw.seeds):
+                self._dropped.clear()
+            self._dropped[key] = dropped_transition(self._operator, draw, run)
+        return self._dropped[key]
+
+
+@final
+class ToleranceSide:
+    """z = (1 - alpha) T z + alpha h in the variables u = S_c z, and the norm that certifies it.
 
     Parameters
     ----------
-    tol
-        Relative error of every column, in (0, 1). None: 1e-6, or twice the least that the float type of H can reach where
-        that is more, 1.9e-5 in float32 at alpha 0.1.
-    max_products
-        Products with T after which to give up with a `ToleranceError`.
-
-    References
-    ----------
-    Golub and Varga, "Chebyshev semi-iterative methods", Numerische Mathematik 3, 1961.
-
-    Examples
-    --------
-    >>> import numpy as np, pprop, scipy.sparse as sp
-    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
-    >>> H = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
-    >>> exact = pprop.propagate(path, H, solver=pprop.Exact())
-    >>> bool(np.linalg.norm(pprop.propagate(path, H, solver=Chebyshev(1e-6)) - exact) < 1e-6 * np.linalg.norm(exact))
-    True
+    transition
+        T.
+    alpha
+        Teleport probability, in (0, 1).
+    kernels
+        Of the backend.
+    norm
+        The norm in which T is at most 1, and in which the certificate holds.
+    symmetrised
+        Whether that is the 2-norm in the variables of the symmetric A_hat, whatever the normalisation.
     """
 
-    def limits(self, alpha: float) -> Limits:
-        rate = math.acosh(1.0 / (1.0 - alpha))
-        near = math.ceil(math.acosh(1.0 / self.wanted) / rate) - 1
-        enough = math.ceil(math.acosh((2.0 - alpha) / stop_ratio(alpha, self.wanted)) / rate) + 2
-        return Limits(stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
+    def __init__(
+        self, transition: Transition, alpha: float, kernels: Kernels, norm: Norm, *, symmetrised: bool
+    ) -> None:
+        # a scale of 0 belongs to an empty column: nobody receives that u, and any other scale serves
+        columns = np.where(transition.column_scale > 0, transition.column_scale, 1.0)
+        scale = transition.row_scale * columns
+        if symmetrised:
+            measure = 1.0 / scale  # the degrees
+        else:
+            measure = columns**-2.0 if norm == "euclidean" else 1.0 / columns
+        moved = Transition(
+            transition.indptr, transition.indices, transition.weights, scale, np.ones_like(scale), transition.symmetric
+        )
+        self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
+        self._system = System(moved, alpha, measure, norm)
+        self._solves = kernels.solves(self._system)
+        rows, columns = np.diff(transition.indptr), np.bincount(transition.indices, minlength=1)
+        self._longest = int(max(rows.max(initial=0), columns.max()))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
-        return solves.chebyshev(own, self.limits(alpha))
+    def solve(self, predictions: Tensor, solver: ToleranceSolver, name: str = "H") -> tuple[Tensor, Solved]:
+        """Return Z for one run of predictions (n, c) in float32 or float64, and how the solve ended.
 
+        Columns are brought to size one first: squares cannot overflow. `name` is what predictions are in errors.
+        """
+        largest = predictions.abs().amax(dim=0)
+        if not bool(torch.isfinite(largest).all()):
+            reject(name, type(solver).__name__, "free of NaN and infinity", "some")
+        unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
+        columns = self._columns.to(predictions)
+        own = (predictions / unit).mul_(self._alpha * columns)
+        ended = solver.run(self._solves, own, self._alpha)
+        value = (ended.value / columns).mul_(unit)
+        if value.dtype == torch.float64 and bool(((unit < ORDINARY) & (unit > 1.0 / ORDINARY)).all()):
+            proven = self._proven(ended, compensated=False)
+            if worst_error(self._alpha, proven) <= solver.wanted:
+                return value, proven
+        return self._verified(predictions, unit, value, ended, solver)
 
-@final
-@dataclass(frozen=True)
-class ConjugateGradient(ToleranceSolver):
-    """Conjugate gradients in A_hat's variables, for undirected graphs: the fewest products, with sums over all nodes.
+    def lost(self, value: Tensor, rounded: Tensor) -> float:
+        """Return by how much Z was moved by rounding, in relation to its norm: that of the worst column."""
+        columns = self._columns.to(value.device)
+        moved = column_norms(self._system, (rounded.double() - value.double()) * columns)
+        size = column_norms(self._system, value.double() * columns)
+        rounding = (len(value) + 16) * torch.finfo(torch.float64).eps  # of the norms, as in `with_rounding`
+        return float(torch.where(moved > 0, moved / size, 0.0).max()) * (1.0 + rounding)
 
-    It finds out from H which part of the spectrum matters, for each column by itself. Parameters and norm are those of
-    `Chebyshev`. The residual it ends by is that of its recurrence; where `tol` is so small, or the float type so short, that
-    the two might differ by rounding, the true residual is computed once more at the end.
+    def _proven(self, ended: Solved, *, compensated: bool) -> Solved:
+        """Return a solve with what its residual in float64 proves, its rounding counted."""
+        weighted = self._system.transition.weights is not None
+        return with_rounding(ended, self._longest, weighted=weighted, compensated=compensated)
 
-    References
-    ----------
-    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49, 1952.
+    def _verified(
+        self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Solved, solver: ToleranceSolver
+    ) -> tuple[Tensor, Solved]:
+        """Measure the residual of Z itself in float64, and solve for what is missing as long as that helps.
 
-    Examples
-    --------
-    >>> import numpy as np, pprop, scipy.sparse as sp
-    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
-    >>> pprop.solve(path, np.eye(5)[:, :1], solver=ConjugateGradient(tol=1e-9)).statistics.matrix_products <= 8
-    True
-    """
-
-    def limits(self, alpha: float) -> Limits:
-        rate = math.acosh(1.0 / (1.0 - alpha))
-        near = int(0.6 * math.acosh(1.0 / self.wanted) / rate)
-        condition = math.sqrt((2.0 - alpha) / alpha)  # of the norms of residual and energy
-        enough = math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / stop_ratio(alpha, self.wanted)) / rate) + 10
-        return Limits(MARGIN * stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
-
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
-        limits = self.limits(alpha)
-        ended = solves.conjugate_gradient(own, None, limits)
-        # a result in float32 is judged by its residual in float64 in any case, see `ToleranceSide`
-        if own.dtype != torch.float64 or self.wanted >= DRIFT_UNITS * torch.finfo(own.dtype).eps / alpha:
-            # |u| grows from step to step, so a step p with its image is at most 2 |u|: twice the rounding of a residual
-            return replace(ended, carried=1 + 2 * ended.products)
-        return self._verified(solves, own, alpha, limits, ended)
-
-    def _verified(self, solves: Solves, own: Tensor, alpha: float, limits: Limits, ended: Solved) -> Solved:
-        """Make a power step, which leaves at most 1 - alpha of the residual it measures; begin again from it if needed."""
-        products = ended.products
+        The products that only measure are not counted.
+        """
+        alpha, columns, unit = self._alpha, self._columns.to(value.device), unit.double()
+        own = (predictions.double() / unit).mul_(alpha * columns)
+        products, last, again = ended.products, 0.0, False
         while True:
-            step = solves.contraction(own, ended.value, Limits(0.0, 1, 1))
-            products += 1
-            residual = (1.0 - alpha) * step.residual
-            good = bool((residual <= stop_ratio(alpha, self.wanted) * step.size).all())
-            if good or products >= limits.most:
-                return Solved(step.value, products, residual, step.size)
-            rest = Limits(limits.stop, 1, limits.most - products)
-            ended = solves.conjugate_gradient(step.value - ended.value, ended.value, rest)
-            products += ended.products
+            state = (value.double() / unit).mul_(columns)
+            residual = self._solves.residual(own, state)
+            norm, size = (column_norms(self._system, one).cpu().numpy() for one in (residual, state))
+            ended = self._proven(Solved(state, products, norm, size), compensated=self._solves.compensated)
+            reached, left = worst_error(alpha, ended), solver.max_products - products
+            if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):
+                return value, ended
+            tol = max(min(0.25 * solver.wanted / reached, 0.1), least_error(alpha, value.dtype))
+            change = replace(solver, tol=tol, max_products=left).run(self._solves, residual.to(value.dtype), alpha)
+            products, last, again = products + change.products, reached, True
+            value = ((state + change.value) / columns).mul_(unit).to(value.dtype)
 
 
-@final
-@dataclass(frozen=True)
-class Contraction(ToleranceSolver):
-    """Power steps until the residual is small enough: for every graph, directed ones included.
+def dropped_transition(operator: PPROperator, draw: Draw, run: int) -> Transition:
+    """Return the transition matrix of the graph without the edges that a run drops in an epoch.
 
-        Z <- (1 - alpha) T Z + alpha H
+    An undirected edge is dropped as a whole; a self-loop never. Which ones are dropped is a function of the run's seed,
+    the epoch and the two nodes: the entry (i, j), i < j, of an undirected edge has the mask that a single power step would
+    give it.
 
-    shrinks every error by 1 - alpha in the norm in which T has norm at most 1: the 2-norm of a column for "sym", its
-    largest entry for "row", its 1-norm for "col". The certificate is in that norm. Parameters are those of `Chebyshev`,
-    which needs fewer products where it can be used: these are about log(1 / tol) / alpha.
+    Parameters
+    ----------
+    operator
+        With the graph and its normalisation.
+    draw
+        Seeds, epoch and probability.
+    run
+        Which of the seeds.
 
     Examples
     --------
-    >>> import numpy as np, pprop, scipy.sparse as sp
-    >>> ring = sp.csr_array(np.roll(np.eye(5), 1, axis=1))
-    >>> graph = pprop.Graph.from_scipy(ring, directed=True)
-    >>> pprop.propagate(graph, np.eye(5)[0], 0.5, Contraction(1e-8), "row", self_loops=False).round(4)
-    array([0.5161, 0.0323, 0.0645, 0.129 , 0.2581])
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> dropped = dropped_transition(PPROperator(path, 0.1, "row"), Draw(torch.tensor([7]), 0, 0.5), 0)
+    >>> dropped.to_scipy().sum(axis=1).tolist(), len(dropped.indices) < 13
+    ([1.0, 1.0, 1.0, 1.0, 1.0], True)
     """
+    whole = operator.transition
+    n = whole.n_nodes
+    rows = np.repeat(np.arange(n), np.diff(whole.indptr))
+    columns = whole.indices.astype(np.int64)
+    undirected = not operator.graph.directed
+    first, second = (np.minimum(rows, columns), np.maximum(rows, columns)) if undirected else (rows, columns)
+    kept = _keep(draw, run, first, second).numpy() | (rows == columns)
+    if whole.folded:  # into the weights, which are then those of T
+        values = with_self_loops(operator.graph, operator.self_loops).data
+    else:
+        values = np.ones(len(columns)) if whole.weights is None else whole.weights
+    left = sparse.csr_array((values[kept], (rows[kept], columns[kept])), shape=(n, n))
+    # the self-loops are among the entries already; a node that has lost all of its edges gets one in any case
+    graph = Graph.from_scipy(left, directed=operator.graph.directed)
+    return transition_matrix(graph, operator.normalization, self_loops=False)
 
-    symmetric = False
 
-    def limits(self, alpha: float) -> Limits:
-        rate = -math.log1p(-alpha)
-        # the step that shows |u' - u| leaves at most 1 - alpha of it as the residual of u'
-        stop = stop_ratio(alpha, self.wanted) / (1.0 - alpha)
-        enough = math.ceil(math.log(2.0 * (2.0 - alpha) / (alpha * stop)) / rate) + 2
-        return Limits(stop, int(0.5 * math.log(1.0 / self.wanted) / rate), min(max(enough, 1), self.max_products))
-
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
-        ended = solves.contraction(own, own / alpha, self.limits(alpha))
-        return Solved(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
-
-
-TOLERANCE_SOLVERS: Mapping[str, type[ToleranceSolver]] = MappingProxyType(
-    {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
-)
-"""The solvers by the names that commands and classifiers know them by."""
+def _keep(draw: Draw, run: int, first: np.ndarray, second: np.ndarray) -> Tensor:
+    seed = draw.seeds[run].cpu()
+    at = (torch.from_numpy(first), torch.from_numpy(second))
+    return keep_bits(seed, EDGES, *at, torch.tensor(draw.number), Bernoulli.from_probability(draw.probability))
