@@ -58,12 +58,6 @@ CIRCLES = [
         "estimators.explain_model",
         "estimators.propagated",
     },
-    {
-        "kernels.numba_cpu.bound_solves",
-        "kernels.numba_cpu.conjugate_gradient",
-        "kernels.numba_cpu.residual",
-        "kernels.solves",
-    },
     {"study.experiment", "study.experiment_file"},
     {"study.own_model", "study.recipe"},
 ]
