@@ -8,162 +8,23 @@ Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
 Names are imported when they are first used, so that ``import pprop`` is quick.
 """
 
+# ruff: noqa: F403, F405  -- __all__ says which of the starred names are public
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pprop._version import __version__
 
 if TYPE_CHECKING:
-    from pprop._errors import (
-        CapacityError,
-        DatasetError,
-        DivergenceError,
-        FormatError,
-        GraphError,
-        InputError,
-        MissingDependencyError,
-        PpropError,
-        ToleranceError,
-    )
-    from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS, Split, load_dataset, paper_split
-    from pprop.estimators import (
-        APPNPClassifier,
-        APPNPClassifierCV,
-        APPNPEnsembleClassifier,
-        BootstrappedFPClassifier,
-        Explanation,
-        GATClassifier,
-        GCNClassifier,
-        GraphSource,
-        JKClassifier,
-        MLPNodeClassifier,
-        NGCNClassifier,
-        PPNPClassifier,
-        PropagatedClassifier,
-        SolvedPPNPClassifier,
-        TrainingRecord,
-        explain,
-        live,
-        load,
-    )
-    from pprop.graph import Graph, Recommended, read_edges, read_npz, transition_matrix, write_npz
-    from pprop.models import (
-        APPNP,
-        GAT,
-        GCN,
-        JK,
-        MLP,
-        NGCN,
-        PPNP,
-        FeatureNetwork,
-        Model,
-        PropagationSettings,
-        SolvedPPNP,
-    )
-    from pprop.propagation import (
-        Certificate,
-        CertifiedSolution,
-        Chebyshev,
-        ConjugateGradient,
-        Contraction,
-        Exact,
-        Limit,
-        LiveDifference,
-        LiveGraph,
-        LiveUpdate,
-        LocalPush,
-        Outcome,
-        PowerIteration,
-        Propagation,
-        PushedRow,
-        Solution,
-        SparseRows,
-        Statistics,
-        ToleranceOutcome,
-        ppr,
-        propagate,
-        solve,
-    )
-    from pprop.training import History, Stopping, Trained, run_seed, train
-    from pprop.tuning import Range, Tuned, TuningTrial, tune
-
-_HOMES = {
-    "_errors": (
-        "CapacityError",
-        "DatasetError",
-        "DivergenceError",
-        "FormatError",
-        "GraphError",
-        "InputError",
-        "MissingDependencyError",
-        "PpropError",
-        "ToleranceError",
-    ),
-    "datasets": ("TEST_SEEDS", "VALIDATION_SEEDS", "Split", "load_dataset", "paper_split"),
-    "estimators": (
-        "APPNPClassifier",
-        "APPNPClassifierCV",
-        "APPNPEnsembleClassifier",
-        "BootstrappedFPClassifier",
-        "Explanation",
-        "GATClassifier",
-        "GCNClassifier",
-        "GraphSource",
-        "JKClassifier",
-        "MLPNodeClassifier",
-        "NGCNClassifier",
-        "PPNPClassifier",
-        "PropagatedClassifier",
-        "SolvedPPNPClassifier",
-        "TrainingRecord",
-        "explain",
-        "live",
-        "load",
-    ),
-    "graph": ("Graph", "Recommended", "read_edges", "read_npz", "transition_matrix", "write_npz"),
-    "models": (
-        "APPNP",
-        "GAT",
-        "GCN",
-        "JK",
-        "MLP",
-        "NGCN",
-        "PPNP",
-        "FeatureNetwork",
-        "Model",
-        "PropagationSettings",
-        "SolvedPPNP",
-    ),
-    "propagation": (
-        "Certificate",
-        "CertifiedSolution",
-        "Chebyshev",
-        "ConjugateGradient",
-        "Contraction",
-        "Exact",
-        "Limit",
-        "LiveDifference",
-        "LiveGraph",
-        "LiveUpdate",
-        "LocalPush",
-        "Outcome",
-        "PowerIteration",
-        "Propagation",
-        "PushedRow",
-        "Solution",
-        "SparseRows",
-        "Statistics",
-        "ToleranceOutcome",
-        "ppr",
-        "propagate",
-        "solve",
-    ),
-    "training": ("History", "Stopping", "Trained", "run_seed", "train"),
-    "tuning": ("Range", "Tuned", "TuningTrial", "tune"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+    from pprop._errors import *
+    from pprop.datasets import *
+    from pprop.estimators import *
+    from pprop.graph import *
+    from pprop.models import *
+    from pprop.propagation import *
+    from pprop.training import *
+    from pprop.tuning import *
 
 __all__ = [
     "APPNP",
@@ -249,14 +110,18 @@ __all__ = [
     "write_npz",
 ]
 
+# From the ground up: a name is looked for where the least has to be imported first.
+_LAYERS = ("_errors", "graph", "datasets", "propagation", "models", "training", "estimators", "tuning")
+
 
 def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'pprop' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"pprop.{home}"), name)
-    globals()[name] = value
-    return value
+    if name in __all__:
+        for layer in _LAYERS:
+            module = import_module(f"pprop.{layer}")
+            if name in module.__all__:
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module 'pprop' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
