@@ -12,7 +12,7 @@ from scipy import sparse
 import pprop.propagation.operator as operator_module
 from pprop import CapacityError, Exact, Graph, InputError, Propagation, propagate, solve
 from pprop.graph import transition_matrix
-from pprop.propagation.dense import dense_ppr
+from pprop.propagation.operator import dense_ppr
 
 
 @pytest.fixture

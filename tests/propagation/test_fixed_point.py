@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import pprop.propagation.dense as dense_module
 import pytest
 import torch
 from scipy import sparse
 
-import pprop.propagation.dense as dense_module
 import pprop.propagation.operator as operator_module
 from pprop import CapacityError, Exact, Graph, Propagation, load_dataset, propagate, solve
 from pprop.graph import transition_matrix
 from pprop.kernels import choose_backend
 from pprop.propagation import PPROperator
-from pprop.propagation.dense import dense_ppr
 from pprop.propagation.fixed_point import FixedPoint, count_products
+from pprop.propagation.operator import dense_ppr
 
 KINDS = [
     (directed, weighted, normalization, self_loops)

@@ -24,7 +24,7 @@ from pprop.models import Architecture, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
 from pprop.models.inference import Inference
 from pprop.propagation import LiveDifference, LiveGraph, PowerIteration, Solver, propagate
-from pprop.propagation.live_predictions import probabilities_of
+from pprop.propagation.live_checks import probabilities_of
 from pprop.training import Trained
 
 __all__ = ["live"]

@@ -2,14 +2,13 @@
 
 from pprop.propagation.api import propagate, solve
 from pprop.propagation.certificate import Certificate, CertifiedSolution, ToleranceOutcome
-from pprop.propagation.limit import Limit
 from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.push import LocalPush, PushedRow, SparseRows, ppr
 from pprop.propagation.solution import Outcome, Solution, Statistics
-from pprop.propagation.solvers import Exact, PowerIteration, RowSolver, Solver
+from pprop.propagation.solvers import Exact, Limit, PowerIteration, RowSolver, Solver
 from pprop.propagation.tolerance import ToleranceSolver
 from pprop.propagation.tolerance_solvers import Chebyshev, ConjugateGradient, Contraction
 

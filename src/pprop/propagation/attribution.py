@@ -16,12 +16,9 @@ from pprop._errors import InputError
 from pprop._validate import check_float, check_int, reject
 from pprop.kernels import choose_backend
 from pprop.propagation.fixed_point import SINGLE, FixedPoint, count_products
-from pprop.propagation.limit import Limit
 from pprop.propagation.operator import MOST_PRODUCTS, PPROperator
 from pprop.propagation.push import LocalPush
-from pprop.propagation.solvers import Exact, PowerIteration, Solver
-
-__all__ = ["Attribution", "Attributor", "check_eps"]
+from pprop.propagation.solvers import Exact, Limit, PowerIteration, Solver
 
 _NUMBERS = 1 << 25
 """Entries of rows that are held at a time: 256 MiB."""

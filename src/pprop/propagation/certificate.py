@@ -30,22 +30,6 @@ from pprop._validate import reject
 from pprop.kernels.solves import Solved
 from pprop.propagation.solution import Statistics
 
-__all__ = [
-    "Certificate",
-    "CertifiedSolution",
-    "ToleranceOutcome",
-    "check_reachable",
-    "default_tolerance",
-    "error_before_rounding",
-    "least_error",
-    "relative_error",
-    "rounded_error",
-    "stop_ratio",
-    "with_rounding",
-    "working_type",
-    "worst_error",
-]
-
 ROUNDING_UNITS = 8
 """Units of rounding, over alpha, that the residual of a solution has when it is as good as its numbers allow."""
 PROOF_UNITS = 16

@@ -15,11 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pprop._errors import CapacityError
+from pprop._memory import usable_memory
 from pprop.graph import Transition
 from pprop.kernels import Kernels, choose_backend
-from pprop.propagation.dense import check_row_memory
-
-__all__ = ["ROUNDING", "FixedPoint", "count_products", "ppr_rows"]
 
 ROUNDING = 1e-15
 """A relative error that is lost in the rounding of float64."""
@@ -144,3 +143,19 @@ def ppr_rows(transition: Transition, alpha: float, nodes: NDArray[np.int64], dty
         unit[0, some, torch.arange(len(some))] = 1.0
         out[begin : begin + len(some)] = solver.apply(unit)[0, :, : len(some)].T
     return out
+
+
+def check_row_memory(solver: str, rows: int, n: int, itemsize: int) -> None:
+    """Refuse rows of an n x n matrix that this process cannot hold.
+
+    >>> check_row_memory("Exact", 20, 1000, itemsize=4)
+    """
+    needed, usable = rows * n * itemsize, usable_memory()
+    if usable is not None and needed > 0.9 * usable:
+        what, fewer = (
+            ("the dense matrix", "") if rows == n else (f"{rows} rows of the matrix", ", or fewer nodes in one call")
+        )
+        raise CapacityError(
+            f"{solver} needs {what} of {n} nodes, {needed / 2**30:.1f} GiB, and this process may use "
+            f"{usable / 2**30:.1f} GiB. Use PowerIteration(steps=10){fewer}."
+        )

@@ -13,24 +13,24 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
-from pprop.propagation.live_edits import (
+from pprop.propagation.live_checks import (
+    RESPONSES,
     check_distinct,
     check_live,
     check_live_positions,
     check_node,
     check_pair,
     check_pairs,
+    check_predictions,
     check_weights,
     one_or_many,
+    probabilities_of,
     reject_edge,
 )
-from pprop.propagation.live_predictions import RESPONSES, check_predictions, probabilities_of
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
 
 if TYPE_CHECKING:  # its kernels are compiled code, which nobody else has to load
     from pprop.propagation.live_system import LiveSystem
-
-__all__ = ["LiveGraph", "Network"]
 
 Nodes = NDArray[np.int64]
 Network = Callable[[Features], NDArray[Any]]

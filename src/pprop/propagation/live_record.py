@@ -15,8 +15,6 @@ from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features, check_features, check_ids, look_up
 
-__all__ = ["LiveDifference", "LiveRecord", "LiveUpdate"]
-
 Nodes = NDArray[np.int64]
 
 

@@ -35,8 +35,6 @@ from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.live_rows import LiveRows, edge_weights, move_rows, pack_rows
 from pprop.propagation.fixed_point import FixedPoint
 
-__all__ = ["LiveSystem"]
-
 Nodes = NDArray[np.int64]
 Values = NDArray[np.float64]
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
 
-__all__ = ["Outcome", "Solution", "Statistics"]
-
 
 @final
 class Outcome(Enum):

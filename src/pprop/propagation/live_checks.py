@@ -1,4 +1,4 @@
-"""Checks of what an edit of a live graph is given."""
+"""Checks of the arguments of a live graph and of its edits; and the probabilities of its predictions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,11 @@ from pprop._validate import check_array, check_int, check_positions, describe, r
 from pprop.propagation.live_record import LiveRecord
 from pprop.propagation.operator import check_operator
 
-__all__ = [
-    "check_distinct",
-    "check_live",
-    "check_live_positions",
-    "check_node",
-    "check_pair",
-    "check_pairs",
-    "check_weights",
-    "one_or_many",
-    "reject_edge",
-]
-
 Nodes = NDArray[np.int64]
+RESPONSES = ("logits", "probabilities")
+"""What is spread: any numbers, of which a softmax makes probabilities, or probabilities themselves."""
+_SUM_ERROR = 1e-3
+"""By how much given probabilities may miss one, as for `PropagatedClassifier`: they may come from float16."""
 
 
 def check_live(graph: Any, normalization: object, self_loops: object) -> None:
@@ -127,3 +119,55 @@ def reject_edge(u: int, v: int, function: str, *, there: bool) -> NoReturn:
 def one_or_many(features: Any) -> Any:
     """Return one node's features as those of several, shape (1, ...); sparse ones have that shape already."""
     return features if features is None or sparse.issparse(features) else np.asarray(features)[None]
+
+
+def check_predictions(
+    predictions: Any, parameter: str, count: int, columns: int | None, function: str, response: str = "logits"
+) -> NDArray[np.float64]:
+    """Return predictions of so many nodes, shape (m, c), finite; a torch tensor may be one.
+
+    >>> check_predictions([[1, 2]], "predictions", 1, 2, "add_node")
+    array([[1., 2.]])
+    >>> check_predictions([[1, 2]], "predictions", 1, 2, "add_node", "probabilities")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'predictions' parameter of add_node must be probabilities, none negative, that sum to one...
+    """
+    expected = f"an array of finite numbers of shape ({count}, {'c' if columns is None else columns})"
+    array = check_array(predictions, parameter, function, expected)
+    if columns is None and array.ndim == 1:
+        array = array[:, None]
+    if (
+        array.ndim != 2
+        or len(array) != count
+        or array.dtype.kind not in "buif"
+        or columns not in (None, array.shape[1])
+    ):
+        reject(parameter, function, expected, describe(array))
+    found = array.astype(np.float64)
+    if not np.isfinite(found).all():
+        reject(parameter, function, expected, f"{int((~np.isfinite(found)).sum())} that are not")
+    if response == "probabilities":
+        wrong = np.flatnonzero((found < 0).any(axis=1) | (np.abs(found.sum(axis=1) - 1) > _SUM_ERROR))
+        if len(wrong):
+            got = f"{found[wrong[0]].tolist()} at index {wrong[0]}"
+            reject(parameter, function, "probabilities, none negative, that sum to one in each row", got)
+    return found
+
+
+def probabilities_of(Z: NDArray[np.float64], response: str) -> NDArray[np.float64]:
+    """Return the class probabilities of spread predictions, shape (m, c): the softmax of logits, shares of probabilities.
+
+    Spread probabilities sum to one already where the rows of the transition matrix do, and within the tolerance.
+
+    >>> probabilities_of(np.array([[0.0, 0.0], [0.0, np.log(3.0)]]), "logits").round(3)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
+    >>> probabilities_of(np.array([[0.3, 0.9]]), "probabilities")
+    array([[0.25, 0.75]])
+    """
+    if response == "probabilities":  # zeros may be a little below, within the tolerance
+        powers = np.maximum(Z, np.finfo(np.float64).tiny)
+    else:
+        powers = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
