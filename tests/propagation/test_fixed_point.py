@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import pprop.propagation.dense as dense_module
+import pprop.propagation.fixed_point as fixed_point_module
 import pytest
 import torch
 from scipy import sparse
@@ -161,7 +161,7 @@ def test_dropout_on_all_rows_still_masks_the_dense_matrix(monkeypatch, make_grap
 
 def test_rows_larger_than_memory_are_refused_in_one_sentence_that_names_the_remedy(monkeypatch, no_dense, make_random):
     graph, _ = make_random(50)
-    monkeypatch.setattr(dense_module, "usable_memory", lambda: 2**12)
+    monkeypatch.setattr(fixed_point_module, "usable_memory", lambda: 2**12)
     sentence = r"^Exact needs 40 rows of the matrix of 50 nodes, 0\.0 GiB, .* Use PowerIteration\(steps=10\), or fewer"
     with pytest.raises(CapacityError, match=sentence):
         PPROperator(graph, 0.1).rows(np.arange(40), torch.float32)
