@@ -38,18 +38,16 @@ from ensemble_members import Block, Network, train_blocks
 from numpy.typing import NDArray
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, Split, Stopping, Trained
-from pprop._interrupt import remember_interrupts
+from pprop._interrupt import TimeUp, end_at, remember_interrupts
 from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.error_spreading import spread_errors
-from pprop.study.cell import Seeds
-from pprop.study.deadline import TimeUp, end_at
+from pprop.study.cell import Seeds, make_cell
 from pprop.study.more_accuracy import ALPHAS, CHOSEN, FOLDS, STRENGTH
-from pprop.study.opened import study_folder
-from pprop.study.prepared import Datasets, Prepared
 from pprop.study.revisions import revision_of
-from pprop.study.store import Store
-from pprop.study.zoo import make_cell
+from pprop.study.run.prepared import Datasets, Prepared
+from pprop.study.store.merge import study_folder
+from pprop.study.store.store import Store
 from pprop.training.alpha_choice import best_alpha
 from pprop.training.self_training import SelfTraining, scores, self_train
 from pprop.training.vote_errors import vote_errors

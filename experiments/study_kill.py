@@ -23,11 +23,16 @@ from dataclasses import fields
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from pprop.study.row import Row
-from pprop.study.store import Store
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 
 SERVER = multiprocessing.get_context("forkserver")
-PRELOADED = ["pprop.cli.app", "pprop.study.runner", "pprop.kernels.numba_cpu.backend", "pprop.study.own_files"]
+PRELOADED = [
+    "pprop.cli.app",
+    "pprop.study.run.runner",
+    "pprop.kernels.numba_cpu.backend",
+    "pprop.study.experiment_folder",
+]
 KEY = "config, code, data, split, init"
 APART = ("seconds", "together", "created", "predictions")
 STUDY = {

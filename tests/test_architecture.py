@@ -58,8 +58,6 @@ CIRCLES = [
         "estimators.explain_model",
         "estimators.propagated",
     },
-    {"study.experiment", "study.experiment_file"},
-    {"study.own_model", "study.recipe"},
 ]
 
 

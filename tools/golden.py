@@ -26,17 +26,18 @@ from scipy import sparse
 from pprop import Graph, Split, Stopping, train
 from pprop.kernels import BACKENDS
 from pprop.kernels.cpu_kind import cpu_kind
-from pprop.study.archive import Packed, pack_study
-from pprop.study.cell import Cell, Seeds
-from pprop.study.prepared import Datasets
-from pprop.study.recipe import Place, recipe_of
+from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.revisions import declared_revisions
-from pprop.study.row import Row
-from pprop.study.store import Store
-from pprop.study.verify import CPU, Verification, verify_study
-from pprop.study.verify_plan import plan_verification
-from pprop.study.watch import show_study
-from pprop.study.zoo import MODELS, build, make_cell
+from pprop.study.run.prepared import Datasets
+from pprop.study.run.recipe import Place, build
+from pprop.study.run.runner import recipe_of
+from pprop.study.run.watch import show_study
+from pprop.study.store.pack import Packed, pack_study
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
+from pprop.study.verify.plan import plan_verification
+from pprop.study.verify.verify import CPU, Verification, verify_study
+from pprop.study.zoo import MODELS
 
 __all__ = ["FOLDER", "ROUNDING", "check_rows", "first_epochs", "golden_rows", "remedy", "stored_epochs"]
 
@@ -176,7 +177,7 @@ def _write(datasets: Sequence[str]) -> None:
             if cell.dataset not in datasets:
                 continue
             recipe = recipe_of(cell, loaded.of(cell), CPU)
-            if missing := [one for one in seeds if not store.has(recipe.key(one))]:
+            if missing := [one for one in seeds if not store.has(recipe.task.key(one))]:
                 recipe.compute(missing, lambda row: print("stored:", row.cell, store.add(row), flush=True))
         file.unlink(missing_ok=True)
         pack_study(store, file)

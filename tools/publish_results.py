@@ -19,14 +19,13 @@ from pathlib import Path
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
-from pprop.study.experiment import load_experiments
-from pprop.study.opened import packs_of, study_folder
-from pprop.study.own_files import experiments_of
+from pprop.study.experiment_folder import experiments_of, load_experiments
 from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence
 from pprop.study.report.build import build_page
 from pprop.study.report.page import page_markdown
 from pprop.study.report.write import page_files
-from pprop.study.store import Store
+from pprop.study.store.merge import packs_of, study_folder
+from pprop.study.store.store import Store
 from pprop.study.tables import entries, more_runs_entries, read_all_samples, table_markdown
 from pprop.study.tables.beside import beside_table
 from pprop.study.tables.titles import dataset_title

@@ -1,4 +1,4 @@
-"""Ctrl-C that is not lost.
+"""Ctrl-C that is not lost, and a time limit that ends a computation in the same way.
 
 Python raises KeyboardInterrupt wherever it happens to be. Inside a callback of a compiled library (LLVM calls back while
 numba compiles) the exception is printed and forgotten, and a long training would go on. `remember_interrupts` notes the
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-
-__all__ = ["check_interrupt", "remember_interrupts"]
 
 _pending = threading.Event()
 
 
 @contextmanager
 def remember_interrupts() -> Generator[None]:
-    """Note Ctrl-C while the block runs; in the main thread of a program that has not set a handler of its own.
+    """Note Ctrl-C while the block runs; in the main thread of a program without a handler of its own.
 
     >>> with remember_interrupts():
     ...     check_interrupt()
@@ -43,6 +42,60 @@ def remember_interrupts() -> Generator[None]:
 
 
 def check_interrupt() -> None:
-    """Raise KeyboardInterrupt if there was one that nobody has seen."""
+    """Raise KeyboardInterrupt if there was one that was lost."""
     if _pending.is_set() and threading.current_thread() is threading.main_thread():
         raise KeyboardInterrupt
+
+
+class TimeUp(Exception):  # noqa: N818  no error: the user asked for it
+    """The time limit has come."""
+
+
+@contextmanager
+def end_at(moment: float | None) -> Generator[None]:
+    """Raise TimeUp in the block when `time.monotonic` reaches `moment`; None: never.
+
+    The main thread is interrupted as by Ctrl-C, which training loops answer within an epoch. In another thread, which
+    cannot be interrupted, the block is not ended.
+
+    Examples
+    --------
+    >>> try:
+    ...     with end_at(time.monotonic() + 0.05):
+    ...         time.sleep(10)
+    ... except TimeUp:
+    ...     print("over")
+    over
+    """
+    if moment is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    fired = threading.Event()
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def fire() -> None:
+        fired.set()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    timer = threading.Timer(max(0.0, moment - time.monotonic()), fire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if fired.is_set():
+            raise TimeUp from None
+        raise
+    finally:
+        _stop(timer, fired)
+
+
+def _stop(timer: threading.Timer, fired: threading.Event) -> None:
+    """Stop the timer; if it fires while we do so, its interrupt comes now, and is not Ctrl-C."""
+    timer.cancel()
+    try:
+        timer.join()
+    except KeyboardInterrupt:
+        if not fired.is_set():
+            raise

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pprop.study.store import FILE, Store
+from pprop.study.store.store import FILE, Store
 
 TINY = """
 title = "Tiny"
@@ -77,9 +77,9 @@ def test_a_file_of_ones_own_never_takes_the_name_of_another(pprop_here, tiny: Pa
 def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, tmp_path: Path):
     from dataclasses import replace
 
-    from pprop.study.experiment import load_experiments
-    from pprop.study.row_codec import example_row
-    from pprop.study.versions import current_data, current_revision
+    from pprop.study.experiment_folder import load_experiments
+    from pprop.study.revisions import current_data, current_revision
+    from pprop.study.store.row import example_row
 
     quick = load_experiments()["quick"]
     cell = quick.points[0].cell
@@ -228,10 +228,10 @@ def test_a_damaged_study_is_told_and_its_sound_rows_are_saved(pprop_here, tiny: 
 
 def test_a_model_of_ones_own_is_compared_with_appnp_and_gcn(pprop_here, tmp_path: Path, monkeypatch):
     from pprop.cli import study_run
-    from pprop.study import zoo
+    from pprop.study import cell
 
-    real = zoo.make_cell
-    monkeypatch.setattr(zoo, "make_cell", lambda name, settings, dataset: real(name, {"max_epochs": 30}, dataset))
+    real = cell.make_cell
+    monkeypatch.setattr(cell, "make_cell", lambda name, settings, dataset: real(name, {"max_epochs": 30}, dataset))
     assert study_run.RIVALS == ("appnp", "gcn")
     (tmp_path / "mymodule.py").write_text(
         "import numpy as np\n"

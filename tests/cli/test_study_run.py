@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pprop.study import zoo
-
 MINE = """
 title = "Mine"
 shows = "accuracy"
@@ -31,12 +29,13 @@ def wrong(graph):
 
 @pytest.fixture
 def quick_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make APPNP and GCN end after a few epochs, and one's own model as well."""
-    from pprop.study import own_model
+    """Make APPNP and GCN end after a few epochs, and the user's model as well."""
+    from pprop.study import cell
+    from pprop.study.run import user_model
 
-    cell, own = zoo.make_cell, own_model.own_cell
-    monkeypatch.setattr(zoo, "make_cell", lambda name, settings, dataset: cell(name, {"max_epochs": 5}, dataset))
-    monkeypatch.setattr(own_model, "own_cell", lambda name, dataset: own(name, dataset, max_epochs=5))
+    make, own = cell.make_cell, user_model.user_cell
+    monkeypatch.setattr(cell, "make_cell", lambda name, settings, dataset: make(name, {"max_epochs": 5}, dataset))
+    monkeypatch.setattr(user_model, "user_cell", lambda name, dataset: own(name, dataset, max_epochs=5))
 
 
 def own_module(folder: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds
-from pprop.study.row import Row, RowKey
+from pprop.study.store.row import Row, RowKey
 
 MakeRows = Callable[..., list[Row]]
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from pprop import FormatError, InputError
-from pprop.study import archive
-from pprop.study.archive import Packed, pack_study, predictions_needed
 from pprop.study.cell import Seeds
-from pprop.study.experiment import Experiment, load_experiments
-from pprop.study.merge import merge_studies
-from pprop.study.row import Row, RowKey
-from pprop.study.row_codec import encode, example_row, without_predictions
-from pprop.study.store import Store
+from pprop.study.experiment import Experiment
+from pprop.study.experiment_folder import load_experiments
+from pprop.study.store import pack
+from pprop.study.store.merge import merge_studies
+from pprop.study.store.pack import Packed, pack_study, predictions_needed
+from pprop.study.store.row import Row, RowKey, encode, example_row, without_predictions
+from pprop.study.store.store import Store
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_rows_that_are_none_are_lost_and_the_others_kept(
     with sqlite3.connect(file) as source:
         source.execute(f"UPDATE packs SET {change} = ? WHERE cell = '{{}}'", (value,))
     source.close()
-    monkeypatch.setattr(archive, "usable_memory", lambda: 2**25)
+    monkeypatch.setattr(pack, "usable_memory", lambda: 2**25)
     packed = Packed(file)
     assert len(list(packed)) == 40
     assert packed.lost == (1 if change == "rows" else 40)

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from pprop.datasets import TEST_SEEDS
-from pprop.study.cell import Seeds
-from pprop.study.experiment import Experiment, load_experiments
+from pprop.study.cell import Seeds, make_cell
+from pprop.study.experiment import Experiment
+from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures import estimate, labels_data
 from pprop.study.figures.as_json import figure_json
-from pprop.study.pools import Pool
 from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence, significance_table
 from pprop.study.report.cost import costs, main_cost_table
 from pprop.study.report.page import Bullets, Page, Section
-from pprop.study.row import Row
+from pprop.study.store.row import Row
+from pprop.study.store.store import Pool
 from pprop.study.tables import Entry, Sample, Samples, entries
 from pprop.study.tables.beside import beside_table
 from pprop.study.tables.grid import NOT_RUN, Measure, Strong
-from pprop.study.zoo import make_cell
 
 MakeRows = Callable[..., list[Row]]
 Paper = dict[str, Experiment]

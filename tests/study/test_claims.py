@@ -13,16 +13,16 @@ from scipy import sparse, stats
 
 import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
-from pprop.study.cell import Seeds
+from pprop.study.cell import Seeds, make_cell
 from pprop.study.claims import GRAPH_CLAIMS, graph_claims
 from pprop.study.claims_from_rows import row_claims
 from pprop.study.evidence import Evidence
 from pprop.study.figures import Estimate, Propagated, Way
 from pprop.study.figures.distance import Distance, Ring
-from pprop.study.pools import Pool
-from pprop.study.row import Row
+from pprop.study.store.row import Row
+from pprop.study.store.store import Pool
 from pprop.study.tables import Entry, Sample
-from pprop.study.zoo import MODELS, make_cell
+from pprop.study.zoo import MODELS
 
 SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS
 

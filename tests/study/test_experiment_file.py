@@ -8,7 +8,8 @@ import pytest
 
 from pprop._errors import FormatError, InputError
 from pprop.datasets import VALIDATION_SEEDS
-from pprop.study.experiment import Published, load_experiments, read_experiment
+from pprop.study.experiment import Published, read_experiment
+from pprop.study.experiment_folder import load_experiments
 
 SOUND = """\
 title = "Mine"

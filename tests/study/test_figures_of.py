@@ -11,10 +11,10 @@ import pytest
 
 import pprop
 from pprop.datasets import TEST_SEEDS
-from pprop.study.cell import Cell, Seeds
-from pprop.study.experiment import Experiment, Point, load_experiments
+from pprop.study.cell import Cell, Seeds, make_cell
+from pprop.study.experiment import Experiment, Point
+from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures import Distance, Lines, figures_of, hops_from
-from pprop.study.zoo import make_cell
 
 CITESEER = pprop.load_dataset("citeseer").fingerprint
 

@@ -11,7 +11,7 @@ from pprop.kernels import BACKENDS
 from pprop.kernels.cpu_kind import cpu_kind
 from pprop.study.cell import Cell
 from pprop.study.revisions import declared_revisions, revision_of
-from pprop.study.row import Row
+from pprop.study.store.row import Row
 from pprop.study.zoo import MODELS
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -11,10 +11,10 @@ import pytest
 
 from pprop import APPNPEnsembleClassifier, run_seed
 from pprop.study.cell import Seeds
-from pprop.study.own_model import own_cell, own_recipe
-from pprop.study.prepared import Datasets
-from pprop.study.recipe import Place
-from pprop.study.row import Row
+from pprop.study.run.prepared import Datasets
+from pprop.study.run.recipe import Place
+from pprop.study.run.user_model import user_cell, user_recipe
+from pprop.study.store.row import Row
 
 QUICK = """
 from pprop.study.more_accuracy import build, build_folds
@@ -44,9 +44,9 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(
     quick: str, name: str, settings: dict[str, Any], backend: str
 ):
-    cell, rows = own_cell(f"{quick}:{name}", "citeseer"), list[Row]()
+    cell, rows = user_cell(f"{quick}:{name}", "citeseer"), list[Row]()
     prepared = Datasets().of(cell)
-    recipe = own_recipe(cell, prepared, Place("cpu", backend))
+    recipe = user_recipe(cell, prepared, Place("cpu", backend))
     recipe.compute([Seeds(2144199730, 1)], rows.append)
     split, labels = prepared.split(2144199730, 20), prepared.graph.labels
     assert labels is not None

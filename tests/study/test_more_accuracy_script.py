@@ -13,7 +13,7 @@ import pytest
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
 from pprop.study.more_accuracy import ALPHAS, STRENGTH
-from pprop.study.prepared import Datasets
+from pprop.study.run.prepared import Datasets
 
 ROOT = Path(__file__).parents[2]
 FEW = ("--only", "citeseer", "--members", "2", "--max-epochs", "3")

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from pprop._errors import FormatError
-from pprop.study.archive import pack_study
 from pprop.study.cell import Cell
-from pprop.study.opened import packs_of, study_folder
-from pprop.study.row import Row
-from pprop.study.row_codec import encode, example_row
-from pprop.study.store import FILE, Store
+from pprop.study.store.merge import packs_of, study_folder
+from pprop.study.store.pack import pack_study
+from pprop.study.store.row import Row, encode, example_row
+from pprop.study.store.store import FILE, Store
 
 
 def packed(folder: Path, name: str, *rows: Row) -> Path:

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from pprop import InputError
-from pprop.study.archive import pack_study
-from pprop.study.experiment import load_experiments
-from pprop.study.merge import merge_studies
-from pprop.study.own_files import experiments_of, files_of, keep_experiment
-from pprop.study.row_codec import example_row
-from pprop.study.store import Store
+from pprop.study.experiment_folder import experiments_of, files_of, keep_experiment, load_experiments
+from pprop.study.store.merge import merge_studies
+from pprop.study.store.pack import pack_study
+from pprop.study.store.row import example_row
+from pprop.study.store.store import Store
 
 TEXT = 'title = "Mine"\nshows = "accuracy"\nmodel = "mlp"\ndataset = "citeseer"\nn_inits = 1\n'
 RETOLD = TEXT.replace('"Mine"', '"Ours"  # a comment').replace('"mlp"\n', '"mlp"\ngroups = ["few"]\nn_splits = 20\n')

@@ -14,14 +14,13 @@ from pprop import load_dataset
 from pprop._errors import DatasetError
 from pprop.datasets import TEST_SEEDS
 from pprop.graph import Graph
-from pprop.study.archive import pack_study
-from pprop.study.cell import Seeds
+from pprop.study.cell import Seeds, make_cell
 from pprop.study.claims import Claim
 from pprop.study.report import build
-from pprop.study.row import Row
-from pprop.study.store import Store
+from pprop.study.store.pack import pack_study
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 from pprop.study.tables import datasets
-from pprop.study.zoo import make_cell
 from tools import publish_results
 
 MakeRows = Callable[..., list[Row]]

@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 
 RUN_PUBLISHED = """
 from pathlib import Path
-from pprop.study import runner
+from pprop.study.run import runner
 from pprop.study.cell import Cell
-from pprop.study.opened import study_folder
-from pprop.study.recipe import Place
-from pprop.study.store import Store
-from pprop.study.versions import current_revision
-from pprop.study.watch import show_study
+from pprop.study.store.merge import study_folder
+from pprop.study.run.recipe import Place
+from pprop.study.store.store import Store
+from pprop.study.revisions import current_revision
+from pprop.study.run.watch import show_study
 
 PLACES = {"numba": Place("cpu", "numba"), "numpy": Place("cpu", "numba"), "triton": Place("cuda", "triton")}
 with study_folder(Path("results")) as folder, Store.open(folder) as store:

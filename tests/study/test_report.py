@@ -14,15 +14,14 @@ import pytest
 from pprop import load_dataset
 from pprop._errors import MissingDependencyError
 from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
-from pprop.study.cell import Cell, Seeds, split_seeds
+from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.claims import Claim
 from pprop.study.figures import style
-from pprop.study.merge import merge_studies
 from pprop.study.report import build, write_report
-from pprop.study.row import Row
 from pprop.study.stats.estimate import estimate
-from pprop.study.store import Store
-from pprop.study.zoo import make_cell
+from pprop.study.store.merge import merge_studies
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 
 MakeRows = Callable[..., list[Row]]
 QUICK = [Seeds(split, 0) for split in TEST_SEEDS]

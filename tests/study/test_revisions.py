@@ -13,15 +13,13 @@ import pytest
 from pprop import InputError
 from pprop.kernels import BACKENDS
 from pprop.study import revisions
-from pprop.study.archive import Packed
-from pprop.study.attempts import Attempts
 from pprop.study.cell import Cell
 from pprop.study.provenance import provenance_here
-from pprop.study.revisions import declared_revisions, recorded_revision, revision_of, stored_names
-from pprop.study.row import Row
-from pprop.study.row_codec import encode, example_row
-from pprop.study.store import Store
-from pprop.study.versions import current_revision
+from pprop.study.revisions import current_revision, declared_revisions, recorded_revision, revision_of, stored_names
+from pprop.study.run.attempts import Attempts
+from pprop.study.store.pack import Packed
+from pprop.study.store.row import Row, encode, example_row
+from pprop.study.store.store import Store
 from pprop.study.zoo import MODELS
 
 PACK = Path(__file__).parents[2] / "results" / "study.pack"

@@ -18,13 +18,12 @@ import pprop
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, InputError
 from pprop.estimators import BootstrappedFPClassifier
 from pprop.kernels.random_bits import signed
-from pprop.study import recipe as recipe_module
-from pprop.study.cell import Cell, Seeds
-from pprop.study.row import Row
-from pprop.study.runner import Job, Outcome, run_study
-from pprop.study.store import Store
-from pprop.study.watch import show_study
-from pprop.study.zoo import make_cell
+from pprop.study.cell import Cell, Seeds, make_cell
+from pprop.study.run import recipe as recipe_module
+from pprop.study.run.runner import Job, Outcome, run_study
+from pprop.study.run.watch import show_study
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 from pprop.training import train_runs
 
 RUNS = tuple(Seeds(split, init) for init in range(2) for split in TEST_SEEDS[:3])
@@ -134,7 +133,7 @@ def test_a_validation_study_is_the_same_whatever_the_test_labels_are(tmp_path: P
     assert graph.labels is not None
     scrambled = graph.labels.copy()
     scrambled[test] = (scrambled[test] + 1) % graph.n_classes
-    monkeypatch.setattr("pprop.study.prepared.load_dataset", lambda name: graph.replace(labels=scrambled))
+    monkeypatch.setattr("pprop.study.run.prepared.load_dataset", lambda name: graph.replace(labels=scrambled))
     study(tmp_path / "scrambled", *jobs)
     study(tmp_path / "scrambled", Job(small("mlp"), RUNS[:1]))
     true, other = results(tmp_path / "true"), results(tmp_path / "scrambled")

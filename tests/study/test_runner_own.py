@@ -12,16 +12,14 @@ import pytest
 import pprop
 from pprop import TEST_SEEDS, InputError
 from pprop.study import revisions
-from pprop.study.cell import Cell, Seeds
-from pprop.study.own_model import own_cell
-from pprop.study.revisions import declared_revisions
-from pprop.study.row import Row
-from pprop.study.runner import Job, Outcome, run_study
+from pprop.study.cell import Cell, Seeds, make_cell
+from pprop.study.revisions import current_revision, declared_revisions
+from pprop.study.run.runner import Job, Outcome, run_study
+from pprop.study.run.user_model import user_cell
+from pprop.study.run.watch import show_study
 from pprop.study.stats.versus import current_rows
-from pprop.study.store import Store
-from pprop.study.versions import current_revision
-from pprop.study.watch import show_study
-from pprop.study.zoo import make_cell
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 
 RUNS = tuple(Seeds(split, 0) for split in TEST_SEEDS[:2])
 
@@ -136,7 +134,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_path: Path, own: str):
-    mine, theirs = own_cell(f"{own}:appnp", "citeseer", max_epochs=5), small("appnp", alpha=0.2)
+    mine, theirs = user_cell(f"{own}:appnp", "citeseer", max_epochs=5), small("appnp", alpha=0.2)
     assert study(tmp_path, Job(mine, RUNS[:2]), Job(theirs, RUNS[:2])).computed == 4
     with Store.open(tmp_path) as store:
         pairs = list(zip(store.rows(mine.config), store.rows(theirs.config), strict=True))
@@ -146,7 +144,7 @@ def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_
 
 
 def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
-    mine = own_cell(f"{own}:module", "citeseer", max_epochs=3)
+    mine = user_cell(f"{own}:module", "citeseer", max_epochs=3)
     split = RUNS[0].split
     assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
     first, second = rows(tmp_path)
@@ -155,7 +153,7 @@ def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: P
 
 
 def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_class(tmp_path: Path, own: str):
-    mine = own_cell(f"{own}:majority", "citeseer")
+    mine = user_cell(f"{own}:majority", "citeseer")
     assert study(tmp_path, Job(mine, RUNS[:2])).computed == 2
     graph = pprop.load_dataset("citeseer")
     assert graph.labels is not None
@@ -194,7 +192,7 @@ def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_clas
     ],
 )
 def test_a_wrong_model_of_ones_own_is_told_what_was_expected(tmp_path: Path, own: str, function: str, sentence: str):
-    outcome = study(tmp_path, Job(own_cell(f"{own}:{function}", "citeseer", max_epochs=3), RUNS[:1]))
+    outcome = study(tmp_path, Job(user_cell(f"{own}:{function}", "citeseer", max_epochs=3), RUNS[:1]))
     (refused,) = outcome.refused
     assert sentence in refused.reason
     assert (outcome.computed, outcome.left) == (0, 0)
@@ -204,7 +202,7 @@ def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path,
     import importlib
     import sys
 
-    mine = own_cell(f"{own}:appnp", "citeseer", max_epochs=2)
+    mine = user_cell(f"{own}:appnp", "citeseer", max_epochs=2)
     study(tmp_path, Job(mine, RUNS[:1]))
     (tmp_path / f"{own}.py").write_text(OWN.replace("alpha=0.2", "alpha=0.3"))
     importlib.invalidate_caches()
@@ -226,15 +224,15 @@ def test_a_module_that_cannot_be_imported_is_told_and_spoils_nothing_else(
 ):
     name = f"{own}_bad"
     (tmp_path / f"{name}.py").write_text(source)
-    outcome = study(tmp_path, Job(own_cell(f"{name}:f", "citeseer"), RUNS[:1]), Job(small("mlp"), RUNS[:1]))
+    outcome = study(tmp_path, Job(user_cell(f"{name}:f", "citeseer"), RUNS[:1]), Job(small("mlp"), RUNS[:1]))
     assert sentence in outcome.refused[0].reason
     assert outcome.computed == 1
     with pytest.raises(InputError, match="cannot be imported"):
-        current_revision(own_cell(f"{name}:f", "citeseer"), "numba")
+        current_revision(user_cell(f"{name}:f", "citeseer"), "numba")
 
 
 def test_a_function_without_a_source_file_is_refused(tmp_path: Path):
-    outcome = study(tmp_path, Job(own_cell("sys:exit", "citeseer"), RUNS[:1]))
+    outcome = study(tmp_path, Job(user_cell("sys:exit", "citeseer"), RUNS[:1]))
     assert "The module 'sys' has no source file" in outcome.refused[0].reason
 
 
@@ -242,7 +240,7 @@ def test_a_module_of_ones_own_gets_the_seed_of_its_run(tmp_path: Path, own: str)
     import importlib
 
     split = RUNS[0].split
-    mine = own_cell(f"{own}:seeded", "citeseer", max_epochs=2)
+    mine = user_cell(f"{own}:seeded", "citeseer", max_epochs=2)
     assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
     wanted = {pprop.run_seed(split, init) % 2**64 for init in range(2)}
     assert wanted <= set(importlib.import_module(own).SEEDS)
@@ -253,7 +251,7 @@ def test_a_module_of_ones_own_gets_the_seed_of_its_run(tmp_path: Path, own: str)
 @pytest.mark.parametrize("helper", ["import {0} as helper", "from {0} import ALPHA", "def late():\n    import {0}"])
 def test_rows_of_ones_own_model_go_stale_when_what_it_imports_changes(tmp_path: Path, own: str, helper: str):
     name = f"{own}_helper"
-    mine = own_cell(f"{own}:appnp", "citeseer")
+    mine = user_cell(f"{own}:appnp", "citeseer")
     (tmp_path / f"{own}.py").write_text(f"import numpy\n{helper.format(name)}\n{OWN}")
     (tmp_path / f"{name}.py").write_text(f"import {name}_2\nALPHA = 0.1\n")
     (tmp_path / f"{name}_2.py").write_text("BETA = 1\n")
@@ -267,7 +265,7 @@ def test_rows_of_ones_own_model_go_stale_when_what_it_imports_changes(tmp_path: 
 def test_the_revision_of_ones_own_model_goes_up_with_that_of_any_model_of_its_backend(
     own: str, monkeypatch: pytest.MonkeyPatch
 ):
-    mine = own_cell(f"{own}:appnp", "citeseer")
+    mine = user_cell(f"{own}:appnp", "citeseer")
     before = {backend: current_revision(mine, backend) for backend in ("numba", "triton")}
     declared = {name: dict(each) for name, each in declared_revisions().items()}
     declared["gat"]["numba"] += 1
@@ -280,8 +278,8 @@ def test_the_revision_of_ones_own_model_goes_up_with_that_of_any_model_of_its_ba
 
 
 def test_a_model_that_is_one_of_pprop_has_no_source_of_its_own():
-    assert current_revision(own_cell("pprop.models:GCN", "citeseer"), "numba") == current_revision(
-        own_cell("pprop.training:train", "citeseer"), "numba"
+    assert current_revision(user_cell("pprop.models:GCN", "citeseer"), "numba") == current_revision(
+        user_cell("pprop.training:train", "citeseer"), "numba"
     )
 
 

@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 
 from pprop import TEST_SEEDS, DatasetError, InputError
-from pprop.study.cell import Cell, Seeds
+from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.experiment import Experiment, Point
-from pprop.study.prepared import Datasets, Prepared
-from pprop.study.row import Row
-from pprop.study.runner import Job, run_study
+from pprop.study.revisions import current_revision
+from pprop.study.run.prepared import Datasets, Prepared
+from pprop.study.run.runner import Job, run_study
+from pprop.study.run.status import study_status
+from pprop.study.run.watch import show_study
 from pprop.study.stats.agreement import UNKNOWN_SPREAD, row_bound
-from pprop.study.status import study_status
-from pprop.study.store import Store
-from pprop.study.verify import Verification, verify_study
-from pprop.study.verify_plan import plan_verification
-from pprop.study.versions import current_revision
-from pprop.study.watch import show_study
-from pprop.study.zoo import make_cell
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
+from pprop.study.verify.plan import plan_verification
+from pprop.study.verify.verify import Verification, verify_study
 
 CELL = make_cell("mlp", {"max_epochs": 5}, "citeseer")
 RUNS = tuple(Seeds(split, 0) for split in TEST_SEEDS[:4])

@@ -15,14 +15,12 @@ import numpy as np
 import pytest
 
 from pprop import FormatError, InputError
-from pprop.study.attempts import Attempts, count_claims
 from pprop.study.cell import Cell, Seeds
-from pprop.study.merge import merge_studies
-from pprop.study.owner import Owner, this_process
-from pprop.study.pools import pools
-from pprop.study.row import Row, RowKey
-from pprop.study.salvage import Salvage
-from pprop.study.store import FILE, Store
+from pprop.study.run.attempts import Attempts, Owner, count_claims, this_process
+from pprop.study.store.merge import merge_studies
+from pprop.study.store.row import Row, RowKey
+from pprop.study.store.salvage import Salvage
+from pprop.study.store.store import FILE, Store, pools
 
 CELL = Cell("mlp", {"hidden": [64]}, "citeseer")
 
@@ -92,7 +90,7 @@ def test_a_row_is_on_the_disk_when_add_returns(tmp_path: Path):
     """The process is killed right after; nothing was closed."""
     script = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from pprop.study.row_codec import example_row\nfrom pprop.study.store import Store\n"
+        "from pprop.study.store.row import example_row\nfrom pprop.study.store.store import Store\n"
         "store = Store.open(Path(sys.argv[1]), create=True)\n"
         "for split in range(3):\n    store.add(example_row(split))\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
@@ -156,12 +154,12 @@ def test_the_claim_of_another_machine_is_taken_over_when_its_lease_has_run_out(t
     with Store.open(tmp_path, create=True) as store:
         assert Attempts(store, far).claim([key]) == [key]
         assert Attempts(store).claim([key]) == []
-        monkeypatch.setattr("pprop.study.attempts.time.time", lambda: 4e9)
+        monkeypatch.setattr("pprop.study.run.attempts.time.time", lambda: 4e9)
         assert Attempts(store).claim([key]) == [key]
 
 
 def test_a_renewed_claim_lasts(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("pprop.study.attempts._RENEWAL", 0.01)
+    monkeypatch.setattr("pprop.study.run.attempts._RENEWAL", 0.01)
     key = make_row().key
     with Store.open(tmp_path, create=True) as store, Attempts(store) as mine:
         mine.claim([key])
@@ -323,7 +321,7 @@ def test_a_row_that_was_changed_in_place_is_noticed(tmp_path: Path):
 
 LEFT_A_LOG = (
     "import os, signal, sys; from pathlib import Path\n"
-    "from pprop.study.row_codec import example_row\nfrom pprop.study.store import Store\n"
+    "from pprop.study.store.row import example_row\nfrom pprop.study.store.store import Store\n"
     "store = Store.open(Path(sys.argv[1]))\nstore.execute('PRAGMA wal_autocheckpoint = 0')\n"
     "store.add(example_row(1))\nos.kill(os.getpid(), signal.SIGKILL)"
 )

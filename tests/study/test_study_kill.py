@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from pprop.study.row import Row
-from pprop.study.store import Store
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 
 KILLS, LATE_KILLS = 20, 5
 RUNS = 60
 
 # Processes are forked from a server that has imported everything: each would else spend seconds on it.
 SERVER = multiprocessing.get_context("forkserver")
-PRELOADED = ["pprop.study.runner", "pprop.study.own_model", "pprop.kernels.numba_cpu.backend"]
+PRELOADED = ["pprop.study.run.runner", "pprop.study.run.user_model", "pprop.kernels.numba_cpu.backend"]
 
 # Forty short runs of a model without kernels, whose loading takes a second, then twenty that are trained together.
 MODEL = """
@@ -47,14 +47,14 @@ STUDY = """
 import os, time
 from pprop import TEST_SEEDS
 from pprop.study.cell import Seeds
-from pprop.study.own_model import own_cell
-from pprop.study.runner import Job, run_study
-from pprop.study.store import Store
-from pprop.study.watch import show_study
-from pprop.study.zoo import make_cell
+from pprop.study.run.user_model import user_cell
+from pprop.study.run.runner import Job, run_study
+from pprop.study.store.store import Store
+from pprop.study.run.watch import show_study
+from pprop.study.cell import make_cell
 
 os.chdir(folder)
-own, mlp = own_cell("kill_model:Nearest", "citeseer"), make_cell("mlp", {"max_epochs": 20}, "citeseer")
+own, mlp = user_cell("kill_model:Nearest", "citeseer"), make_cell("mlp", {"max_epochs": 20}, "citeseer")
 jobs = [Job(cell, tuple(Seeds(split, init) for init in range(inits) for split in TEST_SEEDS))
         for cell, inits in ((own, 2), (mlp, 1))]
 log = os.open("log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

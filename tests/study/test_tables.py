@@ -11,12 +11,13 @@ import pytest
 from scipy import stats
 
 from pprop.datasets import TEST_SEEDS
-from pprop.study.cell import Cell, Seeds
-from pprop.study.experiment import Experiment, Point, load_experiments
-from pprop.study.pools import Pool
+from pprop.study.cell import Cell, Seeds, make_cell
+from pprop.study.experiment import Experiment, Point
+from pprop.study.experiment_folder import load_experiments
 from pprop.study.report.runs import run_again
-from pprop.study.row import Row
 from pprop.study.stats.estimate import estimate
+from pprop.study.store.row import Row
+from pprop.study.store.store import Pool
 from pprop.study.tables import Entry, Sample, Samples, comparisons, entries, epoch_times, p_value_table
 from pprop.study.tables.entries import command
 from pprop.study.tables.epoch_time import time_table
@@ -24,7 +25,6 @@ from pprop.study.tables.grid import NOT_RUN, Code, Measure, Number, Strong
 from pprop.study.tables.scores import disagreements, overview_table, score, score_table
 from pprop.study.tables.search import search_table
 from pprop.study.tables.spread import difference_spread_table, spread_table
-from pprop.study.zoo import make_cell
 
 MakeRows = Callable[..., list[Row]]
 Paper = dict[str, Experiment]

@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from pprop import InputError
-from pprop.study.cell import Seeds
-from pprop.study.prepared import Datasets
+from pprop.study.cell import Seeds, make_cell
 from pprop.study.provenance import provenance_here
-from pprop.study.row import Row
-from pprop.study.row_codec import example_row
-from pprop.study.store import Store
-from pprop.study.verify_plan import Plan, plan_verification
-from pprop.study.verify_text import plan_line
-from pprop.study.versions import current_revision
-from pprop.study.zoo import make_cell
+from pprop.study.revisions import current_revision
+from pprop.study.run.prepared import Datasets
+from pprop.study.store.row import Row, example_row
+from pprop.study.store.store import Store
+from pprop.study.verify.plan import Plan, plan_verification
+from pprop.study.verify.verify import plan_line
 
 
 def rows_of(hidden: int, runs: int, device: str = "cuda (a GPU)", epochs: int = 100, seconds: float = 1.0) -> list[Row]:

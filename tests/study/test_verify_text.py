@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pprop.study.cell import Seeds
-from pprop.study.row import RowKey
+from pprop.study.cell import Seeds, make_cell
 from pprop.study.stats.agreement import row_bound
-from pprop.study.verify import Checked, MeanDifference, Verification
-from pprop.study.verify_plan import Kind, Plan
-from pprop.study.verify_text import found_lines, found_record, within_rounding
-from pprop.study.zoo import make_cell
+from pprop.study.store.row import RowKey
+from pprop.study.verify.plan import Kind, Plan
+from pprop.study.verify.verify import Checked, MeanDifference, Verification, found_lines, found_record, within_rounding
 
 CELL = make_cell("bootstrapped_fp", {}, "pubmed")
 SIGMA = 0.01

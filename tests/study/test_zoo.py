@@ -9,7 +9,9 @@ import pytest
 
 import pprop
 from pprop._errors import InputError
-from pprop.study.zoo import MODELS, build, fill_settings, make_cell, model_kind, stopping_rule
+from pprop.study.cell import fill_settings, make_cell
+from pprop.study.run.recipe import build, stopping_rule
+from pprop.study.zoo import MODELS, model_kind
 
 NAMES = ["appnp", "ppnp", "mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp"]
 
@@ -162,7 +164,7 @@ def test_a_cell_trains(graph: pprop.Graph):
 
 
 def test_models_are_listed_without_torch():
-    code = "import sys, pprop.study.experiment as e; e.load_experiments(); print('torch' in sys.modules)"
+    code = "import sys, pprop.study.experiment_folder as e; e.load_experiments(); print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 

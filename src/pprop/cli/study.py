@@ -41,7 +41,7 @@ def _front(context: typer.Context) -> None:
 def list_all(json: JsonOption = False, debug: DebugOption = False) -> None:
     """List the experiments: one for each published number or figure, and the groups they belong to."""
     with Session("study list", json=json, debug=debug) as session:
-        from pprop.study.experiment import load_experiments
+        from pprop.study.experiment_folder import load_experiments
 
         experiments = load_experiments().values()
         records: list[dict[str, Any]] = [
@@ -74,11 +74,11 @@ app.command("run", epilog=examples(*study_run.EXAMPLES))(study_run.run)
 def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption = False) -> None:
     """Say how far each experiment is: runs done and wanted, what they took, and rows of other versions."""
     with Session("study status", json=json, debug=debug) as session:
-        from pprop.study.opened import study_folder
-        from pprop.study.own_files import experiments_of
-        from pprop.study.status import study_status
-        from pprop.study.store import Store
-        from pprop.study.watch import title_of
+        from pprop.study.cell import title_of
+        from pprop.study.experiment_folder import experiments_of
+        from pprop.study.run.status import study_status
+        from pprop.study.store.merge import study_folder
+        from pprop.study.store.store import Store
 
         with study_folder(folder) as study, Store.open(study) as store:
             found = study_status(store, experiments_of(study).values())
@@ -115,8 +115,8 @@ def report(
 ) -> None:
     """Write the study as a page for people: tables, figures, claims, ours beside the paper's."""
     with Session("study report", json=json, debug=debug) as session:
-        from pprop.study.opened import study_folder
-        from pprop.study.store import Store
+        from pprop.study.store.merge import study_folder
+        from pprop.study.store.store import Store
 
         with study_folder(folder) as study:
             # a folder without a study, or with a damaged one, is refused before anything is made

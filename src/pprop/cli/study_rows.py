@@ -29,7 +29,7 @@ def merge(
     damaged studies and how many of their rows were lost.
     """
     with Session("study merge", json=json, debug=debug) as session:
-        from pprop.study.merge import merge_studies
+        from pprop.study.store.merge import merge_studies
 
         merged = merge_studies(folders, out)
         session.keep(out)
@@ -69,9 +69,9 @@ def pack(
 ) -> None:
     """Write all rows into one small file, to be published; 'pprop study merge' makes a study of it again."""
     with Session("study pack", json=json, debug=debug) as session:
-        from pprop.study.archive import pack_study, predictions_needed
-        from pprop.study.experiment import load_experiments
-        from pprop.study.store import Store
+        from pprop.study.experiment_folder import load_experiments
+        from pprop.study.store.pack import pack_study, predictions_needed
+        from pprop.study.store.store import Store
 
         with Store.open(folder) as store:
             rows = pack_study(store, out, predictions_needed(load_experiments().values()) if small else None)
@@ -99,12 +99,11 @@ def verify(
     data, or whose dataset or own model is not here, are left out. A difference ends with exit code 1.
     """
     with Session("study verify", json=json, debug=debug) as session:
-        from pprop.study.opened import study_folder
-        from pprop.study.store import Store
-        from pprop.study.verify import verify_study
-        from pprop.study.verify_plan import plan_verification
-        from pprop.study.verify_text import found_lines, found_record, plan_line
-        from pprop.study.watch import show_study
+        from pprop.study.run.watch import show_study
+        from pprop.study.store.merge import study_folder
+        from pprop.study.store.store import Store
+        from pprop.study.verify.plan import plan_verification
+        from pprop.study.verify.verify import found_lines, found_record, plan_line, verify_study
 
         with study_folder(folder) as study, Store.open(study) as store:
             plan = plan_verification(store, sample, seed, minutes, stale=stale)

@@ -14,11 +14,11 @@ from pprop.cli.text import columns, counted
 
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
-    from pprop.study.runner import Job, Outcome
+    from pprop.study.run.runner import Job, Outcome
+    from pprop.study.run.watch import Watch
     from pprop.study.stats.estimate import Estimate
     from pprop.study.stats.versus import Versus
-    from pprop.study.store import Store
-    from pprop.study.watch import Watch
+    from pprop.study.store.store import Store
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -67,9 +67,9 @@ def run(
         _check_options(out, device, time_limit)
         jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
 
-        from pprop.study.own_files import keep_experiment
-        from pprop.study.store import Store
-        from pprop.study.watch import show_study
+        from pprop.study.experiment_folder import keep_experiment
+        from pprop.study.run.watch import show_study
+        from pprop.study.store.store import Store
 
         wanted = sum(len(job.seeds) for job in jobs)
         session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
@@ -96,7 +96,7 @@ def _check_options(out: Path, device: str, time_limit: float | None) -> None:
         raise typer.BadParameter(f"--device takes cpu or cuda, not {device!r}.")
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
-    from pprop.study.runner import place_of
+    from pprop.study.run.runner import place_of
 
     place_of(device)
 
@@ -105,7 +105,7 @@ def _compute(
     store: Store, jobs: list[Job], watch: Watch, device: str, time_limit: float | None, *, first_alone: bool
 ) -> Outcome:
     """Compute what is missing; `first_alone`: the others only if the first can be run, as they are there for it."""
-    from pprop.study.runner import run_study
+    from pprop.study.run.runner import run_study
 
     if not first_alone:
         return run_study(store, jobs, watch, device=device, minutes=time_limit)
@@ -120,7 +120,7 @@ def _compute(
 
 
 def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
-    from pprop.study.runner import Job
+    from pprop.study.run.runner import Job
 
     return [
         Job(point.cell, experiment.seeds(runs, point.cell), experiment.alone)
@@ -135,7 +135,7 @@ def _experiments(names: list[str], out: Path) -> list[Experiment]:
 
     from pprop._errors import InputError
     from pprop.study.experiment import read_experiment
-    from pprop.study.own_files import experiments_of
+    from pprop.study.experiment_folder import experiments_of
 
     known = experiments_of(out)
     groups = sorted({group for experiment in known.values() for group in experiment.groups})
@@ -156,16 +156,16 @@ def _experiments(names: list[str], out: Path) -> list[Experiment]:
 
 
 def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
+    from pprop.study.cell import make_cell
     from pprop.study.experiment import Experiment, Point
-    from pprop.study.own_model import own_cell, own_recipe
-    from pprop.study.prepared import Datasets
-    from pprop.study.recipe import Place
-    from pprop.study.runner import Job
-    from pprop.study.zoo import make_cell
+    from pprop.study.run.prepared import Datasets
+    from pprop.study.run.recipe import Place
+    from pprop.study.run.runner import Job
+    from pprop.study.run.user_model import user_cell, user_recipe
 
     rivals = [make_cell(name, {}, dataset) for name in RIVALS]
-    cells = [own_cell(model, dataset), *rivals]
-    own_recipe(cells[0], Datasets().of(cells[0]), Place("cpu", "numba"))  # refused before anything is there
+    cells = [user_cell(model, dataset), *rivals]
+    user_recipe(cells[0], Datasets().of(cells[0]), Place("cpu", "numba"))  # refused before anything is there
     experiment = Experiment(model, model, "accuracy", tuple(Point(cell, {}) for cell in cells))
     return [Job(cell, experiment.seeds(runs)) for cell in cells]
 

@@ -1,18 +1,21 @@
-"""A cell of a study, which is everything that decides a run's result except its seeds and the graph's content; the seeds."""
+"""A cell of a study: everything that decides a run's result except its two seeds and the graph's content."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal, final
 
 import numpy as np
 
+from pprop._errors import InputError
 from pprop._validate import check_choice, check_int
-from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
+from pprop.datasets import DATASETS, TEST_SEEDS, VALIDATION_SEEDS
+from pprop.study.zoo import MODELS, ModelKind, model_kind, nearest
 
 Splits = Literal["test", "validation"]
 
@@ -45,7 +48,7 @@ class Cell:
     Attributes
     ----------
     model
-        Name of the model in `pprop.study.zoo`, or ``"module:function"`` for one's own.
+        Name of the model in `pprop.study.zoo`, or ``"module:function"`` for a model of the user.
     settings
         The model's own settings: plain numbers, strings, booleans, or lists of numbers. Defaults are filled in before a
         cell is made, so that a setting left out and the same setting written out are the same cell.
@@ -119,3 +122,96 @@ def split_seeds(kind: Splits, count: int) -> tuple[int, ...]:
             taken.add(seed)
             seeds.append(seed)
     return tuple(seeds[:count])
+
+
+def check_dataset(name: object) -> str:
+    """Return the name of a dataset.
+
+    Examples
+    --------
+    >>> check_dataset("cora")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: unknown dataset 'cora'. Did you mean 'cora_ml'?
+    """
+    if not isinstance(name, str) or name not in DATASETS:
+        raise InputError(f"unknown dataset {name!r}.{nearest(name, DATASETS)}")
+    return name
+
+
+def fill_settings(model: str, settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """Return all settings of a model on a dataset: those given, checked, and the published ones for the rest.
+
+    Examples
+    --------
+    >>> fill_settings("appnp", {"hidden": 32}, "ms_academic")["alpha"]
+    0.2
+    >>> fill_settings("mlp", {"alpha": 0.1}, "citeseer")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'alpha' parameter of mlp has no meaning without evaluate = 'propagated'.
+    """
+    kind = model_kind(model)
+    given = {name: kind.check(name, value) for name, value in settings.items()}
+    check_dataset(dataset)
+    if fault := impossible(kind, given):
+        raise InputError(fault[1])
+    defaults = {setting.name: setting.default for setting in kind.settings}
+    if defaults.get("alpha", 0.0) is None:
+        defaults["alpha"] = DATASETS[dataset].recommended.alpha
+    wanted = {name: given.get(name, copy(default)) for name, default in defaults.items()}
+    return {s.name: wanted[s.name] for s in kind.settings if s.needs is None or wanted[s.needs[0]] == s.needs[1]}
+
+
+def impossible(kind: ModelKind, given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return which of the checked settings cannot be with the others, and a sentence that says why; None if all can.
+
+    Examples
+    --------
+    >>> impossible(MODELS["appnp"], {"alpha": 0.0, "steps": "limit", "normalization": "row"})
+    ('normalization', "The limit of appnp without teleport is known for normalization = 'sym' alone.")
+    """
+    wanted = {setting.name: setting.default for setting in kind.settings} | dict(given)
+    for setting in kind.settings:
+        if setting.needs is not None and setting.name in given and wanted[setting.needs[0]] != setting.needs[1]:
+            other, value = setting.needs
+            sentence = f"The {setting.name!r} parameter of {kind.name} has no meaning without {other} = {value!r}."
+            return setting.name, sentence
+    no_teleport = wanted.get("steps") == "limit" and wanted["alpha"] == 0
+    if no_teleport and wanted["normalization"] != "sym":
+        return "normalization", f"The limit of {kind.name} without teleport is known for normalization = 'sym' alone."
+    return None
+
+
+def make_cell(
+    model: str, settings: Mapping[str, Any], dataset: str, splits: Splits = "test", per_class: int = 20
+) -> Cell:
+    """Return a cell with all its settings, in the one form that equal computations share.
+
+    APPNP with infinitely many steps and a teleport probability is PPNP, and becomes that cell.
+
+    Examples
+    --------
+    >>> cell = make_cell("appnp", {"steps": "limit"}, "cora_ml")
+    >>> cell == make_cell("ppnp", {}, "cora_ml")
+    True
+    """
+    filled = fill_settings(model, settings, dataset)
+    check_choice(splits, "splits", "a cell", ("test", "validation"))
+    check_int(per_class, "per_class", "a cell", low=1)
+    if model == "appnp" and filled["steps"] == "limit" and filled["alpha"] > 0:
+        model = "ppnp"
+        del filled["steps"]
+    return Cell(model, filled, dataset, splits, per_class)
+
+
+def title_of(cell: Cell) -> str:
+    """Return a short name of a cell for people.
+
+    >>> title_of(Cell("vanilla_gcn", {}, "cora_ml")), title_of(Cell("mymodule:build", {}, "pubmed", per_class=5))
+    ('V. GCN on cora_ml', 'mymodule:build on pubmed, 5 labels per class')
+    """
+    name = MODELS[cell.model].title if cell.model in MODELS else cell.model
+    kind = "" if cell.splits == "test" else ", validation"
+    labels = "" if cell.per_class == 20 else f", {cell.per_class} label{'s' * (cell.per_class > 1)} per class"
+    return f"{name} on {cell.dataset}{kind}{labels}"

@@ -73,7 +73,7 @@ def sweep_runs(experiments: Iterable[Experiment], rows_of: RowsOf) -> SweepRuns:
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> sweep_runs(load_experiments().values(), lambda cell: [])["labels"]
     {}
     """

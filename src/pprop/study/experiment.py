@@ -1,19 +1,25 @@
-"""An experiment: the cells behind one published number or figure, and that number."""
+"""An experiment: the cells behind one published number or figure, and that number, read from a TOML file.
+
+What is wrong in a file is refused with its line before anything runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import islice
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from sys import maxsize
-from typing import Any, final
+from typing import Any, NoReturn, cast, final
 
-from pprop._validate import check_int
-from pprop.study.cell import Cell, Seeds, split_seeds
-from pprop.study.zoo import MODELS
-
-__all__ = ["SHOWS", "Experiment", "Point", "Published", "load_experiments", "read_experiment"]
+from pprop._errors import FormatError, InputError
+from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
+from pprop.graph.files import read_file
+from pprop.study.cell import MOST_SPLITS, Cell, Seeds, check_dataset, impossible, make_cell, split_seeds
+from pprop.study.toml_lines import KeyPath, line_of
+from pprop.study.zoo import MODELS, ModelKind, model_kind, nearest
 
 SHOWS = (
     *("accuracy", "time"),  # the tables
@@ -41,6 +47,10 @@ class Point:
     at: Mapping[str, Any]
 
 
+def _number(interval: str) -> Any:
+    return field(default=None, metadata={"interval": interval})
+
+
 @final
 @dataclass(frozen=True)
 class Published:
@@ -63,13 +73,13 @@ class Published:
     True
     """
 
-    accuracy: float | None = None
-    accuracy_interval: float | None = None
-    f1: float | None = None
-    f1_interval: float | None = None
-    ms_per_epoch: float | None = None
-    p_accuracy: float | None = None
-    p_f1: float | None = None
+    accuracy: float | None = _number("[0, 100]")
+    accuracy_interval: float | None = _number("[0, 100]")
+    f1: float | None = _number("[0, 1]")
+    f1_interval: float | None = _number("[0, 1]")
+    ms_per_epoch: float | None = _number("(0, inf)")
+    p_accuracy: float | None = _number("[0, 1]")
+    p_f1: float | None = _number("[0, 1]")
 
 
 @final
@@ -90,7 +100,7 @@ class Experiment:
     n_splits, n_inits
         Splits, and initialisations of each. Their seeds are those of `split_seeds`, the paper's first.
     alone
-        Whether runs are trained one at a time, so that their time per epoch can be told.
+        Whether runs are trained one at a time, so that their time per epoch is known.
     published
         What the paper printed.
     groups
@@ -123,7 +133,20 @@ class Experiment:
         splits = split_seeds(self.points[0].cell.splits, self.n_splits)
         inits = 1 if cell is not None and cell.model in MODELS and not MODELS[cell.model].seeded else self.n_inits
         seeds = (Seeds(split, init) for init in range(inits) for split in splits)
-        return tuple(seeds if runs is None else islice(seeds, min(check_int(runs, "runs", "seeds", low=1), maxsize)))
+        return tuple(
+            seeds if runs is None else itertools.islice(seeds, min(check_int(runs, "runs", "seeds", low=1), maxsize))
+        )
+
+
+OF_CELL = ("model", "dataset", "per_class")
+_KEYS = ("title", "shows", "groups", "splits", "n_splits", "n_inits", "alone", "published", *OF_CELL)
+_TABLES = ("settings", "grid", "points")
+_LARGEST = 2**20  # bytes of a file; an experiment takes a few hundred
+_MOST_INITS = 1000  # the paper has 5; every run of an experiment is listed before it begins
+_MOST = 1_000_000  # no number of epochs, steps, units or nodes is above it: a slip of the keyboard, not an experiment
+
+Given = dict[str, tuple[Any, KeyPath]]
+"""Values by name, each with the place in the file where it is written."""
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -139,18 +162,187 @@ def read_experiment(path: Path) -> Experiment:
         ...
     pprop._errors.FormatError: mine.toml, line 5: unknown key 'split'. Did you mean 'splits'?
     """
-    from pprop.study.experiment_file import parse_experiment  # it makes what is defined here
-
-    return parse_experiment(path)
+    return _File(path).experiment()
 
 
-def load_experiments(folder: Path | None = None) -> dict[str, Experiment]:
-    """Return the experiments in a folder by name, in order of their names; by default those that come with pprop.
+@final
+class _File:
+    """A file's content; every complaint about it goes through `fail`."""
 
-    Examples
-    --------
-    >>> "quick" in load_experiments()
-    True
-    """
-    home = Path(__file__).with_name("experiments") if folder is None else folder
-    return {path.stem: read_experiment(path) for path in sorted(home.glob("*.toml"))}
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._text = read_file(path, _LARGEST).decode().replace("\r\n", "\n").replace("\r", "\n")
+        except OSError as error:
+            raise InputError(f"The experiment file {path} cannot be read: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path.name}: no TOML. Byte {error.start} is not UTF-8.") from error
+        try:
+            self._table = tomllib.loads(self._text)
+        except tomllib.TOMLDecodeError as error:
+            message = str(error)
+            found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
+            line = found[1] if found and found[1] else self._text.count("\n") + 1
+            what = message[: found.start()] if found else message
+            raise FormatError(f"{path.name}, line {line}: no TOML. {what}.") from None
+        except (RecursionError, ValueError) as error:  # lists in lists, an integer of thousands of digits
+            raise FormatError(f"{path.name}: no experiment. A value is nested too deeply or too long.") from error
+
+    def experiment(self) -> Experiment:
+        self._known((), self._table, (*_KEYS, *_TABLES))
+        return Experiment(
+            name=self._path.stem,
+            title=self._entry("title", _text),
+            shows=self._entry("shows", _choice(SHOWS)),
+            points=self._points(),
+            n_splits=self._entry("n_splits", _whole(high=MOST_SPLITS), 20),
+            n_inits=self._entry("n_inits", _whole(high=_MOST_INITS), 5),
+            alone=self._entry("alone", check_bool, False),
+            published=self._published(),
+            groups=tuple(self._entry("groups", _texts, [])),
+        )
+
+    def _published(self) -> Published | None:
+        if "published" not in self._table:
+            return None
+        given = self._subtable(("published",), self._table["published"])
+        intervals = {field.name: field.metadata["interval"] for field in fields(Published)}
+        self._known(("published",), given, intervals)
+        numbers = {
+            name: self._checked(("published", name), check_float, value, name, "published", intervals[name])
+            for name, value in given.items()
+        }
+        return Published(**numbers)
+
+    def _points(self) -> tuple[Point, ...]:
+        table = self._table
+        base: Given = {name: (table[name], (name,)) for name in OF_CELL if name in table}
+        settings = self._settings(("settings",), table)
+        if "grid" in table and "points" in table:
+            self.fail(("points",), "an experiment has a grid or points, not both.")
+        if "grid" in table:
+            points = list(self._grid(base, settings))
+        elif "points" in table:
+            points = list(self._listed(base, settings))
+        else:
+            points = [Point(self._cell((), base, settings), {})]
+        for position, point in enumerate(points):
+            if any(point.at == other.at for other in points[:position]):
+                self.fail(("grid",) if "grid" in table else ("points", position), f"{dict(point.at)} is there twice.")
+        return tuple(points)
+
+    def _settings(self, path: KeyPath, table: Mapping[str, Any]) -> Given:
+        given = self._subtable(path, table.get("settings", {}))
+        return {name: (value, (*path, name)) for name, value in given.items()}
+
+    def _grid(self, base: Given, settings: Given) -> Iterable[Point]:
+        axes = self._subtable(("grid",), self._table["grid"])
+        if not axes:
+            self.fail(("grid",), "the grid is empty.")
+        names = dict.fromkeys((*OF_CELL, *(name for kind in MODELS.values() for name in kind.names)))
+        self._known(("grid",), axes, names)
+        for name, values in axes.items():
+            if not isinstance(values, list):
+                self.fail(("grid", name), f"the grid of {name!r} must be a list. Got {describe(values)} instead.")
+            if not values:
+                self.fail(("grid", name), f"the grid of {name!r} is empty.")
+            if name in base or name in settings:
+                self.fail(("grid", name), f"{name!r} is set already, outside the grid.")
+        for positions in itertools.product(*(range(len(values)) for values in axes.values())):
+            given: Given = {
+                name: (axes[name][position], ("grid", name, position))
+                for name, position in zip(axes, positions, strict=True)
+            }
+            own = base | {name: value for name, value in given.items() if name in OF_CELL}
+            chosen = settings | {name: value for name, value in given.items() if name not in OF_CELL}
+            cell = self._cell(("grid",), own, chosen)
+            # as the cell has it, or as it was written where the cell is without it
+            yield Point(cell, {name: cell.settings.get(name, value) for name, (value, _) in given.items()})
+
+    def _listed(self, base: Given, settings: Given) -> Iterable[Point]:
+        entries = self._table["points"]
+        if not isinstance(entries, list) or not entries:
+            self.fail(("points",), "points must be written as tables under [[points]].")
+        for position, entry in enumerate(cast("list[object]", entries)):
+            path: KeyPath = ("points", position)
+            given = self._subtable(path, entry)
+            self._known(path, given, ("at", "settings", *OF_CELL))
+            if "at" not in given:
+                self.fail(path, "a point needs 'at', its place in the figure, such as at = { layers = 2 }.")
+            at = self._subtable((*path, "at"), given["at"])
+            if not at or any(isinstance(value, dict | list) for value in at.values()):
+                self.fail((*path, "at"), "'at' must name numbers or words, such as at = { layers = 2 }.")
+            own: Given = {name: (given[name], (*path, name)) for name in OF_CELL if name in given}
+            yield Point(self._cell(path, base | own, settings | self._settings((*path, "settings"), given)), at)
+
+    def _cell(self, path: KeyPath, own: Given, settings: Given) -> Cell:
+        """Return a cell after each part of it has been checked where it is written."""
+        for name in ("model", "dataset"):
+            if name not in own:
+                self.fail(path, f"the key {name!r} is missing.")
+        model, where = own["model"]
+        kind = self._checked(where, model_kind, model)
+        dataset, where = own["dataset"]
+        self._checked(where, check_dataset, dataset)
+        per_class, where = own.get("per_class", (20, path))
+        self._checked(where, _whole(high=_MOST), per_class, "per_class", "an experiment")
+        checked = {name: self._checked(at, _setting, kind, name, value) for name, (value, at) in settings.items()}
+        if fault := impossible(kind, checked):
+            self.fail(settings[fault[0]][1], fault[1])
+        splits = self._entry("splits", _choice(("test", "validation")), "test")
+        return make_cell(kind.name, checked, dataset, splits, per_class)
+
+    def _entry(self, name: str, check: Callable[..., Any], *default: Any) -> Any:
+        if name not in self._table:
+            if default:
+                return default[0]
+            self.fail((), f"the key {name!r} is missing.")
+        return self._checked((name,), check, self._table[name], name, "an experiment")
+
+    def _checked(self, path: KeyPath, check: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return check(*arguments)
+        except InputError as error:
+            self.fail(path, str(error))
+
+    def _subtable(self, path: KeyPath, value: object) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self.fail(path, f"{path[-1]!r} must be a table. Got {describe(value)} instead.")
+        return cast("dict[str, Any]", value)
+
+    def _known(self, path: KeyPath, table: Iterable[str], known: Iterable[str]) -> None:
+        known = list(known)
+        for name in table:
+            if name not in known:
+                of = f" of {path[0]}" if path else ""
+                self.fail((*path, name), f"unknown key {name!r}{of}.{nearest(name, known)}")
+
+    def fail(self, path: KeyPath, message: str) -> NoReturn:
+        raise FormatError(f"{self._path.name}, line {line_of(self._text, path)}: {message}") from None
+
+
+def _setting(kind: ModelKind, name: str, value: object) -> Any:
+    """Return a setting as the model takes it, whole numbers within reason."""
+    checked = kind.check(name, value)
+    for number in cast("list[object]", checked if isinstance(checked, list) else [checked]):
+        if isinstance(number, int) and number > _MOST:
+            reject(name, kind.name, f"an integer of at most {_MOST}", number)
+    return cast("object", checked)
+
+
+def _text(value: object, name: str, function: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        reject(name, function, "a text", describe(value))
+    return value
+
+
+def _texts(value: object, name: str, function: str) -> list[str]:
+    return [_text(item, name, function) for item in check_sequence(value, name, function, "a list of texts")]
+
+
+def _choice(choices: Sequence[str]) -> Callable[[object, str, str], str]:
+    return lambda value, name, function: check_choice(value, name, function, choices)
+
+
+def _whole(high: int) -> Callable[[object, str, str], int]:
+    return lambda value, name, function: check_int(value, name, function, low=1, high=high)

@@ -16,8 +16,6 @@ from typing import final
 from pprop._version import __version__
 from pprop.study.revisions import recorded_cpu
 
-__all__ = ["Provenance", "provenance_here", "recorded_provenance"]
-
 PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("llvmlite", "numba", "numpy", "scipy", "torch", "triton")
 

@@ -8,14 +8,18 @@ lines are only ever appended, says which revision each hash is, and on what evid
 from __future__ import annotations
 
 import csv
+import os
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from pprop._errors import InputError
-
-__all__ = ["declared_revisions", "own_revision", "recorded_cpu", "recorded_revision", "revision_of", "stored_names"]
+from pprop._errors import InputError, PpropError
+from pprop.datasets import DATASETS, DatasetInfo, load_dataset
+from pprop.datasets.fetch import cache_folder, git_blob_id
+from pprop.datasets.locate import VARIABLE, bundled_folder
+from pprop.study.cell import Cell
+from pprop.study.user_source import find_function, user_source
 
 
 @cache
@@ -42,7 +46,7 @@ def revision_of(model: str, backend: str) -> str:
         ) from None
 
 
-def own_revision(backend: str, source: str) -> str:
+def user_revision(backend: str, source: str) -> str:
     """Return the name of the revision of one's own model: any model of the library may be part of it, so all count.
 
     Parameters
@@ -54,7 +58,7 @@ def own_revision(backend: str, source: str) -> str:
 
     Examples
     --------
-    >>> own_revision("reference", "0123456789ab")
+    >>> user_revision("reference", "0123456789ab")
     'reference-12+0123456789ab'
     """
     places = (backend, "numpy", "torch")  # the last two: models that need none of the kernels
@@ -99,3 +103,37 @@ def _ledger() -> Mapping[str, Mapping[str, str]]:
 
 def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def current_revision(cell: Cell, backend: str) -> str:
+    """Return the revision that a cell, also of one's own model, would be computed with now.
+
+    It is empty where the model is no longer computed by that backend: no row of it is of the present revision.
+
+    >>> current_revision(Cell("mlp", {}, "citeseer"), "numba")
+    'numba-1'
+    """
+    if ":" not in cell.model:
+        return revision_of(cell.model, backend) if backend in declared_revisions()[cell.model] else ""
+    return user_revision(backend, user_source(find_function(cell.model)[0]))
+
+
+def current_data(dataset: str) -> str | None:
+    """Return the fingerprint of a dataset as it is on this machine; None where it is not. Nothing is downloaded.
+
+    >>> current_data("citeseer") == load_dataset("citeseer").fingerprint, current_data("of my own")
+    (True, None)
+    """
+    if dataset not in DATASETS or not _is_here(DATASETS[dataset]):
+        return None
+    try:
+        return load_dataset(dataset).fingerprint
+    except PpropError:  # a damaged file, or a folder of one's own that is not there
+        return None
+
+
+def _is_here(info: DatasetInfo) -> bool:
+    own, cached = Path(os.environ.get(VARIABLE) or bundled_folder()), cache_folder() / info.file_name
+    if any((folder / info.file_name).is_file() for folder in (own, bundled_folder())):
+        return True
+    return cached.is_file() and git_blob_id(cached) == info.git_blob

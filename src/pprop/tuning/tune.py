@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._errors import DivergenceError, InputError
-from pprop._interrupt import check_interrupt, remember_interrupts
+from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
@@ -24,7 +24,6 @@ from pprop.estimators.base import StoppingNodes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
-from pprop.study.deadline import TimeUp, end_at
 from pprop.training import Stopping, run_seed, train
 from pprop.tuning.folder import BEST, open_study, write_json
 from pprop.tuning.holdouts import repeated_holdout

@@ -161,7 +161,7 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     Examples
     --------
     >>> from pprop.datasets import load_dataset
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> figures_of(load_experiments().values(), lambda cell: [], load_dataset)
     []
     """

@@ -15,8 +15,8 @@ from pprop.graph import Graph
 from pprop.study.figures.hops import hops_from
 from pprop.study.figures.looks import LOOKS
 from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
-from pprop.study.row import Row
 from pprop.study.stats.estimate import Estimate
+from pprop.study.store.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

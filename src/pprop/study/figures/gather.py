@@ -11,7 +11,7 @@ from pprop.datasets import DATASETS
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures.captions import dataset_title
-from pprop.study.row import Row
+from pprop.study.store.row import Row
 from pprop.study.zoo import MODELS
 
 __all__ = [
@@ -117,7 +117,7 @@ def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> Fo
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> collect_accuracies(list(load_experiments().values()), lambda cell: []).rows
     {}
     """

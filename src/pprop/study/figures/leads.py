@@ -13,9 +13,9 @@ from pprop.study.cell import Splits
 from pprop.study.figures.lines import Axis, Lines, Panel, Series, draw_lines
 from pprop.study.figures.looks import looks_of
 from pprop.study.figures.sweeps import LABELS, STEPS, name_alphas
-from pprop.study.row import Row
 from pprop.study.stats.estimate import estimate
 from pprop.study.stats.paired import split_gaps
+from pprop.study.store.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

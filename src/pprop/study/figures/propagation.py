@@ -11,8 +11,8 @@ import numpy as np
 from pprop._validate import reject
 from pprop.study.figures.looks import LOOKS
 from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
-from pprop.study.row import Row
 from pprop.study.stats.estimate import Estimate, estimate
+from pprop.study.store.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

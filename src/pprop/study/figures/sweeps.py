@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pprop.study.cell import Splits
 from pprop.study.figures.lines import Axis, Lines, draw_lines, lines_data
-from pprop.study.row import Row
+from pprop.study.store.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

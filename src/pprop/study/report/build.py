@@ -22,8 +22,8 @@ from pprop.study.report.more_runs import more_runs_blocks
 from pprop.study.report.others import own_experiments_table, published_and_own
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.report.runs import cost_table, incomplete, origin_table, other_cells_table, rerun_table, run_again
-from pprop.study.row import Row
-from pprop.study.store import Store
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
 from pprop.study.tables import (
     Column,
     Entry,

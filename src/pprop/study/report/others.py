@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from pprop.study.cell import Cell
-from pprop.study.experiment import Experiment, Point, load_experiments
+from pprop.study.experiment import Experiment, Point
+from pprop.study.experiment_folder import load_experiments
 from pprop.study.report.runs import settings_text
 from pprop.study.stats.estimate import estimate
 from pprop.study.tables import Column, Group, Sample, Samples, Table

@@ -9,8 +9,8 @@ import numpy as np
 
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
-from pprop.study.row import Row
 from pprop.study.stats.estimate import estimate
+from pprop.study.store.row import Row
 from pprop.study.tables import Column, Group, Sample, Samples, Table
 from pprop.study.tables.grid import Measure, Number, Strong, Value
 from pprop.study.tables.titles import dataset_order, dataset_title, model_order, model_title

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pprop.study.experiment import Experiment
-from pprop.study.own_files import experiments_of
+from pprop.study.experiment_folder import experiments_of
 from pprop.study.report.build import build_page
 from pprop.study.report.page import Page, Picture, page_html, page_markdown
-from pprop.study.store import Store
+from pprop.study.store.store import Store
 
 __all__ = ["page_files", "write_report"]
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop.study.cell import Cell, Seeds
-from pprop.study.pools import pools
-from pprop.study.row import Row
+from pprop.study.revisions import current_data, current_revision
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import Over, Paired, paired_test, with_holm
-from pprop.study.store import Store
-from pprop.study.versions import current_data, current_revision
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store, pools
 
 
 @final

@@ -61,7 +61,7 @@ def command(experiment: Experiment, cell: Cell, sample: Sample | None) -> str:
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> experiment = load_experiments()["gasteiger_2019_appnp_cora_ml"]
     >>> command(experiment, experiment.points[0].cell, None)
     'pprop study run gasteiger_2019_appnp_cora_ml --out DIR'
@@ -79,7 +79,7 @@ def command(experiment: Experiment, cell: Cell, sample: Sample | None) -> str:
 def first_runs(sample: Sample, seeds: Sequence[Seeds]) -> int | None:
     """Return r if a sample is the first r of `seeds`, else None.
 
-    >>> from pprop.study.pools import Pool
+    >>> from pprop.study.store.store import Pool
     >>> first_runs(Sample(Cell("mlp", {}, "citeseer"), Pool(Cell("mlp", {}, "citeseer"), "c", "d", ())), [Seeds(1, 0)])
     0
     """
@@ -106,7 +106,7 @@ def entries(
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> entries(load_experiments(), Samples([]))
     {}
     """

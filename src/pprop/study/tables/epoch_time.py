@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from pprop.study.row import Row
 from pprop.study.stats.estimate import Estimate, estimate
+from pprop.study.store.row import Row
 from pprop.study.tables.entries import Entry
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
 from pprop.study.tables.titles import dataset_title

@@ -76,7 +76,7 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> standings(load_experiments()["pprop_2026_runs_citeseer"], Samples([]), Samples([]))
     ([], [])
     """

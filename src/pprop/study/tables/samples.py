@@ -9,10 +9,10 @@ from typing import Literal, final
 import numpy as np
 
 from pprop.study.cell import Cell, Seeds
-from pprop.study.experiment import Experiment, load_experiments
-from pprop.study.pools import Pool, newest_first, pools
-from pprop.study.row import Row
-from pprop.study.store import Store
+from pprop.study.experiment import Experiment
+from pprop.study.experiment_folder import load_experiments
+from pprop.study.store.row import Row
+from pprop.study.store.store import Pool, Store, newest_first, pools
 
 __all__ = ["Metric", "Sample", "Samples", "read_all_samples", "read_samples"]
 
@@ -128,7 +128,7 @@ class Samples(Mapping[str, Sample]):
 
         Examples
         --------
-        >>> from pprop.study.row_codec import example_row
+        >>> from pprop.study.store.row import example_row
         >>> experiment = load_experiments()["gasteiger_2019_mlp_citeseer"]
         >>> cell = experiment.points[0].cell
         >>> rows = (example_row(split=2144199730), example_row(split=17))

@@ -98,7 +98,7 @@ def score(entry: Entry, metric: Metric) -> Score:
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> experiment = load_experiments()["gasteiger_2019_appnp_cora_ml"]
     >>> made = score(Entry(experiment.points[0].cell, "APPNP", experiment, None), "accuracy")
     >>> made.paper, made.ours

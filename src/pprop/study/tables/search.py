@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pprop.study.cell import Cell
+from pprop.study.cell import Cell, fill_settings
 from pprop.study.experiment import Experiment
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.tables.entries import command
 from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Table, Value
 from pprop.study.tables.samples import Sample, Samples
 from pprop.study.tables.titles import dataset_order, dataset_title
-from pprop.study.zoo import fill_settings
 
 __all__ = ["search_table"]
 

@@ -12,13 +12,9 @@ from pathlib import Path
 from typing import final
 
 from pprop._errors import FormatError
-from pprop.study.row import Row
-from pprop.study.row_codec import COLUMNS, decode
-from pprop.study.store import FILE, Store
-from pprop.study.store_errors import damaged
-from pprop.study.store_file import connect_unchanged, is_read_only
-
-__all__ = ["Salvage"]
+from pprop.study.store.file import connect_unchanged, damaged, is_read_only
+from pprop.study.store.row import COLUMNS, Row, decode
+from pprop.study.store.store import FILE, Store
 
 _SUFFIXES = ("", "-wal")  # the log holds the latest rows of a process that was killed
 _SMALLEST = 100  # bytes; every row has more
@@ -42,7 +38,7 @@ class Salvage:
     Examples
     --------
     >>> import tempfile
-    >>> from pprop.study.row_codec import example_row
+    >>> from pprop.study.store.row import example_row
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Store.open(Path(folder), create=True) as store:
     ...         added = store.add(example_row())

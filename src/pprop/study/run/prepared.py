@@ -18,8 +18,6 @@ from pprop.graph import Graph
 from pprop.study.cell import Cell, Splits
 from pprop.study.stats.metrics import accuracy, f1_macro, f1_paper
 
-__all__ = ["Datasets", "Prepared", "hide_test_labels"]
-
 
 def hide_test_labels(graph: Graph) -> Graph:
     """Return the graph with the labels of all test nodes unknown (-1).

@@ -9,9 +9,20 @@ from itertools import count
 from pathlib import Path
 
 from pprop._errors import InputError
-from pprop.study.experiment import Experiment, load_experiments, read_experiment
+from pprop.study.experiment import Experiment, read_experiment
 
-__all__ = ["FOLDER", "experiments_of", "files_of", "keep_experiment", "merge_experiments"]
+
+def load_experiments(folder: Path | None = None) -> dict[str, Experiment]:
+    """Return the experiments in a folder by name, in order of their names; by default those that come with pprop.
+
+    Examples
+    --------
+    >>> "quick" in load_experiments()
+    True
+    """
+    home = Path(__file__).with_name("experiments") if folder is None else folder
+    return {path.stem: read_experiment(path) for path in sorted(home.glob("*.toml"))}
+
 
 FOLDER = "experiments"
 """Of a study's folder."""

@@ -25,12 +25,9 @@ from pprop._errors import FormatError, InputError
 from pprop._memory import usable_memory
 from pprop._validate import describe
 from pprop.study.experiment import Experiment
-from pprop.study.own_files import files_of
-from pprop.study.row import Row
-from pprop.study.row_codec import COLUMNS, decode, encode, without_predictions
-from pprop.study.store import Store
-
-__all__ = ["Packed", "pack_study", "predictions_needed"]
+from pprop.study.experiment_folder import files_of
+from pprop.study.store.row import COLUMNS, Row, decode, encode, without_predictions
+from pprop.study.store.store import Store
 
 _SCHEMA = (
     "CREATE TABLE packs (cell TEXT, columns TEXT, rows BLOB, predictions BLOB)",
@@ -58,7 +55,7 @@ def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = No
     Examples
     --------
     >>> import tempfile
-    >>> from pprop.study.row_codec import example_row
+    >>> from pprop.study.store.row import example_row
     >>> with tempfile.TemporaryDirectory() as name, Store.open(Path(name), create=True) as store:
     ...     added = store.add(example_row(5)), store.add(example_row(6))
     ...     packed = pack_study(store, Path(name) / "study.pack")
@@ -89,8 +86,8 @@ def predictions_needed(experiments: Iterable[Experiment]) -> Callable[[Row], boo
 
     Examples
     --------
-    >>> from pprop.study.experiment import load_experiments
-    >>> from pprop.study.row_codec import example_row
+    >>> from pprop.study.experiment_folder import load_experiments
+    >>> from pprop.study.store.row import example_row
     >>> predictions_needed(load_experiments().values())(example_row())  # from a CPU
     True
     """

@@ -1,4 +1,4 @@
-"""The function that makes one's own model, and the hash of the modules it comes from."""
+"""The function that makes a user's model, and the hash of the modules it comes from."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from typing import Any, cast
 
 from pprop._errors import InputError, PpropError
 
-__all__ = ["find_function", "own_source", "told"]
-
 _OTHERS = (
     Path(__file__).resolve().parents[1],
     *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
-"""Where modules are that are not one's own: the revision stands for pprop's, rows record the versions of others."""
+"""Where modules are that are not the user's: the revision stands for pprop's, rows record the versions of others."""
 
 
 def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
-    """Return the module of ``"module:function"``, looked for in the present folder too, and its function.
+    """Return the module of ``"module:function"``, looked for in the current folder too, and its function.
 
     >>> find_function("copy:copy")[0].__name__
     'copy'
@@ -35,7 +33,7 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     module_name, _, function_name = name.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    with told(f"The module of the model {name!r} cannot be imported"):
+    with explained(f"The module of the model {name!r} cannot be imported"):
         module = importlib.import_module(module_name)
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -45,13 +43,13 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     return module, cast("Callable[..., Any]", function)
 
 
-def own_source(module: ModuleType) -> str:
+def user_source(module: ModuleType) -> str:
     """Return the hash of a module and of all it imports, directly or not, that is no installed package, 12 digits.
 
     The module itself counts even if it is installed, unless it is one of pprop. Data files are not part of the hash.
 
     >>> import copy
-    >>> len(own_source(copy))
+    >>> len(user_source(copy))
     12
     """
     files: dict[str, bytes] = {}
@@ -73,10 +71,10 @@ def own_source(module: ModuleType) -> str:
 
 
 @contextmanager
-def told(what: str, but: Sequence[BaseException] = ()) -> Generator[None]:
-    """Turn whatever one's own code raises, a call of exit too, into a sentence; pprop's own sentences stay.
+def explained(what: str, but: Sequence[BaseException] = ()) -> Generator[None]:
+    """Turn every exception of a user's code, a call of exit too, into an InputError; those of pprop stay.
 
-    >>> with told("The model failed"):
+    >>> with explained("The model failed"):
     ...     1 / 0
     Traceback (most recent call last):
         ...

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
@@ -15,21 +16,20 @@ from typing import Any, Self, final
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import recorded_revision, stored_names
-from pprop.study.row import Row, RowKey
-from pprop.study.row_codec import COLUMNS, KEY, decode, encode, key_values, same_result
-from pprop.study.store_errors import damaged, damaged_row, translated
-from pprop.study.store_file import (
+from pprop.study.store.file import (
     FORMAT,
     MARK,
     SCHEMA,
     check_file,
     check_sound,
     connect_unchanged,
+    damaged,
+    damaged_row,
     is_empty,
     is_read_only,
+    translated,
 )
-
-__all__ = ["FILE", "Group", "Store"]
+from pprop.study.store.row import COLUMNS, KEY, Row, RowKey, decode, encode, key_values, same_result
 
 FILE = "rows.sqlite"
 """Name of the file in a study's folder."""
@@ -80,7 +80,7 @@ class Store:
     Examples
     --------
     >>> import tempfile
-    >>> from pprop.study.row_codec import example_row
+    >>> from pprop.study.store.row import example_row
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
     ...     store.add(example_row(split=5)), store.add(example_row(split=5)), store.has(example_row(split=5).key)
     (True, False, True)
@@ -293,3 +293,56 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
         os.fsync(folder)  # the name of a new file shall be as durable as its content
     finally:
         os.close(folder)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows of one cell with one revision and one data version.
+
+    Attributes
+    ----------
+    cell, revision, data
+        What they share.
+    rows
+        In the order of their seeds.
+    """
+
+    cell: Cell
+    revision: str
+    data: str
+    rows: tuple[Row, ...]
+
+    @property
+    def newest(self) -> str:
+        """When the last of the rows was made."""
+        return max(row.created for row in self.rows)
+
+
+def pools(store: Store, cell: Cell) -> list[Pool]:
+    """Return the pools of a cell, that with the newest row first. A table uses one and names the others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     pools(store, Cell("mlp", {}, "citeseer"))
+    []
+    """
+
+    def versions(row: Row) -> tuple[str, str]:
+        return row.key.revision, row.key.data
+
+    rows = sorted(store.rows(cell.config), key=versions)  # stable: seeds stay in order
+    found = [Pool(cell, revision, data, tuple(group)) for (revision, data), group in groupby(rows, key=versions)]
+    return newest_first(found)
+
+
+def newest_first(found: Iterable[Pool]) -> list[Pool]:
+    """Return pools of one cell in the order in which they are shown.
+
+    >>> newest_first([])
+    []
+    """
+    return sorted(found, key=lambda pool: (pool.newest, pool.revision, pool.data), reverse=True)

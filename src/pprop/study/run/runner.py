@@ -10,21 +10,20 @@ from typing import final
 import torch
 
 from pprop._errors import DivergenceError, InputError, MissingDependencyError, PpropError
-from pprop._interrupt import check_interrupt, remember_interrupts
+from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
-from pprop.study.attempts import Attempts
-from pprop.study.cell import Cell, Seeds
-from pprop.study.deadline import TimeUp, end_at
-from pprop.study.pace import StudyPace
-from pprop.study.prepared import Datasets
-from pprop.study.recipe import Place, Recipe, recipe_of
-from pprop.study.row import Row, RowKey
-from pprop.study.store import Store
-from pprop.study.watch import Watch, title_of
+from pprop.study.cell import Cell, Seeds, title_of
+from pprop.study.revisions import revision_of
+from pprop.study.run.attempts import Attempts
+from pprop.study.run.prepared import Datasets, Prepared
+from pprop.study.run.recipe import Fitted, Place, Recipe, Task, TrainedTogether, build
+from pprop.study.run.user_model import user_recipe
+from pprop.study.run.watch import StudyPace, Watch
+from pprop.study.store.row import Row, RowKey
+from pprop.study.store.store import Store
+from pprop.study.zoo import model_kind
 from pprop.training.divergence import divergence_text
-
-__all__ = ["Job", "Outcome", "Refused", "place_of", "run_study"]
 
 
 @final
@@ -98,6 +97,30 @@ def place_of(device: str) -> Place:
     return Place(device, choose_backend("auto", device, "study").name)
 
 
+def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = False) -> Recipe:
+    """Return how the runs of a cell, of a model of the paper or of a user's model, are computed.
+
+    Examples
+    --------
+    >>> from pprop.study.cell import make_cell
+    >>> cell = make_cell("mlp", {"max_epochs": 2}, "citeseer")
+    >>> rows = []
+    >>> recipe = recipe_of(cell, Datasets().of(cell), Place("cpu", "numba"))
+    >>> recipe.compute([Seeds(2144199730, 0), Seeds(794209841, 0)], rows.append)
+    >>> sorted(row.key.seeds.split for row in rows), rows[0].epochs, rows[0].predictions.shape
+    ([794209841, 2144199730], 2, (2110,))
+    """
+    if ":" in cell.model:
+        return user_recipe(cell, prepared, place)
+    model = build(cell, prepared.graph)
+    if model_kind(cell.model).trained:
+        return TrainedTogether(Task(cell, prepared, place, revision_of(cell.model, place.backend)), model, alone=alone)
+    here = Place(place.device, "numpy" if place.device == "cpu" else "torch")  # it needs none of our kernels
+    model.device = here.device
+    # one object for all runs: its fit starts anew, and shares what splits have in common
+    return Fitted(Task(cell, prepared, here, revision_of(cell.model, here.backend)), lambda seed: model)
+
+
 def run_study(
     store: Store, jobs: Sequence[Job], watch: Watch, *, device: str = "cpu", minutes: float | None = None
 ) -> Outcome:
@@ -125,8 +148,8 @@ def run_study(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from pprop.study.watch import show_study
-    >>> from pprop.study.zoo import make_cell
+    >>> from pprop.study.run.watch import show_study
+    >>> from pprop.study.cell import make_cell
     >>> job = Job(make_cell("mlp", {"max_epochs": 2}, "citeseer"), (Seeds(2144199730, 0), Seeds(794209841, 0)))
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
     ...     with show_study(print, cells=1, runs=2, show=False) as watch:
@@ -181,7 +204,7 @@ class _Run:
         except PpropError as error:
             self._refuse(job.cell, error)
             return []
-        keys, self._here = [recipe.key(seeds) for seeds in job.seeds], 0
+        keys, self._here = [recipe.task.key(seeds) for seeds in job.seeds], 0
         there = self._store.keys(job.cell.config)
         self._count(job, sum(key in there for key in keys), found=True)
         before, diverged = self._computed, dict[RowKey, int]()
@@ -225,7 +248,7 @@ class _Run:
         """Claim as many runs as go together and can be expected to end in time."""
         most = recipe.at_once or len(keys)
         if self._end is not None:
-            room, each = self._end - time.monotonic(), self._pace.seconds(recipe.cell)
+            room, each = self._end - time.monotonic(), self._pace.seconds(recipe.task.cell)
             if each is not None:
                 most = min(most, int(room / max(each, 1e-9)))
             if room <= 0 or most < 1:

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop._errors import PpropError
-from pprop.study.attempts import count_claims
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment
-from pprop.study.revisions import recorded_revision
-from pprop.study.store import Group, Store
-from pprop.study.versions import current_data, current_revision
-
-__all__ = ["Progress", "StudyStatus", "study_status"]
+from pprop.study.revisions import current_data, current_revision, recorded_revision
+from pprop.study.run.attempts import count_claims
+from pprop.study.store.store import Group, Store
 
 
 @final

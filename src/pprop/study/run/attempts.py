@@ -7,18 +7,74 @@ when the claim has not been renewed for `LEASE` seconds. Attempts are kept, as a
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Self, final
 
-from pprop.study.owner import Owner, this_process
-from pprop.study.row import RowKey
-from pprop.study.row_codec import KEY, key_values
-from pprop.study.store import Store
+from pprop.study.store.row import KEY, RowKey, key_values
+from pprop.study.store.store import Store
 
-__all__ = ["LEASE", "Attempts", "count_claims"]
+
+@final
+@dataclass(frozen=True)
+class Owner:
+    """A process: where it runs, its number there, and when it was started (numbers are used again).
+
+    Examples
+    --------
+    >>> here = this_process()
+    >>> here.alive(), Owner(here.place, here.pid, "another time").alive(), Owner("elsewhere", 1, "").alive()
+    (True, False, None)
+    """
+
+    place: str
+    pid: int
+    started: str
+
+    def alive(self) -> bool | None:
+        """Say whether the process still runs; None for one of another machine or container, of which nothing is seen."""
+        return _started(self.pid) == self.started if self.place == _place() else None
+
+
+def this_process() -> Owner:
+    """Return the process that asks.
+
+    >>> this_process().pid == os.getpid()
+    True
+    """
+    return Owner(_place(), os.getpid(), _started(os.getpid()))
+
+
+@cache
+def _place() -> str:
+    """Return a name for the machine since it was started and, in it, for the container that numbers its processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{platform.node()} {boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # not Linux
+        return platform.node()
+
+
+def _started(pid: int) -> str:
+    """Return when a process was started, in whatever words the system has for it; empty: there is none."""
+    stat = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        try:
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            return ""
+        return "" if fields[0] in "ZX" else fields[19]  # a killed child that nobody has waited for yet is dead
+    found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
 
 LEASE = 600.0
 """Seconds after which a claim from another machine counts as abandoned, unless it was renewed."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from pprop._errors import InputError
-from pprop.study.archive import Packed
+from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell
-from pprop.study.own_files import files_of, merge_experiments
-from pprop.study.row import Row
-from pprop.study.salvage import Salvage
-from pprop.study.store import Store
-
-__all__ = ["Merged", "Source", "merge_studies"]
+from pprop.study.experiment_folder import files_of, merge_experiments
+from pprop.study.store.pack import Packed
+from pprop.study.store.row import Row
+from pprop.study.store.salvage import Salvage
+from pprop.study.store.store import FILE, Store
 
 _BATCH = 200  # rows in one transaction: a commit of its own for each would wait for the disk each time
 
@@ -82,7 +82,7 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
     Examples
     --------
     >>> import tempfile
-    >>> from pprop.study.row_codec import example_row
+    >>> from pprop.study.store.row import example_row
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     here, there, out = (Path(folder) / name for name in ("here", "there", "out"))
     ...     for place, split in ((here, 5), (there, 6)):
@@ -138,3 +138,60 @@ def _add(store: Store, row: Row, conflict: Callable[[str], None]) -> bool:
         seeds = f"split {row.key.seeds.split}, initialisation {row.key.seeds.init}"
         conflict(f"{cell.model} on {cell.dataset} ({cell.config}), {seeds}")
         return False
+
+
+def packs_of(at: Path) -> list[Path]:
+    """Return the packed files that stand for a study: the file itself, or those in a folder that has no store.
+
+    Examples
+    --------
+    >>> packs_of(Path("no study"))
+    []
+    """
+    at = Path(at)
+    if at.is_file():
+        return [at]
+    return [] if (at / FILE).exists() else sorted(at.glob("*.pack"))
+
+
+@contextmanager
+def study_folder(at: Path) -> Generator[Path]:
+    """Give the folder of a study to be read; packed files are unpacked into one that is removed afterwards.
+
+    A study's own folder is given as it is, and so is one that holds nothing: who opens its store says so.
+
+    Raises
+    ------
+    FormatError
+        A packed file is damaged, or two have different results for one run.
+
+    Examples
+    --------
+    >>> from pprop.study.store.pack import pack_study
+    >>> from pprop.study.store.row import example_row
+    >>> from pprop.study.store.store import Store
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     with Store.open(Path(name) / "study", create=True) as store:
+    ...         added, packed = store.add(example_row(5)), pack_study(store, Path(name) / "study.pack")
+    ...     with study_folder(Path(name)) as folder, Store.open(folder) as store:
+    ...         len(store.rows())
+    1
+    """
+    packs = packs_of(at)
+    if not packs:
+        yield Path(at)
+        return
+    with tempfile.TemporaryDirectory(prefix="pprop-study-") as name:
+        merged = merge_studies(packs, Path(name))
+        if not merged.sound:
+            raise FormatError(" ".join(_problems(merged.sources)))
+        yield Path(name)
+
+
+def _problems(sources: tuple[Source, ...]) -> Iterator[str]:
+    for source in sources:
+        if source.problem is not None:
+            yield f"{source.problem} {source.lost} rows are lost; 'pprop study merge' saves the others."
+        for conflict in source.conflicts[:1]:
+            more = f", and {len(source.conflicts) - 1} more" if len(source.conflicts) > 1 else ""
+            yield f"{source.folder} has another result than the files before it for {conflict}{more}."

@@ -3,14 +3,66 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, final
 
-from pprop.study.cell import Cell
-from pprop.study.zoo import MODELS
+from pprop.study.cell import Cell, title_of
+from pprop.study.store.store import Group
 
-__all__ = ["Watch", "show_study", "title_of"]
+
+@final
+class StudyPace:
+    """Mean seconds of a run: of the same cell, else of the same model on the same dataset, else unknown.
+
+    Rows of other devices do not count: a GPU says nothing of a CPU.
+
+    Parameters
+    ----------
+    groups
+        What the store has.
+    device
+        ``"cpu"`` or ``"cuda"``, where the study goes on.
+
+    Examples
+    --------
+    >>> pace = StudyPace([], "cpu")
+    >>> first, other = Cell("mlp", {}, "citeseer"), Cell("mlp", {"hidden": [8]}, "citeseer")
+    >>> pace.note(first, 3.0)
+    >>> pace.seconds(first), pace.seconds(other), pace.seconds(Cell("mlp", {}, "pubmed"))
+    (3.0, 3.0, None)
+    """
+
+    def __init__(self, groups: Iterable[Group], device: str) -> None:
+        self._sums: dict[object, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        for group in groups:
+            if all(name.startswith(device) for name in group.devices):
+                self.note(group.cell, group.seconds, group.runs)
+
+    def note(self, cell: Cell, seconds: float, runs: int = 1) -> None:
+        """Take note of runs that took so many seconds together."""
+        for name in (cell.config, (cell.model, cell.dataset)):
+            known = self._sums[name]
+            self._sums[name] = known[0] + runs, known[1] + seconds
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Return what a run of a cell is expected to take; None: nothing is known."""
+        for name in (cell.config, (cell.model, cell.dataset)):
+            runs, seconds = self._sums[name]
+            if runs:
+                return seconds / runs
+        return None
+
+    def together(self, work: Iterable[tuple[Cell, int]]) -> float | None:
+        """Return what so many runs of some cells are expected to take; None while there are unknown ones among them."""
+        total = 0.0
+        for cell, runs in work:
+            each = self.seconds(cell)
+            if each is None and runs:
+                return None
+            total += (each or 0.0) * runs
+        return total
 
 
 class Watch(Protocol):
@@ -27,18 +79,6 @@ class Watch(Protocol):
     def say(self, text: str) -> None:
         """Tell a person something."""
         ...
-
-
-def title_of(cell: Cell) -> str:
-    """Return a short name of a cell for people.
-
-    >>> title_of(Cell("vanilla_gcn", {}, "cora_ml")), title_of(Cell("mymodule:build", {}, "pubmed", per_class=5))
-    ('V. GCN on cora_ml', 'mymodule:build on pubmed, 5 labels per class')
-    """
-    name = MODELS[cell.model].title if cell.model in MODELS else cell.model
-    kind = "" if cell.splits == "test" else ", validation"
-    labels = "" if cell.per_class == 20 else f", {cell.per_class} label{'s' * (cell.per_class > 1)} per class"
-    return f"{name} on {cell.dataset}{kind}{labels}"
 
 
 @contextmanager

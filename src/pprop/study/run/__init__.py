@@ -1,0 +1,1 @@
+"""Computing the missing runs of a study."""

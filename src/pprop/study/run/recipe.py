@@ -1,0 +1,279 @@
+"""How the runs of a cell are computed: many as one training, or one estimator after another."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from platform import node
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pprop._errors import InputError, PpropError
+from pprop._validate import describe
+from pprop.graph import Graph
+from pprop.kernels import choose_backend
+from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, Architecture, Model
+from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
+from pprop.models.inference import Inference
+from pprop.propagation import Limit
+from pprop.study.cell import Cell, Seeds
+from pprop.study.provenance import provenance_here
+from pprop.study.run.prepared import Prepared
+from pprop.study.store.row import Row, RowKey
+from pprop.training import Stopping, Trained, run_seed, train
+
+Finished = Callable[[Row], None]
+"""Takes a row the moment its run has ended."""
+
+WARM_UP = 20  # epochs before the first timed run: kernels are compiled, memory is allocated
+_CLASSES: dict[str, Callable[..., Model | Architecture]] = {
+    "appnp": APPNP,
+    "ppnp": PPNP,
+    "mlp": MLP,
+    "vanilla_gcn": GCN,
+    "gcn": GCN,
+    "ngcn": NGCN,
+    "gat": GAT,
+    "jk": JK,
+}
+_OF_TRAINING = ("learning_rate", "patience", "max_epochs", "criterion", "evaluate")
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """Where runs are computed: a torch device, and the backend for it.
+
+    Examples
+    --------
+    >>> Place("cpu", "numba").device
+    'cpu'
+    """
+
+    device: str
+    backend: str
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What the runs of one cell share: the cell, its data, where they are computed, and the revision of the model."""
+
+    cell: Cell
+    prepared: Prepared
+    place: Place
+    revision: str
+
+    def key(self, seeds: Seeds) -> RowKey:
+        """Return the key of a run."""
+        return RowKey(self.cell.config, self.revision, self.prepared.data, seeds)
+
+    def row(self, seeds: Seeds, predictions: NDArray[np.uint8], *, seconds: float, together: int, **how: Any) -> Row:
+        """Return the row of a run that has ended; `how` are its epochs and stopping metrics where it has them."""
+        device = self.place.device
+        split = self.prepared.split(seeds.split, self.cell.per_class)
+        without = {"stopping_loss": float("nan"), "stopping_accuracy": float("nan"), "epochs": 0, "best_epoch": 0}
+        return Row(
+            key=self.key(seeds),
+            cell=self.cell.text,
+            **self.prepared.scores(predictions, split),
+            **(without | how),
+            seconds=seconds,
+            together=together,
+            predictions=predictions,
+            backend=self.place.backend,
+            device=device if device == "cpu" else f"cuda ({torch.cuda.get_device_name()})",  # times depend on it
+            torch=str(torch.__version__),
+            host=node(),
+            version=provenance_here().text,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
+
+class Recipe(ABC):
+    """How the runs of one cell are computed.
+
+    Attributes
+    ----------
+    task
+        What the runs share.
+    at_once
+        Runs that are best given together; None: all there are.
+    """
+
+    at_once: int | None = None
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    @abstractmethod
+    def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
+        """Compute some runs; call `finished` with the row of each as it ends."""
+
+
+@final
+class TrainedTogether(Recipe):
+    """Runs of a model that `train` takes: many in one training, or, to be timed, each in its own training."""
+
+    def __init__(self, task: Task, model: Model | Architecture, *, alone: bool = False) -> None:
+        super().__init__(task)
+        self._model, self._stopping = model, stopping_rule(task.cell)
+        self._warm = not alone
+        self._inference: Inference | None = None  # bound to the graph once, for all runs of the cell
+        # on the CPU few runs keep all cores busy, and smaller parts let several processes share a cell
+        self.at_once = 1 if alone else (20 if task.place.device == "cpu" else None)
+
+    def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
+        if not self._warm:
+            short = replace(self._stopping, max_epochs=min(WARM_UP, self._stopping.max_epochs))
+            self._train(runs[:1], short, None)
+            self._warm = True
+
+        def ended(trained: Trained, positions: NDArray[np.int64]) -> None:
+            classes = self._logits(trained).argmax(axis=2).astype(np.uint8)  # shape: (R, n)
+            for which, position in enumerate(positions):
+                epochs = int(trained.epochs[which])
+                row = self.task.row(
+                    runs[int(position)],
+                    classes[which],
+                    seconds=epochs / trained.run_epochs_per_second,
+                    together=len(runs),
+                    stopping_loss=float(trained.stopping_loss[which]),
+                    stopping_accuracy=float(trained.stopping_accuracy[which]),
+                    epochs=epochs,
+                    best_epoch=int(trained.best_epoch[which]),
+                )
+                finished(row)
+
+        self._train(runs, self._stopping, ended)
+
+    def _train(
+        self,
+        runs: Sequence[Seeds],
+        stopping: Stopping,
+        on_end: Callable[[Trained, NDArray[np.int64]], None] | None,
+    ) -> None:
+        cell, prepared, place = self.task.cell, self.task.prepared, self.task.place
+        train(
+            self._model,
+            prepared.graph,
+            [prepared.split(seeds.split, cell.per_class) for seeds in runs],
+            seeds=[run_seed(seeds.split, seeds.init) for seeds in runs],
+            stopping=stopping,
+            learning_rate=cell.settings["learning_rate"],
+            backend=place.backend,
+            device=place.device,
+            progress=False,
+            on_end=on_end,
+        )
+
+    def _logits(self, trained: Trained) -> NDArray[np.float32]:
+        """Return the logits by which the runs are evaluated, shape (R, n, c).
+
+        The paper's figure on propagation takes models apart. By the setting ``evaluate``: ``"model"``, as they were
+        trained; ``"network"``, by the network alone, without the propagation they were trained with; ``"propagated"``,
+        propagated with the settings ``alpha`` and ``steps``, which were not part of training.
+        """
+        settings = self.task.cell.settings
+        how = settings.get("evaluate", "model")
+        if how == "model":
+            return trained.logits
+        place = torch.device(trained.device)
+        if self._inference is None:
+            model = trained.model if how == "network" else APPNP(alpha=settings["alpha"], steps=settings["steps"])
+            assert isinstance(model, Model)
+            kernels = choose_backend(trained.backend, place.type, "study").kernels
+            self._inference = Inference(model, self.task.prepared.graph, kernels)
+        if how == "network":
+            weights = [torch.from_numpy(array).to(place) for array in trained.weights]
+            return self._inference.alone(weights).cpu().numpy()
+        return self._inference.propagated(torch.from_numpy(trained.logits).to(place)).cpu().numpy()
+
+
+@final
+class Fitted(Recipe):
+    """Runs of an object with ``fit(nodes, y, stopping=(nodes, y))`` and ``predict(nodes)``; `make` gives that of a seed."""
+
+    at_once = 1
+
+    def __init__(self, task: Task, make: Callable[[int], Any]) -> None:
+        super().__init__(task)
+        self._make = make
+
+    def compute(self, runs: Sequence[Seeds], finished: Finished) -> None:
+        cell, prepared = self.task.cell, self.task.prepared
+        labels, nodes = prepared.graph.labels, np.arange(prepared.graph.n_nodes)
+        assert labels is not None
+        of_user = ":" in cell.model
+        for seeds in runs:
+            split = prepared.split(seeds.split, cell.per_class)
+            begin = time.perf_counter()
+            model = self._make(run_seed(seeds.split, seeds.init) % 2**64)
+            try:
+                model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
+                predicted = model.predict(nodes)
+            except Exception as error:
+                if not of_user or isinstance(error, PpropError):
+                    raise
+                raise InputError(f"The model {cell.model!r} failed: {type(error).__name__}: {error}") from error
+            predictions = self._checked(predicted)
+            seconds = time.perf_counter() - begin
+            record = getattr(model, "record_", None)
+            # the rounds of bootstrapped feature propagation are no epochs
+            names = ("stopping_loss", "stopping_accuracy", *(("epochs", "best_epoch") if of_user else ()))
+            how = {name: getattr(record, name) for name in names if hasattr(record, name)}
+            finished(self.task.row(seeds, predictions, seconds=seconds, together=1, **how))
+
+    def _checked(self, predicted: object) -> NDArray[np.uint8]:
+        n, c = self.task.prepared.graph.n_nodes, self.task.prepared.graph.n_classes
+        array: NDArray[Any] = np.asarray(predicted)
+        fault = describe(predicted) if array.shape != (n,) or array.dtype.kind not in "iub" else ""
+        if not fault and not (array.min() >= 0 and array.max() < c):
+            fault = f"classes from {array.min()} to {array.max()}"
+        if fault:
+            raise InputError(
+                f"The predict of {self.task.cell.model} must return one class per node: integers from 0 to {c - 1}, "
+                f"shape ({n},). Got {fault} instead."
+            )
+        return array.astype(np.uint8)
+
+
+def build(cell: Cell, graph: Graph) -> Any:
+    """Return the model of a cell: what `pprop.train` takes, or an estimator on `graph` where nothing is trained.
+
+    Examples
+    --------
+    >>> from pprop.datasets import load_dataset
+    >>> from pprop.study.cell import make_cell
+    >>> build(make_cell("appnp", {}, "citeseer"), load_dataset("citeseer")).propagation.solver
+    PowerIteration(steps=10)
+    """
+    settings = {name: value for name, value in cell.settings.items() if name not in _OF_TRAINING}
+    if cell.model == "bootstrapped_fp":
+        return FeaturePropagation(graph, BootstrappedFP(**settings))
+    if cell.model == "mlp":  # it is evaluated with these, not trained
+        settings = {name: value for name, value in settings.items() if name not in ("alpha", "steps")}
+    if settings.get("steps") != "limit":
+        return _CLASSES[cell.model](**settings)
+    model = APPNP(**(settings | {"steps": 10}))  # its limit without teleport: a cell has it for alpha = 0 alone
+    assert model.propagation is not None
+    return replace(model, propagation=replace(model.propagation, solver=Limit()))
+
+
+def stopping_rule(cell: Cell) -> Stopping:
+    """Return when the runs of a cell end.
+
+    Examples
+    --------
+    >>> from pprop.study.cell import make_cell
+    >>> stopping_rule(make_cell("vanilla_gcn", {}, "citeseer"))
+    Stopping(patience=10, max_epochs=200, criterion='loss')
+    """
+    settings = cell.settings
+    return Stopping(settings["patience"], settings["max_epochs"], settings["criterion"])

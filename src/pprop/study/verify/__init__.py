@@ -1,0 +1,1 @@
+"""Computing stored rows once more."""
