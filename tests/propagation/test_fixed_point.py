@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import pprop.propagation.fixed_point as fixed_point_module
 import pytest
 import torch
 from scipy import sparse
 
+import pprop.propagation.fixed_point as fixed_point_module
 import pprop.propagation.operator as operator_module
 from pprop import CapacityError, Exact, Graph, Propagation, load_dataset, propagate, solve
 from pprop.graph import transition_matrix
