@@ -50,7 +50,6 @@ MOST_LINES = 400
 
 # Groups of modules that import each other. Remove a group here when it is broken; never add one.
 CIRCLES = [
-    {"cli.check", "cli.check_tables"},
     {
         "estimators._manifest",
         "estimators._write",

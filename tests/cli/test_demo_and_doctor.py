@@ -48,7 +48,7 @@ def test_the_doctor_finds_nothing_wrong_here(pprop_here, only_bundled: Path):
 
 def test_without_a_gpu_the_doctor_says_so_and_leaves_its_backend_alone(pprop_here, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(selftest, "_run", lambda name, test: selftest.TestResult(name, True, "not run", 0.0))
+    monkeypatch.setattr(selftest, "_run", lambda name, test: selftest.TestResult(name, True, 0.0, "not run"))
     monkeypatch.setattr(Backend, "available", property(lambda backend: True))
     lines = pprop_here("doctor").out.splitlines()
     assert "gpu           none that torch can use" in lines
@@ -67,7 +67,7 @@ def test_without_a_gpu_the_doctor_says_so_and_leaves_its_backend_alone(pprop_her
 def test_with_a_gpu_the_doctor_names_it_and_tests_on_it(pprop_here, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "Abacus 9000")
-    monkeypatch.setattr(selftest, "_run", lambda name, test: selftest.TestResult(name, True, "not run", 0.0))
+    monkeypatch.setattr(selftest, "_run", lambda name, test: selftest.TestResult(name, True, 0.0, "not run"))
     monkeypatch.setattr(Backend, "available", property(lambda backend: True))
     record = pprop_here("doctor", "--json").record
     assert record["machine"]["gpu"] == "Abacus 9000"

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from pprop.cli.output import Session
-from pprop.cli.targets import new_file, new_folder
+from pprop.cli.output import Session, new_file, new_folder
 
 NAMES = frozenset({"a.txt"})
 

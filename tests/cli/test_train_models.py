@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.cli.graphs import GraphInput
+from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.splits import own_split
 
 TRAIN = "train edges.csv --nodes nodes.csv --label-column hobby --hidden 8 --max-epochs 12 --out model"
@@ -22,7 +22,7 @@ ENSEMBLE = f"{TRAIN} --model appnp-ensemble --members 3 --rounds 1 --folds 2 --a
 
 def fit(kind: Any, **settings: Any) -> Any:
     """The classifier on the same split, with the seed of the command, by Python."""
-    graph = GraphInput.of("edges.csv", nodes="nodes.csv", label_column="hobby").read()
+    graph = GraphInput("edges.csv", Tables(nodes="nodes.csv", label_column="hobby")).read()
     assert graph.labels is not None
     split = own_split(graph, 0.2, 0.2, 0)
     names = np.asarray(graph.class_names)[graph.labels]

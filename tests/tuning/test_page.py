@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pprop import Range
-from pprop.cli.tune_words import read_setting
+from pprop.cli.tune import read_setting
 
 TEXT = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)

@@ -12,9 +12,7 @@ from typer.main import get_command
 from pprop._version import __version__
 from pprop.cli import data, demo, doctor, explain, live, ppr, predict, propagate, study, train, tune
 from pprop.cli.output import EXIT_CODES
-from pprop.cli.text import KEEP_LINES, examples
-
-__all__ = ["app", "run"]
+from pprop.cli.verbs import KEEP_LINES, examples, make_app, show_help
 
 HELP = """Predict, then propagate: classify the nodes of a graph from their features and a few labels.
 
@@ -28,34 +26,18 @@ EXAMPLES = (
     "pprop train edges.csv --nodes nodes.csv --label-column topic --out model",
     "pprop predict model --out predictions.csv",
 )
-EPILOG = (
-    examples(*EXAMPLES)
-    + f"\n\n{KEEP_LINES}\nExit codes:\n"
-    + "\n".join(f"  {n:<4}{text}" for n, text in EXIT_CODES.items())
-)
+CODES = "\n".join(f"  {code:<4}{text}" for code, text in EXIT_CODES.items())
+# typer does not export this class, and older versions take it from click
+_UsageError: Any = typer.BadParameter.__base__
 
-_UsageError: Any = (
-    typer.BadParameter.__base__
-)  # typer does not hand out its name, and older versions take it from click
-
-app = typer.Typer(
-    help=HELP,
-    epilog=EPILOG,
-    rich_markup_mode=None,  # plain help starts twice as fast
-    add_completion=False,
-    pretty_exceptions_enable=False,
+app = make_app(
+    HELP,
+    f"{examples(*EXAMPLES)}\n\n{KEEP_LINES}\nExit codes:\n{CODES}",
+    *(demo.demo, train.train, tune.tune, predict.predict, explain.explain, live.live, ppr.ppr, propagate.propagate),
 )
-app.command("demo", epilog=examples(*demo.EXAMPLES))(demo.demo)
-app.command("train", epilog=examples(*train.EXAMPLES))(train.train)
-app.command("tune", epilog=examples(*tune.EXAMPLES))(tune.tune)
-app.command("predict", epilog=examples(*predict.EXAMPLES))(predict.predict)
-app.command("explain", epilog=examples(*explain.EXAMPLES))(explain.explain)
-app.command("live", epilog=live.EPILOG)(live.live)
-app.command("ppr", epilog=examples(*ppr.EXAMPLES))(ppr.ppr)
-app.command("propagate", epilog=examples(*propagate.EXAMPLES))(propagate.propagate)
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
-app.command("doctor", epilog=examples(*doctor.EXAMPLES))(doctor.doctor)
+doctor.doctor.add_to(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -65,10 +47,8 @@ def _front(
 ) -> None:
     if version:
         sys.stdout.write(f"pprop {__version__}\n")
-    elif context.invoked_subcommand is None:
-        sys.stdout.write(f"{context.get_help()}\n")
-    if context.invoked_subcommand is None or version:
         raise typer.Exit
+    show_help(context)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -76,14 +56,14 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None and stream.isatty():
-            reconfigure(errors="backslashreplace")  # a name outside a terminal's alphabet shall not end the program
+            reconfigure(errors="backslashreplace")  # a character that the terminal cannot show must not be an error
         elif reconfigure is not None:
             reconfigure(encoding="utf-8")  # a file or pipe gets what --out would write
     try:
         code: object = get_command(app).main(list(arguments), prog_name="pprop", standalone_mode=False)
     except _UsageError as error:
-        verb = "pprop" if error.ctx is None else error.ctx.command_path
+        called = "pprop" if error.ctx is None else error.ctx.command_path
         sentence = " ".join(error.format_message().split())
-        sys.stderr.write(f"{verb}: {sentence} Try: {verb} --help\n")
+        sys.stderr.write(f"{called}: {sentence} Try: {called} --help\n")
         return int(error.exit_code)
     return code if isinstance(code, int) else 0

@@ -1,9 +1,11 @@
-"""What is wrong or noteworthy about a graph, in words and with counts."""
+"""What is wrong or noteworthy about a graph: first about its tables, then about the graph made of them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, final
 
 import numpy as np
@@ -11,10 +13,9 @@ from scipy import sparse
 
 from pprop._errors import PpropError
 from pprop.cli.graphs import GraphInput
-from pprop.cli.text import counted, listed
+from pprop.cli.output import counted, listed
 from pprop.graph import Graph
-
-__all__ = ["Finding", "inspect", "inspect_graph"]
+from pprop.graph.tables import DataTable, read_table
 
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
 DOMINANT = 0.9
@@ -31,13 +32,11 @@ class Finding:
 
 
 def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
-    """Return the graph, or None where it cannot be read, and everything there is to say about it."""
+    """Return the graph, or None where it cannot be read, and the findings about it."""
     findings: list[Finding] = []
     try:
         if source.is_table:
-            from pprop.cli.check_tables import inspect_tables
-
-            findings += inspect_tables(source)
+            findings += _inspect_tables(source)
         if any(finding.level == "problem" for finding in findings):
             return None, findings
         graph = source.read()
@@ -47,7 +46,7 @@ def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
 
 
 def inspect_graph(graph: Graph) -> list[Finding]:
-    """Return what there is to say about a graph that was read.
+    """Return the findings about a graph that was read.
 
     >>> import scipy.sparse as sp
     >>> pair = Graph.from_scipy(sp.csr_array([[1, 1, 0], [1, 0, 0], [0, 0, 0]]), labels=[0, -1, 1])
@@ -65,40 +64,31 @@ def inspect_graph(graph: Graph) -> list[Finding]:
 
 
 def _structure(graph: Graph) -> Iterator[Finding]:
-    adjacency = graph.adjacency
+    adjacency, nodes = graph.adjacency, counted(graph.n_nodes, "node")
     if graph.directed:
         one_way = adjacency.nnz - int(adjacency.sign().multiply(adjacency.T.sign()).nnz)
-        yield Finding(
-            "note",
-            f"Directed: {counted(one_way, 'edge')} of {adjacency.nnz:,} without the edge back.",
-            one_way,
-        )
+        text = f"Directed: {counted(one_way, 'edge')} of {adjacency.nnz:,} without the edge back."
+        yield Finding("note", text, one_way)
     if graph.weights is not None:
         low, high = graph.weights.min(), graph.weights.max()
         yield Finding("note", f"Weighted: from {low:g} to {high:g}.", graph.n_edges)
     loops = int(np.count_nonzero(adjacency.diagonal()))
     if loops:
         keeps = "it keeps its weight" if loops == 1 else "they keep their weight"
-        yield Finding(
-            "note", f"{counted(loops, 'self-loop')}; {keeps}, and a node without one gets one of weight 1.", loops
-        )
+        text = f"{counted(loops, 'self-loop')}; {keeps}, and a node without one gets one of weight 1."
+        yield Finding("note", text, loops)
     pairs = adjacency.tocoo()
     apart = pairs.row != pairs.col
     isolated = graph.n_nodes - len(np.union1d(pairs.row[apart], pairs.col[apart]))
     if isolated:
-        stays = "its prediction stays as the network makes it"
-        if isolated > 1:
-            stays = "their predictions stay as the network makes them"
+        several = "their predictions stay as the network makes them"
+        stays = "its prediction stays as the network makes it" if isolated == 1 else several
         yield Finding("warning", f"{counted(isolated, 'node')} without edges: {stays}.", isolated)
     n_components, component = sparse.csgraph.connected_components(adjacency, directed=True, connection="weak")
     if n_components > 1:
-        largest = int(np.bincount(component).max())
-        yield Finding(
-            "note",
-            f"{n_components:,} components; the largest has {largest:,} of {counted(graph.n_nodes, 'node')}, "
-            "and nothing spreads from one to another.",
-            int(n_components),
-        )
+        largest = f"the largest has {int(np.bincount(component).max()):,} of {nodes}"
+        text = f"{n_components:,} components; {largest}, and nothing spreads from one to another."
+        yield Finding("note", text, int(n_components))
 
 
 def _ids(graph: Graph) -> Iterator[Finding]:
@@ -107,9 +97,8 @@ def _ids(graph: Graph) -> Iterator[Finding]:
     elif graph.ids.dtype.kind == "U":
         spaced = [key for key in graph.ids.tolist() if key != key.strip()]
         if spaced:
-            yield Finding(
-                "warning", f"{counted(len(spaced), 'id')} with spaces at an end ({listed(spaced, 3)}).", len(spaced)
-            )
+            text = f"{counted(len(spaced), 'id')} with spaces at an end ({listed(spaced, 3)})."
+            yield Finding("warning", text, len(spaced))
 
 
 def _features(graph: Graph) -> Iterator[Finding]:
@@ -122,30 +111,21 @@ def _features(graph: Graph) -> Iterator[Finding]:
     row_sums, column_sums = np.asarray(sizes.sum(axis=1)), np.asarray(sizes.sum(axis=0))
     empty = int(np.count_nonzero(row_sums == 0))
     if empty:
-        has = "has" if empty == 1 else "have"
-        text = f"{empty:,} of {counted(graph.n_nodes, 'node')} {has} no features (all zero)."
-        yield Finding("warning", text, empty)
+        has = f"{empty:,} of {counted(graph.n_nodes, 'node')} {'has' if empty == 1 else 'have'}"
+        yield Finding("warning", f"{has} no features (all zero).", empty)
     unused = int(np.count_nonzero(column_sums == 0))
     if unused:
         yield Finding("note", f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
-    if len(column_sums) == 1:
-        yield Finding(
-            "warning",
-            "Only one feature: the models divide each node's features by their sum, which leaves a single one without "
-            "its size.",
-            1,
-        )
     total = float(column_sums.sum())
-    if len(column_sums) > 1 and total and float(column_sums.max()) > DOMINANT * total:
+    divided = "the models divide each node's features by their sum"
+    if len(column_sums) == 1:
+        text = f"Only one feature: {divided}, which leaves a single one without its size."
+        yield Finding("warning", text, 1)
+    elif total and float(column_sums.max()) > DOMINANT * total:
         index = int(column_sums.argmax())
         name = repr(graph.feature_names[index]) if graph.feature_names is not None else f"number {index}"
-        share = float(column_sums.max()) / total
-        yield Finding(
-            "warning",
-            f"Feature {name} makes up {share:.0%} of all feature values, and the models divide each node's features "
-            "by their sum: bring the columns to a common scale.",
-            1,
-        )
+        share = f"Feature {name} makes up {float(column_sums[index]) / total:.0%} of all feature values"
+        yield Finding("warning", f"{share}, and {divided}: bring the columns to a common scale.", 1)
 
 
 def _labels(graph: Graph) -> Iterator[Finding]:
@@ -161,11 +141,79 @@ def _labels(graph: Graph) -> Iterator[Finding]:
     few = [f"{names[index]!r}: {sizes[index]}" for index in np.flatnonzero(sizes < FEW)]
     if few:
         more = f" and {len(few) - FEW} more" if len(few) > FEW else ""
-        yield Finding(
-            "warning",
-            f"{len(few):,} of {counted(len(sizes), 'class', 'classes')} {'has' if len(few) == 1 else 'have'} fewer than "
-            f"{FEW} labelled nodes ({', '.join(few[:FEW])}{more}).",
-            len(few),
-        )
+        have = f"{counted(len(sizes), 'class', 'classes')} {'has' if len(few) == 1 else 'have'}"
+        text = f"{len(few):,} of {have} fewer than {FEW} labelled nodes ({', '.join(few[:FEW])}{more})."
+        yield Finding("warning", text, len(few))
     if len(sizes) == 1:
         yield Finding("warning", "There is only one class, so there is nothing to tell apart.", 1)
+
+
+def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
+    """Yield what both tables show and the graph made of them hides: rows that are repeated, unknown or empty."""
+    assert source.path is not None
+    given = source.tables
+    edges = read_table(source.path, "path", "read_edges")
+    ends = edges.texts(given.source, "source"), edges.texts(given.target, "target")
+    known: set[str] | None = None
+    if given.nodes is not None:
+        nodes = read_table(given.nodes, "nodes", "read_edges")
+        yield from _node_rows(nodes, given.id_column)
+        known = set(nodes.texts(given.id_column, "id_column"))
+    yield from _edge_rows(edges, ends, known)
+    yield from _repeats(ends, Path(edges.path).name, source)
+
+
+def _node_rows(nodes: DataTable, id_column: str) -> Iterator[Finding]:
+    ids = nodes.texts(id_column, "id_column")
+    name = Path(nodes.path).name
+    empty = [row for row, key in enumerate(ids) if not key]
+    if empty:
+        yield Finding("problem", f"{_rows(name, empty)} without an id under {id_column!r}.", len(empty))
+    repeated = [key for key, times in Counter(filter(None, ids)).items() if times > 1]
+    if repeated:
+        text = f"{counted(len(repeated), 'id')} of {name} in more than one row ({listed(repeated, 3)})."
+        yield Finding("problem", text, len(repeated))
+
+
+def _edge_rows(edges: DataTable, ends: tuple[list[str], list[str]], known: set[str] | None) -> Iterator[Finding]:
+    name = Path(edges.path).name
+    empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
+    if empty:
+        yield Finding("problem", f"{_rows(name, empty)} without an id at an end.", len(empty))
+    if known is None:
+        return
+    strange = [row for row, (s, t) in enumerate(zip(*ends, strict=True)) if s not in known or t not in known]
+    ids = list(dict.fromkeys(key for end in ends for key in end if key and key not in known))
+    if ids:
+        which = f"{counted(len(ids), 'id')} that the node table does not have ({listed(ids, 3)})"
+        yield Finding("problem", f"{_rows(name, strange)} with {which}.", len(strange))
+    lonely = len(known - set(ends[0]) - set(ends[1]))
+    if lonely == len(known) and edges.n_rows:
+        yield Finding("problem", f"No id of {name} is in the node table: are these the right columns?", lonely)
+
+
+def _repeats(ends: tuple[list[str], list[str]], name: str, source: GraphInput) -> Iterator[Finding]:
+    number = {key: index for index, key in enumerate(dict.fromkeys(key for end in ends for key in end))}
+    codes = np.array([[number[key] for key in end] for end in ends], dtype=np.int64).reshape(2, -1)
+    distinct = np.unique(codes[0] * len(number) + codes[1])
+    repeated = codes.shape[1] - len(distinct)
+    if repeated:
+        merged = "their weights are added" if source.tables.weight is not None else "each edge counts once"
+        repeats = "repeats" if repeated == 1 else "repeat"
+        text = f"{counted(repeated, 'row')} of {name} {repeats} an earlier one; {merged}."
+        yield Finding("note", text, int(repeated))
+    if source.tables.directed:
+        return  # inspect_graph counts edges without the edge back
+    forth, back = distinct // max(len(number), 1), distinct % max(len(number), 1)
+    loops = forth == back
+    proper = distinct[~loops]
+    both = int(np.isin((back * len(number) + forth)[~loops], proper).sum()) // 2
+    single = len(proper) - 2 * both
+    if both and single:
+        listed_once = f"{counted(single, 'edge')} listed in one direction and {both:,} in both"
+        yield Finding("note", f"{listed_once}; all are read as undirected.", int(single))
+
+
+def _rows(name: str, rows: list[int]) -> str:
+    """Return how many rows, and the first of them, numbered from 1 below the header."""
+    return f"{counted(len(rows), 'row')} of {name} (first: row {rows[0] + 1})"

@@ -1,179 +1,144 @@
-"""``pprop data``: the paper's graphs, and a look at one's own."""
+"""``pprop data``: the paper's graphs, and a check of a user's graph."""
 
 from __future__ import annotations
 
-import sys
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop.cli.graphs import (
-    DirectedOption,
-    FeaturesOption,
-    GraphInput,
-    IdColumnOption,
-    LabelColumnOption,
-    NodesOption,
-    SourceOption,
-    TargetOption,
-    WeightOption,
-)
-from pprop.cli.output import BAD_INPUT, DebugOption, JsonOption, Session
-from pprop.cli.text import columns, counted, examples
+from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.output import BAD_INPUT, Session, columns, counted
+from pprop.cli.verbs import examples, make_app, verb
 
 if TYPE_CHECKING:
     from pprop.datasets import DatasetInfo
 
-__all__ = ["app"]
-
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="citeseer, cora_ml, pubmed or ms_academic.")]
-
-app = typer.Typer(
-    help="The paper's graphs, and a check of one's own.",
-    epilog=examples("pprop data list", "pprop data check edges.csv --nodes nodes.csv --label-column topic"),
-    rich_markup_mode=None,
-)
+TO_BE_DOWNLOADED = "to be downloaded"
 
 
-@app.callback(invoke_without_command=True)
-def _front(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        sys.stdout.write(f"{context.get_help()}\n")
-
-
-@app.command("list", epilog=examples("pprop data list"))
-def list_all(json: JsonOption = False, debug: DebugOption = False) -> None:
+@verb("data list", "pprop data list")
+def list_all(session: Session) -> None:
     """List the paper's graphs, their sizes, and whether they are on this machine."""
-    with Session("data list", json=json, debug=debug) as session:
-        from pprop.datasets import DATASETS
+    from pprop.datasets import DATASETS
 
-        records = [_describe(info) for info in DATASETS.values()]
-        headings = ("graph", "nodes", "edges", "features", "classes", "alpha", "where")
-        keys = ("name", "nodes", "edges", "features", "classes", "alpha", "where")
-        text = columns(headings, [[record[key] for key in keys] for record in records], left=(0, 6))
-        session.result({"datasets": records}, text)
+    records = [_describe(info) for info in DATASETS.values()]
+    keys = ("name", "nodes", "edges", "features", "classes", "alpha", "where")
+    text = columns(("graph", *keys[1:]), [[record[key] for key in keys] for record in records], left=(0, 6))
+    session.result({"datasets": records}, text)
 
 
-@app.command(epilog=examples("pprop data info citeseer"))
-def info(name: NameArgument, json: JsonOption = False, debug: DebugOption = False) -> None:
+@verb("data info", "pprop data info citeseer")
+def info(session: Session, name: NameArgument) -> None:
     """Describe one of the paper's graphs. Nothing is downloaded."""
-    with Session("data info", json=json, debug=debug) as session:
-        from pprop.datasets import TEST_SEEDS, dataset_info, load_dataset
+    from pprop.datasets import TEST_SEEDS, dataset_info, load_dataset
 
-        described = dataset_info(name)
-        record = _describe(described) | {"url": described.url, "sha256": described.sha256, "test_seeds": TEST_SEEDS}
-        lines = [
-            f"{name}: {counted(described.n_nodes, 'node')}, {counted(described.n_edges, 'edge')}, "
-            f"{counted(described.n_features, 'feature')}, {counted(described.n_classes, 'class', 'classes')}",
-            f"paper: alpha {described.recommended.alpha:g}, {described.recommended.known} known nodes",
-            f"file: {described.url}",
-            f"where: {record['where']}",
-            f"seeds of the paper's test splits: {', '.join(map(str, TEST_SEEDS))}",
-        ]
-        if record["where"] == "to be downloaded":
-            lines.append(f"Fetch it with: pprop data get {name}")
-        else:
-            import numpy as np
+    described = dataset_info(name)
+    record = _describe(described) | {"url": described.url, "sha256": described.sha256, "test_seeds": TEST_SEEDS}
+    lines = [
+        f"{name}: {counted(described.n_nodes, 'node')}, {counted(described.n_edges, 'edge')}, "
+        f"{counted(described.n_features, 'feature')}, {counted(described.n_classes, 'class', 'classes')}",
+        f"paper: alpha {described.recommended.alpha:g}, {described.recommended.known} known nodes",
+        f"file: {described.url}",
+        f"where: {record['where']}",
+        f"seeds of the paper's test splits: {', '.join(map(str, TEST_SEEDS))}",
+    ]
+    if record["where"] == TO_BE_DOWNLOADED:
+        lines.append(f"Fetch it with: pprop data get {name}")
+    else:
+        import numpy as np
 
-            graph = load_dataset(name)
-            labels = np.empty(0, dtype=np.int64) if graph.labels is None else graph.labels
-            sizes: list[int] = np.bincount(labels, minlength=graph.n_classes).tolist()
-            names = list(graph.class_names or map(str, range(graph.n_classes)))
-            record |= {"fingerprint": graph.fingerprint, "class_sizes": dict(zip(names, sizes, strict=True))}
-            lines += [
-                f"classes: {', '.join(f'{key} ({size})' for key, size in zip(names, sizes, strict=True))}",
-                f"fingerprint: {graph.fingerprint}",
-            ]
-        session.result(record, "\n".join(lines))
-
-
-@app.command(epilog=examples("pprop data get cora_ml"))
-def get(name: NameArgument, json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Fetch one of the paper's graphs into the cache, verify it, and say where it is."""
-    with Session("data get", json=json, debug=debug) as session:
-        from pprop.datasets import dataset_info, load_dataset
-        from pprop.datasets.locate import locate
-
-        described = dataset_info(name)
-        if _where(described) == "to be downloaded":
-            session.say(f"Downloading {described.url}")
-        found = locate(described)
-        session.keep(found.path)
         graph = load_dataset(name)
-        record = {"name": name, "path": found.path, "origin": found.origin, "fingerprint": graph.fingerprint}
-        session.result(record, f"{name} ({found.origin}): {found.path}\n{graph}")
+        labels = np.empty(0, dtype=np.int64) if graph.labels is None else graph.labels
+        counts = np.bincount(labels, minlength=graph.n_classes).tolist()
+        sizes = dict(zip(graph.class_names or map(str, range(graph.n_classes)), counts, strict=True))
+        record |= {"fingerprint": graph.fingerprint, "class_sizes": sizes}
+        lines.append(f"classes: {', '.join(f'{key} ({size})' for key, size in sizes.items())}")
+        lines.append(f"fingerprint: {graph.fingerprint}")
+    session.result(record, "\n".join(lines))
 
 
-@app.command(
-    epilog=examples("pprop data check graph.npz", "pprop data check edges.csv --nodes nodes.csv --label-column topic")
-)
+@verb("data get", "pprop data get cora_ml")
+def get(session: Session, name: NameArgument) -> None:
+    """Download one of the paper's graphs into the cache, verify it, and print its path."""
+    from pprop.datasets import dataset_info, load_dataset
+    from pprop.datasets.locate import locate
+
+    described = dataset_info(name)
+    if where(described) == TO_BE_DOWNLOADED:
+        session.say(f"Downloading {described.url}")
+    found = locate(described)
+    session.keep(found.path)
+    graph = load_dataset(name)
+    record = {"name": name, "path": found.path, "origin": found.origin, "fingerprint": graph.fingerprint}
+    session.result(record, f"{name} ({found.origin}): {found.path}\n{graph}")
+
+
+@verb("data check", "pprop data check graph.npz", "pprop data check edges.csv --nodes nodes.csv --label-column topic")
 def check(
+    session: Session,
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="An .npz file or an edge list in .csv or .parquet; or a dataset.")
     ],
-    nodes: NodesOption = None,
-    source: SourceOption = "source",
-    target: TargetOption = "target",
-    weight: WeightOption = None,
-    id_column: IdColumnOption = "id",
-    label_column: LabelColumnOption = None,
-    features: FeaturesOption = None,
-    directed: DirectedOption = False,
-    json: JsonOption = False,
-    debug: DebugOption = False,
+    tables: Tables,
 ) -> None:
-    """Say what is wrong or worth knowing about a graph file, with counts.
+    """Check a graph file for problems, with counts.
 
     A problem keeps pprop from reading the graph (exit code 3); a warning is probably not meant; a note is a fact.
     """
-    with Session("data check", json=json, debug=debug) as session:
-        origin = GraphInput.of(
-            path,
-            nodes=nodes,
-            source=source,
-            target=target,
-            weight=weight,
-            id_column=id_column,
-            label_column=label_column,
-            features=features,
-            directed=directed,
-        )
-        origin.check_files()
+    origin = GraphInput(path, tables)
+    origin.check_files()
 
-        from pprop.cli.check import inspect
+    from pprop.cli.check import inspect
 
-        graph, findings = inspect(origin)
-        problems = sum(finding.level == "problem" for finding in findings)
-        warnings = sum(finding.level == "warning" for finding in findings)
-        record = {
-            "path": path,
-            "usable": graph is not None,
-            "graph": None if graph is None else repr(graph),
-            "fingerprint": None if graph is None else graph.fingerprint,
-            "findings": [{"level": each.level, "what": each.what, "count": each.count} for each in findings],
-        }
-        lines = [f"{origin.title}: {'cannot be read' if graph is None else graph!r}"]
-        lines += [f"  {each.level:<8} {each.what}" for each in findings]
-        lines.append(
-            f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}. "
-            + ("pprop cannot use this graph." if graph is None else "pprop can use this graph.")
-        )
-        session.result(record, "\n".join(lines))
-        if graph is None:
-            raise typer.Exit(BAD_INPUT)
+    graph, findings = inspect(origin)
+    record = {
+        "path": path,
+        "usable": graph is not None,
+        "graph": None if graph is None else repr(graph),
+        "fingerprint": None if graph is None else graph.fingerprint,
+        "findings": [vars(finding) for finding in findings],
+    }
+    levels = [finding.level for finding in findings]
+    totals = f"{counted(levels.count('problem'), 'problem')}, {counted(levels.count('warning'), 'warning')}."
+    lines = [
+        f"{origin.title}: {'cannot be read' if graph is None else graph!r}",
+        *(f"  {finding.level:<8} {finding.what}" for finding in findings),
+        f"{totals} pprop {'cannot' if graph is None else 'can'} use this graph.",
+    ]
+    session.result(record, "\n".join(lines))
+    if graph is None:
+        raise typer.Exit(BAD_INPUT)
+
+
+app = make_app(
+    "The paper's graphs, and a check of your own.",
+    examples("pprop data list", "pprop data check edges.csv --nodes nodes.csv --label-column topic"),
+    *(list_all, info, get, check),
+)
+
+
+def where(info: DatasetInfo) -> str:
+    """Return in which of the places, in the order of `load_dataset`, the file of a dataset is; nothing is downloaded.
+
+    >>> from pprop.datasets import DATASETS
+    >>> where(DATASETS["citeseer"]) != "to be downloaded"
+    True
+    """
+    from pprop.datasets.fetch import cache_folder, git_blob_id
+    from pprop.datasets.locate import VARIABLE, bundled_folder
+
+    folder = os.environ.get(VARIABLE)
+    if folder and Path(folder, info.file_name).is_file():
+        return VARIABLE
+    cached = cache_folder() / info.file_name
+    if cached.is_file() and git_blob_id(cached) == info.git_blob:
+        return "cache"
+    return "bundled" if (bundled_folder() / info.file_name).is_file() else TO_BE_DOWNLOADED
 
 
 def _describe(info: DatasetInfo) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        **info.sizes,
-        "alpha": info.recommended.alpha,
-        "known": info.recommended.known,
-        "where": _where(info),
-    }
-
-
-def _where(info: DatasetInfo) -> str:
-    from pprop.cli.sources import where
-
-    return where(info)
+    advice = info.recommended
+    return {"name": info.name, **info.sizes, "alpha": advice.alpha, "known": advice.known, "where": where(info)}

@@ -2,69 +2,56 @@
 
 from __future__ import annotations
 
+import os
+import platform
+from importlib import metadata
 from typing import Any
 
 import typer
 
-from pprop.cli.output import UNEXPECTED, DebugOption, JsonOption, Session
-
-__all__ = ["EXAMPLES", "doctor"]
-
-EXAMPLES = ("pprop doctor",)
+from pprop._memory import usable_memory
+from pprop._version import __version__
+from pprop.cli.data import where
+from pprop.cli.output import UNEXPECTED, Session
+from pprop.cli.verbs import verb
 
 PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors", "typer")
 OPTIONAL = {"matplotlib": "figures", "pyarrow": "parquet", "triton": "gpu"}
 
 
-def doctor(json: JsonOption = False, debug: DebugOption = False) -> None:
+@verb("doctor", "pprop doctor")
+def doctor(session: Session) -> None:
     """Report versions, backends and data sources, and test what works here.
 
     The test takes a few seconds: every backend against a dense solve, and a short training, on the CPU and on a GPU if
     there is one. Exit code 1 if it fails. The first run after an installation also compiles, which takes longer.
     """
-    with Session("doctor", json=json, debug=debug) as session:
-        record: dict[str, Any] = {
-            "machine": _machine(),
-            "packages": _packages(),
-            "backends": _backends(),
-            "datasets": _datasets(),
-        }
-        shown = record["machine"] | {"gpu": record["machine"]["gpu"] or "none that torch can use"}
-        lines = [f"{key:<14}{value}" for key, value in shown.items()]
-        for name, version in record["packages"].items():
-            extra = "" if name not in OPTIONAL or version else f': pip install "pprop[{OPTIONAL[name]}]"'
-            lines.append(f"{name:<14}{version or f'not installed{extra}'}")
-        lines.append("backends      " + ", ".join(f"{name} ({state})" for name, state in record["backends"].items()))
-        lines.append("datasets      " + ", ".join(f"{name} ({where})" for name, where in record["datasets"].items()))
-        if not json:
-            session.result(record, "\n".join(lines))
-        session.say("Testing ...")
+    from pprop.cli.selftest import self_test
+    from pprop.datasets import DATASETS
 
-        from pprop.cli.selftest import self_test
-
-        record["tests"] = [
-            {"name": test.name, "passed": test.passed, "seconds": test.seconds, "detail": test.detail}
-            for test in self_test()
-        ]
-        tests = [
-            f"{'ok' if test['passed'] else 'FAILED':<7}{test['name']}: {test['detail']} ({test['seconds']:.1f} s)"
-            for test in record["tests"]
-        ]
-        record["healthy"] = all(test["passed"] for test in record["tests"])
-        verdict = "All is well." if record["healthy"] else "Something is wrong here: see the lines marked FAILED."
-        session.result(record, "\n".join([*tests, verdict]))
-        if not record["healthy"]:
-            raise typer.Exit(UNEXPECTED)
+    record: dict[str, Any] = {
+        "machine": _machine(),
+        "packages": {name: _version(name) for name in (*PACKAGES, *OPTIONAL)},
+        "backends": _backends(),
+        "datasets": {name: where(info) for name, info in DATASETS.items()},
+    }
+    if not session.json:
+        session.result(record, _text(record))
+    session.say("Testing ...")
+    record["tests"] = [vars(test) for test in self_test()]
+    lines = [
+        f"{'ok' if test['passed'] else 'FAILED':<7}{test['name']}: {test['detail']} ({test['seconds']:.1f} s)"
+        for test in record["tests"]
+    ]
+    record["healthy"] = all(test["passed"] for test in record["tests"])
+    lines.append("All is well." if record["healthy"] else "Something is wrong here: see the lines marked FAILED.")
+    session.result(record, "\n".join(lines))
+    if not record["healthy"]:
+        raise typer.Exit(UNEXPECTED)
 
 
 def _machine() -> dict[str, Any]:
-    import os
-    import platform
-
     import torch
-
-    from pprop._memory import usable_memory
-    from pprop._version import __version__
 
     memory = usable_memory()
     return {
@@ -77,20 +64,15 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _packages() -> dict[str, str | None]:
-    from importlib import metadata
-
-    found: dict[str, str | None] = {}
-    for name in (*PACKAGES, *OPTIONAL):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _backends() -> dict[str, str]:
-    """Return for every backend where it can be used here, or what it lacks."""
+    """Return for every backend where it can be used here, or what is missing."""
     from pprop.cli.selftest import usable_on
     from pprop.kernels import BACKENDS
 
@@ -102,8 +84,11 @@ def _backends() -> dict[str, str]:
     return states
 
 
-def _datasets() -> dict[str, str]:
-    from pprop.cli.sources import where
-    from pprop.datasets import DATASETS
-
-    return {name: where(info) for name, info in DATASETS.items()}
+def _text(record: dict[str, Any]) -> str:
+    shown = record["machine"] | {"gpu": record["machine"]["gpu"] or "none that torch can use"}
+    for name, version in record["packages"].items():
+        extra = f': pip install "pprop[{OPTIONAL[name]}]"' if name in OPTIONAL else ""
+        shown[name] = version or f"not installed{extra}"
+    for group in ("backends", "datasets"):
+        shown[group] = ", ".join(f"{name} ({state})" for name, state in record[group].items())
+    return "\n".join(f"{key:<14}{value}" for key, value in shown.items())

@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._errors import FormatError
-from pprop.cli.graphs import GraphInput, named_positions
+from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
 from pprop.cli.models import ModelArgument, load_model
-from pprop.cli.output import DebugOption, JsonOption, Session
-from pprop.cli.targets import check_file, new_file
-from pprop.cli.text import columns
+from pprop.cli.output import Session, check_file, columns, new_file
+from pprop.cli.verbs import verb
 
 if TYPE_CHECKING:
     from pprop.estimators import Explanation
 
-__all__ = ["EXAMPLES", "explain"]
 
-EXAMPLES = (
-    "pprop explain model 17",
-    "pprop explain model alice bob --top 5 --json",
-    "pprop explain model alice --plot alice.png",
-)
 SUFFIXES = (".png", ".svg")
 MOST_CLASSES = 6
 
@@ -36,54 +29,58 @@ class Mode(StrEnum):
     FAST = "fast"
 
 
+@verb(
+    "explain",
+    "pprop explain model 17",
+    "pprop explain model alice bob --top 5 --json",
+    "pprop explain model alice --plot alice.png",
+)
 def explain(
+    session: Session,
     model: ModelArgument,
     nodes: Annotated[
         list[str], typer.Argument(metavar="NODE...", help="Ids; positions from 0 on if the graph has no ids.")
     ],
-    graph: Annotated[
-        str | None,
-        typer.Option("--graph", metavar="GRAPH", help="A dataset's name or file in place of the one that DIR names."),
-    ] = None,
-    top: Annotated[int, typer.Option("--top", metavar="K", help="Contributing nodes to name.")] = 10,
+    graph: OtherGraphOption = None,
+    top: Annotated[int, typer.Option(metavar="K", help="Contributing nodes to name.")] = 10,
     mode: Annotated[
-        Mode, typer.Option("--mode", help="From whole rows of the matrix, or quickly from their large entries.")
+        Mode, typer.Option(help="From whole rows of the matrix, or quickly from their large entries.")
     ] = Mode.EXACT,
     eps: Annotated[
-        float | None, typer.Option("--eps", metavar="EPS", help="Of --mode fast: smaller is slower and closer.")
+        float | None, typer.Option(metavar="EPS", help="Of --mode fast: smaller is slower and closer.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the contributions: .png or .svg, one node.")
+        Path | None, typer.Option(metavar="FILE", help="Draw the contributions: .png or .svg, one node.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is already at --plot.")] = False,
-    json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Tell which nodes the prediction of a node came from.
+    """Show which nodes the prediction of a node came from.
 
     The logits of a node are a sum over nodes, itself among them. The table has the largest terms of that sum with the
     label that the node had in the training, its share of all terms in absolute values, and its contribution to the
     logit of each class; then one line for all other nodes, and the sum. Models that propagate between their layers
     (GCN, GAT, ...) and ensembles cannot be explained like that and are refused.
     """
-    with Session("explain", json=json, debug=debug) as session:
-        if plot is not None:
-            _check_plot(plot, len(nodes), force=force)
-        fitted = load_model(model, None if graph is None else GraphInput.of(graph).read())
-        if fitted.graph_changed_:
-            session.say(f"Note: {graph!r} is not the graph of the training.")
-        from pprop.estimators import explain as explain_nodes
+    if plot is not None:
+        _check_plot(plot, len(nodes), force=force)
+    fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+    from pprop.estimators import explain as explain_nodes
 
-        explained = explain_nodes(fitted, named_positions(fitted.graph_, nodes), top, mode.value, eps)
-        if plot is not None:
-            _draw(plot, explained[0], session, force=force)
-        record: dict[str, Any] = {
-            "model": str(model),
-            "plot": plot,
-            "graph_changed": fitted.graph_changed_,
-            "explanations": [one.to_json() for one in explained],
-        }
-        session.result(record, "\n\n".join(_text(one) for one in explained))
+    explained = explain_nodes(fitted, named_positions(fitted.graph_, nodes), top, mode.value, eps)
+    if plot is not None:
+        from pprop.study.figures import save_figure
+        from pprop.study.figures.contributions import contributions_data, draw_contributions
+
+        figure = draw_contributions(contributions_data(explained[0]))
+        with new_file(plot, session, force=force) as stream:
+            stream.write(save_figure(figure, plot.suffix.lower()[1:]))
+    record: dict[str, Any] = {
+        "model": str(model),
+        "plot": plot,
+        "graph_changed": fitted.graph_changed_,
+        "explanations": [one.to_json() for one in explained],
+    }
+    session.result(record, "\n\n".join(_text(one) for one in explained))
 
 
 def _text(explanation: Explanation) -> str:
@@ -116,19 +113,7 @@ def _check_plot(plot: Path, count: int, *, force: bool) -> None:
         raise FormatError(f"--plot must end in {' or '.join(SUFFIXES)}. Got {str(plot)!r} instead.")
     if count != 1:
         raise typer.BadParameter(f"--plot draws one node, and {count} are given.")
-    try:
-        check_file(plot, force=force)
-    except OSError as error:
-        raise type(error)(str(error).replace("--out", "--plot")) from error
+    check_file(plot, force=force, option="--plot")
     from pprop.study.figures.style import check_drawing
 
     check_drawing()
-
-
-def _draw(plot: Path, explanation: Explanation, session: Session, *, force: bool) -> None:
-    from pprop.study.figures import save_figure
-    from pprop.study.figures.contributions import contributions_data, draw_contributions
-
-    figure = draw_contributions(contributions_data(explanation))
-    with new_file(plot, session, force=force) as stream:
-        stream.write(save_figure(figure, plot.suffix.lower()[1:]))

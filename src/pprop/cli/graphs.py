@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 import typer
 
 from pprop._errors import FormatError, InputError
+from pprop.cli.verbs import Options, Without
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,88 +19,75 @@ if TYPE_CHECKING:
     from pprop.estimators import GraphSource
     from pprop.graph import Graph
 
-__all__ = [
-    "DirectedOption",
-    "FeaturesOption",
-    "GraphArgument",
-    "GraphInput",
-    "IdColumnOption",
-    "LabelColumnOption",
-    "NodesOption",
-    "SourceOption",
-    "TargetOption",
-    "WeightOption",
-    "named_positions",
-    "node_keys",
-]
-
 TABLES = (".csv", ".parquet")
 SUFFIXES = (".npz", *TABLES)
-PANEL = "For an edge list"
 
 GraphArgument = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A dataset's name, an .npz file, or an edge list in .csv or .parquet.")
 ]
-NodesOption = Annotated[
-    str | None,
-    typer.Option("--nodes", metavar="FILE", help="Node table (.csv, .parquet): ids, features, labels."),
+OtherGraphOption = Annotated[
+    str | None, typer.Option(metavar="GRAPH", help="A dataset's name or file in place of the one that DIR names.")
 ]
-SourceOption = Annotated[str, typer.Option("--source", metavar="COLUMN", help="Column of the edge list.")]
-TargetOption = Annotated[str, typer.Option("--target", metavar="COLUMN", help="Column of the edge list.")]
-WeightOption = Annotated[
-    str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the edge list; without it, no weights.")
-]
-IdColumnOption = Annotated[str, typer.Option("--id-column", metavar="COLUMN", help="Column with the nodes' ids.")]
-LabelColumnOption = Annotated[
-    str | None,
-    typer.Option("--label-column", metavar="COLUMN", help="Column of the node table; empty cells are unknown labels."),
-]
-FeaturesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--features",
-        metavar="COLUMNS",
-        help="Columns of the node table, separated by commas; without it, all columns of numbers.",
-    ),
-]
-DirectedOption = Annotated[bool, typer.Option("--directed", help="Keep the directions of the edges.")]
+
+
+@final
+@dataclass(frozen=True)
+class Tables(Options):
+    """The options of an edge list and its node table."""
+
+    panel: ClassVar[str] = "Your graph"
+    nodes: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Node table (.csv, .parquet): ids, features, labels.")
+    ] = None
+    source: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the edge list.")] = "source"
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the edge list.")] = "target"
+    weight: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the edge list; without it, no weights.")
+    ] = None
+    id_column: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the nodes' ids.")] = "id"
+    label_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the node table; empty cells are unknown labels.")
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of the node table, separated by commas; without it, all columns of numbers.",
+        ),
+    ] = None
+    directed: Annotated[bool, typer.Option("--directed", help="Keep the directions of the edges.")] = False
+
+    @property
+    def feature_columns(self) -> tuple[str, ...] | None:
+        """The names in `features`."""
+        return None if self.features is None else tuple(name.strip() for name in self.features.split(","))
+
+
+StructureTables = Annotated[Tables, Without("label_column", "features")]
 
 
 @final
 @dataclass(frozen=True)
 class GraphInput:
-    """Where a graph comes from: the argument and its options.
+    """Where a graph comes from: the argument and its options. Options that the graph has no use for are refused.
 
-    >>> GraphInput.of("citeseer").read()
+    >>> GraphInput("citeseer").read()
     Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
     """
 
     graph: str
-    nodes: str | None = None
-    source: str = "source"
-    target: str = "target"
-    weight: str | None = None
-    id_column: str = "id"
-    label_column: str | None = None
-    features: tuple[str, ...] | None = None
-    directed: bool = False
+    tables: Tables = field(default_factory=Tables)
 
-    @classmethod
-    def of(cls, graph: str, *, features: str | None = None, **options: Any) -> GraphInput:
-        """Return the source that the arguments of a verb describe; refuse options that it has no use for."""
-        chosen = None if features is None else tuple(name.strip() for name in features.split(","))
-        made = cls(graph, features=chosen, **options)
-        if not made.is_table:
-            idle = replace(made, nodes=None, weight=None, label_column=None, features=None)
-            if made != idle:
-                kind = "a file" if made.path else "a dataset"
-                raise typer.BadParameter(
-                    "--nodes, --weight, --label-column and --features belong to an edge list "
-                    f"({' or '.join(TABLES)}), and {graph!r} is {kind} with all of these inside."
-                )
-        elif made.nodes is None and (made.label_column is not None or made.features is not None):
+    def __post_init__(self) -> None:
+        given = self.tables
+        if not self.is_table and (given.nodes, given.weight, given.label_column, given.features) != (None,) * 4:
+            kind = "a file" if self.path else "a dataset"
+            raise typer.BadParameter(
+                "--nodes, --weight, --label-column and --features belong to an edge list "
+                f"({' or '.join(TABLES)}), and {self.graph!r} is {kind} with all of these inside."
+            )
+        if self.is_table and given.nodes is None and (given.label_column, given.features) != (None, None):
             raise typer.BadParameter("--label-column and --features name columns of a node table: add --nodes FILE.")
-        return made
 
     @property
     def path(self) -> Path | None:
@@ -115,48 +103,38 @@ class GraphInput:
 
     @property
     def title(self) -> str:
-        """What people call this graph."""
+        """The name of this graph in texts."""
         return self.graph if self.path is None else self.path.name
 
     @property
     def saved(self) -> GraphSource:
-        """The same, as a manifest holds it."""
+        """The same, as the manifest of a model holds it."""
         from pprop.estimators import GraphSource
 
-        if self.path is None:
-            return GraphSource("dataset", {"name": self.graph})
-        if not self.is_table:
-            return GraphSource("npz", {"path": self.path, "directed": True if self.directed else None})
-        columns = {"source": self.source, "target": self.target, "weight": self.weight, "id_column": self.id_column}
-        arguments = {"path": self.path, "nodes": self.nodes, "directed": self.directed, **columns}
-        return GraphSource("edges", {**arguments, "label_column": self.label_column, "feature_columns": self.features})
+        return GraphSource(*self._reader())
 
     def read(self) -> Graph:
         """Read the graph."""
         self.check_files()
-        from pprop.graph import read_edges, read_npz
+        from pprop import datasets, graph
 
+        kind, arguments = self._reader()
+        read: Any = {"dataset": datasets.load_dataset, "npz": graph.read_npz, "edges": graph.read_edges}[kind]
+        return read(**arguments)
+
+    def _reader(self) -> tuple[str, dict[str, Any]]:
+        """Return the kind of the graph, and the arguments of the function that reads it."""
+        given = self.tables
         if self.path is None:
-            from pprop.datasets import load_dataset
-
-            return load_dataset(self.graph)
+            return "dataset", {"name": self.graph}
         if not self.is_table:
-            return read_npz(self.path, directed=True if self.directed else None)
-        return read_edges(
-            self.path,
-            self.nodes,
-            source=self.source,
-            target=self.target,
-            weight=self.weight,
-            directed=self.directed,
-            id_column=self.id_column,
-            label_column=self.label_column,
-            feature_columns=self.features,
-        )
+            return "npz", {"path": self.path, "directed": True if given.directed else None}
+        names = ("nodes", "directed", "source", "target", "weight", "id_column", "label_column", "feature_columns")
+        return "edges", {"path": self.path} | {name: getattr(given, name) for name in names}
 
     def check_files(self) -> None:
-        """Say which file is missing, or of a kind that holds no graph."""
-        for name in (None if self.path is None else self.graph, self.nodes):
+        """Raise if a file is missing, or of a kind that holds no graph."""
+        for name in (None if self.path is None else self.graph, self.tables.nodes):
             if name is not None and not Path(name).exists():
                 raise FileNotFoundError(f"There is no file {name!r}.")
         if self.path is not None and self.path.suffix.lower() not in SUFFIXES:
@@ -172,7 +150,7 @@ def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[A
 
 
 def node_keys(ids: NDArray[Any] | None, names: Sequence[str]) -> list[Any]:
-    """Return names as the ids that they stand for, numbers or text; as positions where there are no ids."""
+    """Return names as ids, numbers or text; as positions where there are no ids."""
     if ids is not None and ids.dtype.kind not in "iu":
         return list(names)
     try:

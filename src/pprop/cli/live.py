@@ -1,107 +1,109 @@
-"""``pprop live``: edits of a saved model's graph, and the predictions that follow them."""
+"""``pprop live``: edits of a saved model's graph as lines of text, and the predictions that follow them.
+
+All edits are read and checked first, then made one by one; an error names the line of its edit.
+"""
 
 from __future__ import annotations
 
+import math
+import shlex
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
-from pprop.cli.edits import FORMS, STANDARD_INPUT, Edit, make_edits, read_edits
-from pprop.cli.graphs import GraphInput
+from pprop._errors import FormatError, InputError
+from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
 from pprop.cli.models import ModelArgument, load_model
-from pprop.cli.output import DebugOption, JsonOption, Session
-from pprop.cli.tables import check_suffix, write_table
-from pprop.cli.targets import ForceOption, check_file
-from pprop.cli.text import KEEP_LINES, columns, counted, examples
+from pprop.cli.output import Session, check_file, columns, counted
+from pprop.cli.tables import check_suffix, columns_of, write_table
+from pprop.cli.verbs import OUTPUT, ForceOption, verb
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from pprop.graph import Graph
     from pprop.propagation import LiveGraph, LiveUpdate
 
-__all__ = ["EPILOG", "live"]
-
-EXAMPLES = (
-    "pprop live model edits.txt",
-    "echo '+ anna bert' | pprop live model --json",
-    "pprop live model edits.txt --tol 1e-6 --out predictions.csv",
-)
-EPILOG = (
-    examples(*EXAMPLES) + f"\n\n{KEEP_LINES}\nEdits, one a line:\n" + "\n".join(f"  {form}" for form in FORMS.values())
-)
+# how an edit is written, and how many words follow the first one, at least and at most
+FORMS = {
+    "+": ("+ A B [WEIGHT]", 2, 3),
+    "-": ("- A B", 2, 2),
+    "node": ("node NAME FEATURES...", 2, math.inf),
+    "features": ("features NAME FEATURES...", 2, math.inf),
+    "remove": ("remove NAME", 1, 1),
+}
+STANDARD_INPUT = "-"
 SHOWN = 20
 """Nodes of another class that are printed; --json has them all."""
 
 
+@verb(
+    "live",
+    "pprop live model edits.txt",
+    "echo '+ anna bert' | pprop live model --json",
+    "pprop live model edits.txt --tol 1e-6 --out predictions.csv",
+    notes="\n  ".join(["Edits, one a line:", *(form for form, _, _ in FORMS.values())]),
+)
 def live(
+    session: Session,
     model: ModelArgument,
     edits: Annotated[
         str, typer.Argument(metavar="EDITS", help="A file with an edit on each line; - or none: standard input.")
     ] = STANDARD_INPUT,
-    graph: Annotated[
-        str | None,
-        typer.Option("--graph", metavar="GRAPH", help="A dataset's name or file in place of the one that DIR names."),
-    ] = None,
+    graph: OtherGraphOption = None,
     tol: Annotated[
-        float,
-        typer.Option("--tol", help="Largest error of a logit, in units of the root of its node's degree."),
+        float, typer.Option(help="Largest error of a logit, in units of the root of its node's degree.")
     ] = 1e-4,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Predictions after all edits, .csv or .parquet.")
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=OUTPUT, help="Predictions after all edits, .csv or .parquet."),
     ] = None,
     force: ForceOption = False,
-    json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Tell how predictions change when the graph does, without training or solving anew.
+    """Show how predictions change when the graph does, without training or solving anew.
 
     Each edit is followed by corrections around it alone. Names are ids, or positions from 0 on if the graph has no ids;
     those with spaces are quoted. An edge has weight one unless it is given. FEATURES are all numbers of the node in the
-    order of the columns, or COLUMN=VALUE for those that are not zero. An edit that is not possible ends it all, and
-    nothing is printed or written. The folder of the model stays as it is.
+    order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not possible, nothing is printed or
+    written. The folder of the model stays as it is.
     """
-    with Session("live", json=json, debug=debug) as session:
-        if out is not None:
-            check_suffix(out)
-            check_file(out, force=force)
-        planned = read_edits(edits)
-        fitted = load_model(model, None if graph is None else GraphInput.of(graph).read())
-        if fitted.graph_changed_:
-            session.say(f"Note: {graph!r} is not the graph of the training.")
-        from pprop.estimators import live as make_live
+    if out is not None:
+        check_suffix(out)
+        check_file(out, force=force)
+    planned = read_edits(edits)
+    fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+    from pprop.estimators import live as make_live
 
-        changing = make_live(fitted, tol=tol, history=0)
-        before = changing.predict()
-        done = make_edits(changing, fitted.graph_, planned)
-        if out is not None:
-            from pprop.cli.node_table import columns_of
-
-            table = columns_of(changing, changing.graph, changing.nodes, fitted.classes_)
-            write_table(out, table, session, force=force)
-        changed = _changed(changing, fitted.graph_, before)
-        record: dict[str, Any] = {
-            "model": str(model),
-            "out": out,
-            "graph_changed": fitted.graph_changed_,
-            "alpha": changing.alpha,
-            "tol": changing.tol,
-            "difference": None if changing.difference is None else vars(changing.difference),
-            "nodes": len(changing.nodes),
-            "fingerprint": changing.fingerprint,
-            "bound": float(changing.error_bound().max()),
-            "pushes": sum(update.pushes for update in done),
-            "entries": sum(update.entries for update in done),
-            "edits": [_edit(edit, update) for edit, update in zip(planned, done, strict=True)],
-            "changed": changed,
-        }
-        session.result(record, _text(record))
-
-
-def _edit(edit: Edit, update: LiveUpdate) -> dict[str, Any]:
-    return {"line": edit.line, "edit": edit.text, "pushes": update.pushes, "entries": update.entries}
+    changing = make_live(fitted, tol=tol, history=0)
+    before = changing.predict()
+    done = make_edits(changing, fitted.graph_, planned)
+    if out is not None:
+        table = columns_of(changing, changing.graph, changing.nodes, fitted.classes_)
+        write_table(out, table, session, force=force)
+    record: dict[str, Any] = {
+        "model": str(model),
+        "out": out,
+        "graph_changed": fitted.graph_changed_,
+        "alpha": changing.alpha,
+        "tol": changing.tol,
+        "difference": None if changing.difference is None else vars(changing.difference),
+        "nodes": len(changing.nodes),
+        "fingerprint": changing.fingerprint,
+        "bound": float(changing.error_bound().max()),
+        "pushes": sum(update.pushes for update in done),
+        "entries": sum(update.entries for update in done),
+        "edits": [
+            {"line": edit.line, "edit": edit.text, "pushes": update.pushes, "entries": update.entries}
+            for edit, update in zip(planned, done, strict=True)
+        ],
+        "changed": _changed(changing, fitted.graph_, before),
+    }
+    session.result(record, _text(record))
 
 
 def _changed(changing: LiveGraph, start: Graph, before: NDArray[Any]) -> list[dict[str, Any]]:
@@ -113,7 +115,7 @@ def _changed(changing: LiveGraph, start: Graph, before: NDArray[Any]) -> list[di
     old = nodes < len(before)
     differs = ~old
     differs[old] = after[old] != before[nodes[old]]
-    which: NDArray[np.intp] = np.flatnonzero(differs)
+    which = np.flatnonzero(differs)
     names = nodes if start.ids is None else changing.graph.ids
     assert names is not None
     logits, bounds = np.sort(changing.logits(nodes[which]), axis=1), changing.error_bound(nodes[which])
@@ -130,7 +132,6 @@ def _changed(changing: LiveGraph, start: Graph, before: NDArray[Any]) -> list[di
 
 
 def _text(record: dict[str, Any]) -> str:
-    """Return what happened, for people."""
     difference, changed = record["difference"], record["changed"]
     lines = [
         f"{counted(len(record['edits']), 'edit')}: {counted(record['entries'], 'entry', 'entries')} of the adjacency "
@@ -143,14 +144,192 @@ def _text(record: dict[str, Any]) -> str:
     if changed:
         rows = [
             [
-                one["node"],
-                "" if one["before"] is None else one["before"],
-                one["after"],
-                "yes" if one["certain"] else "no",
+                *("" if each[key] is None else each[key] for key in ("node", "before", "after")),
+                "yes" if each["certain"] else "no",
             ]
-            for one in changed[:SHOWN]
+            for each in changed[:SHOWN]
         ]
         lines += ["", columns(["node", "before", "after", "certain"], rows, left=(0, 1, 2, 3))]
     if len(changed) > SHOWN:
         lines.append(f"and {len(changed) - SHOWN:,} more")
-    return "\n".join([*lines, *([f"Predictions: {record['out']}"] if record["out"] else [])])
+    if record["out"]:
+        lines.append(f"Predictions: {record['out']}")
+    return "\n".join(lines)
+
+
+@final
+@dataclass(frozen=True)
+class Edit:
+    """One line of edits.
+
+    Attributes
+    ----------
+    place
+        File and number of the line, for errors.
+    line, text
+        The number, from 1 on, and the line.
+    verb
+        A key of `FORMS`.
+    words
+        The names after it.
+    weight
+        Of a new edge.
+    features
+        Numbers by the name of their column; None as a name: in the order of all columns.
+    """
+
+    place: str
+    line: int
+    text: str
+    verb: str
+    words: tuple[str, ...]
+    weight: float = 1.0
+    features: tuple[tuple[str | None, float], ...] = ()
+
+
+def read_edits(source: str) -> list[Edit]:
+    """Read all edits of a file, or with ``-`` of standard input; empty lines and those that begin with # are skipped."""
+    title = "standard input" if source == STANDARD_INPUT else repr(source)
+    try:
+        content = sys.stdin.read() if source == STANDARD_INPUT else Path(source).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"EDITS must be text in UTF-8. Got {title} with other bytes instead.") from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file {title}.") from error
+    lines = ((number, line.strip()) for number, line in enumerate(content.split("\n"), start=1))
+    return [parse_edit(line, number, title) for number, line in lines if line and not line.startswith("#")]
+
+
+def parse_edit(text: str, line: int = 1, title: str = "standard input") -> Edit:
+    """Return the edit of a line.
+
+    >>> edit = parse_edit("+ anna 'van Dyk' 2.5")
+    >>> edit.verb, edit.words, edit.weight
+    ('+', ('anna', 'van Dyk'), 2.5)
+    >>> parse_edit("- anna", line=7)
+    Traceback (most recent call last):
+        ...
+    pprop._errors.FormatError: Line 7 of standard input, '- anna': An edit '-' is written: - A B.
+    """
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    place = f"Line {line} of {title}, {shown!r}"
+    with _at(place):
+        try:
+            verb, *words = shlex.split(text)
+        except ValueError as error:
+            raise FormatError(f"A quotation is not closed ({error}).") from error
+        if verb not in FORMS:
+            raise FormatError(f"An edit begins with {', '.join(FORMS)}. Got {verb!r} instead.")
+        form, least, most = FORMS[verb]
+        if not least <= len(words) <= most:
+            raise FormatError(f"An edit {verb!r} is written: {form}.")
+        if verb == "+":
+            weight = _number(words[2], "weight") if len(words) == 3 else 1.0
+            if weight <= 0:
+                raise FormatError(f"A weight is a positive number. Got {words[2]!r} instead.")
+            return Edit(place, line, text, verb, tuple(words[:2]), weight=weight)
+        if verb in ("node", "features"):
+            return Edit(place, line, text, verb, (words[0],), features=_features(words[1:]))
+        return Edit(place, line, text, verb, tuple(words))
+
+
+def make_edits(live: LiveGraph, graph: Graph, edits: Sequence[Edit]) -> list[LiveUpdate]:
+    """Make edits one by one and return their costs; `graph` is the one that was made live."""
+    done: list[LiveUpdate] = []
+    free = graph.n_nodes  # the position that the next new node gets
+    for edit in edits:
+        with _at(edit.place):
+            done.append(_make(live, graph, edit, free))
+        free += edit.verb == "node"
+    return done
+
+
+def _make(live: LiveGraph, graph: Graph, edit: Edit, free: int) -> LiveUpdate:
+    if edit.verb == "node":
+        (key,) = node_keys(graph.ids, edit.words)
+        row = _row(graph, edit.features)
+        if graph.ids is not None:
+            return live.add_node(row, id=key)
+        if key != free:
+            have = f"The nodes of this graph have positions, and the next new one is {free}"
+            raise InputError(f"{have}. Got {key} instead.")
+        return live.add_node(row)
+    at = [_position(live, graph, name) for name in edit.words]
+    match edit.verb:
+        case "+":
+            return live.add_edge(at[0], at[1], edit.weight)
+        case "-":
+            return live.remove_edge(at[0], at[1])
+        case "features":
+            return live.set_features(at[0], _row(graph, edit.features))
+        case _:
+            return live.remove_node(at[0])
+
+
+def _position(live: LiveGraph, graph: Graph, name: str) -> int:
+    (key,) = node_keys(graph.ids, [name])
+    if graph.ids is None:
+        return key
+    try:
+        return int(live.positions([key])[0])
+    except InputError:
+        raise InputError(f"There is no node {name!r} in the graph.") from None
+
+
+def _row(graph: Graph, given: Sequence[tuple[str | None, float]]) -> Any:
+    """Return the features of one node, sparse where those of the graph are."""
+    import numpy as np
+    from scipy import sparse
+
+    known = graph.features
+    if known is None or known.ndim != 2:
+        has = "none" if known is None else f"arrays of shape {known.shape[1:]}, which no line can hold"
+        raise InputError(f"Features are columns of numbers, and the nodes of this graph have {has}.")
+    row, width = np.zeros(known.shape[1], known.dtype), known.shape[1]
+    if given[0][0] is None:
+        if len(given) != width:
+            raise InputError(f"A node has {width} features. Got {len(given)} instead; or write COLUMN=VALUE.")
+        row[:] = [value for _, value in given]
+    else:
+        names = graph.feature_names or [str(column) for column in range(width)]
+        place = {name: column for column, name in enumerate(names)}
+        for name, value in given:
+            if name not in place:
+                what = "the columns are" if graph.feature_names else "they have no names, so columns are"
+                raise InputError(f"There is no feature {name!r}: {what} {names[0]!r} to {names[-1]!r}.")
+            row[place[str(name)]] = value
+    return sparse.csr_array(row[None]) if sparse.issparse(known) else row
+
+
+def _features(words: Sequence[str]) -> tuple[tuple[str | None, float], ...]:
+    """Return numbers with their columns: all of them named, or none."""
+    named = ["=" in word for word in words]
+    if not any(named):
+        return tuple((None, _number(word, "feature")) for word in words)
+    if not all(named):
+        raise FormatError("Features are all written COLUMN=VALUE, or all as numbers.")
+    values: dict[str, float] = {}
+    for name, _, value in (word.rpartition("=") for word in words):
+        if name in values:
+            raise FormatError(f"The feature {name!r} is given more than once.")
+        values[name] = _number(value, "feature")
+    return tuple(values.items())
+
+
+def _number(word: str, what: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FormatError(f"A {what} is a finite number. Got {word!r} instead.")
+    return value
+
+
+@contextmanager
+def _at(place: str) -> Generator[None]:
+    """Put the place before the sentence of an error."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{place}: {error}") from error

@@ -1,30 +1,76 @@
-"""The DIR argument: a saved model, read with the remedies of the command line."""
+"""A saved model's folder: read with the remedies of the command line, written with predictions and curves beside it."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pprop._errors import InputError
+from pprop.cli.graphs import GraphInput
+from pprop.cli.output import Session, new_folder
+from pprop.cli.tables import prediction_table, write_csv
 
 if TYPE_CHECKING:
-    from pprop.estimators import NodeClassifier
-    from pprop.graph import Graph
-
-__all__ = ["ModelArgument", "load_model"]
+    from pprop.estimators import GraphSource, NodeClassifier
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'pprop train' or by save.")]
+FILES = frozenset(
+    {"manifest.json", "weights.safetensors", "MODEL_CARD.md", "predictions.csv", "curves.png", "curves.svg"}
+)
 
 
-def load_model(folder: Path, graph: Graph | None) -> NodeClassifier:
-    """Load a saved model, on the graph given or on its own."""
+def load_model(folder: Path, origin: GraphInput | None, session: Session, remark: str = "") -> NodeClassifier:
+    """Load a saved model on another graph, or on its own; say so if it is not the graph of the training."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+    graph = None if origin is None else origin.read()
     from pprop.estimators import load
 
     try:
-        return load(folder, graph=graph)
+        model = load(folder, graph=graph)
     except InputError as error:
         raise type(error)(str(error).replace("Pass graph=...", "Add --graph GRAPH")) from error
+    if origin is not None and model.graph_changed_:
+        note = f"Note: {origin.graph!r} is not the graph of the training"
+        session.say(f"{note}: its fingerprint is {model.graph_.fingerprint}. {remark}" if remark else f"{note}.")
+    return model
+
+
+def save_artefact(
+    path: Path, model: NodeClassifier, source: GraphSource, accuracy: float | None, session: Session, *, force: bool
+) -> None:
+    """Write the folder, all of it or nothing."""
+    with new_folder(path, session, names=FILES, force=force) as folder:
+        write_artefact(folder, model, source, accuracy, session)
+
+
+def write_artefact(
+    folder: Path, model: NodeClassifier, source: GraphSource, accuracy: float | None, session: Session
+) -> None:
+    """Write model, predictions and curves into a new folder."""
+    from pprop.estimators import APPNPEnsembleClassifier
+
+    model.save(folder, source=source, accuracy=accuracy)
+    with (folder / "predictions.csv").open("xb") as stream:
+        write_csv(prediction_table(model), stream)
+    if find_spec("matplotlib") is None:
+        session.say('No curves were drawn: that needs matplotlib. Install it with: pip install "pprop[figures]"')
+        return
+    from pprop.study.figures import curves_data, draw_curves
+
+    name = type(model).__name__.replace("Classifier", "").removesuffix("Node")
+    title = name if model.graph_.name is None else f"{name} on {model.graph_.name}"
+    if isinstance(model, APPNPEnsembleClassifier):
+        title += " (epochs are rounds)"
+    write_figure(draw_curves(curves_data(model.history_, model.record_.best_epoch), title), folder / "curves")
+
+
+def write_figure(figure: Any, stem: Path) -> None:
+    """Write a figure as PNG and SVG beside each other."""
+    from pprop.study.figures import save_figure
+
+    for kind in ("png", "svg"):
+        stem.with_suffix(f".{kind}").write_bytes(save_figure(figure, kind))

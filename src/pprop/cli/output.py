@@ -1,22 +1,23 @@
-"""What the verbs share on their way out: the result, notes, errors in one line, exit codes."""
+"""What all verbs share on their way out: plain text, one session with its exit codes, files that appear complete."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
 import sys
+import tempfile
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self, final
+from typing import IO, Any, Literal, Self, final
 
 import typer
 
 from pprop._errors import PpropError
-
-__all__ = ["EXIT_CODES", "DebugOption", "DeviceOption", "JsonOption", "Session", "VerboseOption"]
 
 EXIT_CODES = {
     0: "done",
@@ -30,15 +31,48 @@ EXIT_CODES = {
 }
 UNEXPECTED, BAD_INPUT, FILES, UNFINISHED, INTERRUPTED, CLOSED = 1, 3, 4, 5, 130, 141
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, or cuda for a GPU.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", help="Tell how much memory the training takes.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+def columns(headings: Sequence[str], rows: Sequence[Sequence[object]], left: Sequence[int] = (0,)) -> str:
+    """Return a table as text: a heading, a rule, the rows; columns in `left` are aligned left, the others right.
+
+    >>> print(columns(["graph", "nodes"], [["citeseer", 2110], ["cora_ml", 2810]]))
+    graph     nodes
+    --------  -----
+    citeseer   2110
+    cora_ml    2810
+    """
+    table = [list(headings), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[k]) for row in table) for k in range(len(headings))]
+    table.insert(1, ["-" * width for width in widths])
+    lines = [
+        "  ".join(f"{cell:<{width}}" if k in left else f"{cell:>{width}}" for k, (cell, width) in enumerate(pairs))
+        for pairs in (list(zip(row, widths, strict=True)) for row in table)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun and a separator for thousands.
+
+    >>> counted(1, "node"), counted(12345, "edge"), counted(2, "class", "classes")
+    ('1 node', '12,345 edges', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(items: Sequence[object], most: int = 5) -> str:
+    """Return the first items, and how many more there are.
+
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(repr(item) for item in items[:most])
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
 @final
 class Session:
-    """One call of a verb: the only place that prints, and where its errors become one line and an exit code.
+    """One call of a verb: the only place that prints, and where an error becomes one line and an exit code.
 
     >>> with Session("data list", json=True) as session:
     ...     session.result({"answer": 42}, "The answer is 42.")
@@ -52,12 +86,12 @@ class Session:
         self._kept: list[Path] = []
 
     def say(self, text: str) -> None:
-        """Tell a person something, on standard error."""
+        """Print a line on standard error."""
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
     def result(self, record: Mapping[str, Any], text: str) -> None:
-        """Print the result on standard output: the record as one line of JSON if asked for, else the text."""
+        """Print the result on standard output: with --json the record as one line, otherwise the text."""
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain) if self.json else text
         sys.stdout.write(line if line.endswith("\n") or not line else f"{line}\n")
 
@@ -106,8 +140,8 @@ class Session:
                 return UNEXPECTED, f"Unexpected error: {type(error).__name__}: {error}.{hint}"
 
     def _end_closed(self) -> None:
-        """End without a word: whoever read standard output has seen enough."""
-        with suppress(OSError, ValueError):  # the interpreter flushes once more on its way out
+        """End without a message: the reader of standard output has closed it."""
+        with suppress(OSError, ValueError):  # the interpreter flushes once more when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(CLOSED)
 
@@ -119,3 +153,77 @@ def _plain(value: Any) -> object:
     if value.dtype == "float32":
         value = value.astype(str).astype(float)  # the shortest digits, as in a table
     return value.tolist()
+
+
+def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
+    """Refuse, before any work is done, a file that could not be written, or that exists already."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{option} must be a file, and {str(path)!r} is a folder.")
+    if path.exists() and not force:
+        raise FileExistsError(f"{str(path)!r} is already there. Choose another {option}, or add --force to replace it.")
+    _check_parent(path)
+
+
+def check_folder(path: Path, *, names: frozenset[str], force: bool) -> None:
+    """Refuse, before any work is done, a folder that could not be written, or that exists already.
+
+    Even with `force`, a folder with a file that is not among `names`, the files that the verb writes, is left alone.
+    """
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"--out must be a folder, and {str(path)!r} is a file.")
+    if path.is_dir() and any(path.iterdir()):
+        strange = sorted(file.name for file in path.iterdir() if file.name not in names)
+        if strange:
+            raise FileExistsError(
+                f"The folder {str(path)!r} holds {strange[0]!r}, which is not pprop's to replace. Choose another --out."
+            )
+        if not force:
+            raise FileExistsError(
+                f"The folder {str(path)!r} is already there. Choose another --out, or add --force to replace it."
+            )
+    _check_parent(path)
+
+
+def _check_parent(path: Path) -> None:
+    nearest = next(folder for folder in path.absolute().parents if folder.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{str(path)!r} cannot be written: {str(nearest)!r} is a file.")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(f"{str(path)!r} cannot be written: this user may not write in {str(nearest)!r}.")
+
+
+@contextmanager
+def new_file(path: Path, session: Session, *, force: bool) -> Generator[IO[bytes]]:
+    """Open a temporary file beside `path`; it replaces `path`, flushed to disk, when the block ends without an error."""
+    check_file(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    session.keep(path)
+
+
+@contextmanager
+def new_folder(path: Path, session: Session, *, names: frozenset[str], force: bool) -> Generator[Path]:
+    """Give the name of a folder to be made; it replaces `path` when the block ends without an error."""
+    check_folder(path, names=names, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    workplace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    replaced = workplace / f"{path.name}.replaced"
+    try:
+        yield workplace / path.name
+        if path.exists():
+            path.rename(replaced)
+        (workplace / path.name).rename(path)
+    finally:
+        if not path.exists() and replaced.exists():
+            replaced.rename(path)
+        shutil.rmtree(workplace, ignore_errors=True)
+    session.keep(path)

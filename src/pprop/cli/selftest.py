@@ -1,4 +1,4 @@
-"""Does pprop compute correctly on this machine? Every backend against a dense solve, then a short training."""
+"""The self-test of ``pprop doctor``: every backend against a dense solve, then a short training."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from pprop.models import APPNP
 from pprop.propagation import Exact, PowerIteration, propagate
 from pprop.training import Stopping, train
 
-__all__ = ["TestResult", "self_test", "usable_on"]
-
 ALPHA = 0.2
 EPOCHS = 20
 
@@ -29,16 +27,16 @@ EPOCHS = 20
 @final
 @dataclass(frozen=True)
 class TestResult:
-    """One test: what was tried, whether it held, and what was seen."""
+    """One test: its name, whether it passed, how long it took, and what was seen."""
 
     name: str
     passed: bool
-    detail: str
     seconds: float
+    detail: str
 
 
 def self_test() -> Iterator[TestResult]:
-    """Yield the tests one by one; whatever goes wrong in one of them is its result."""
+    """Yield the tests one by one; an error in one of them is its result."""
     for backend in BACKENDS:
         # the CPU's backends are no extras: one that is missing there has failed
         for device in usable_on(backend) or [d for d in backend.devices if d == "cpu"]:
@@ -66,7 +64,7 @@ def _run(name: str, test: Callable[[], tuple[bool, str]]) -> TestResult:
         passed, detail = test()
     except Exception as error:  # the report goes on with the next test
         passed, detail = False, f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return TestResult(name, passed, detail, time.perf_counter() - begin)
+    return TestResult(name, passed, time.perf_counter() - begin, detail)
 
 
 def _compare_with_dense(backend: Backend, device: str) -> tuple[bool, str]:

@@ -1,136 +1,197 @@
-"""``pprop study``: the paper's whole evaluation, resumable, and one's own model in the same table."""
+"""``pprop study``: the paper's whole evaluation, resumable, and a user's model in the same table."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from pprop.cli import study_rows, study_run
-from pprop.cli.output import DebugOption, JsonOption, Session
-from pprop.cli.text import columns, counted, examples
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, Session, columns, counted
+from pprop.cli.study_run import run
+from pprop.cli.verbs import examples, make_app, verb
 
-if TYPE_CHECKING:
-    from pprop.study.experiment import Published
+StudyArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")]
 
-__all__ = ["app"]
 
-app = typer.Typer(
-    help="The paper's whole evaluation, resumable, and one's own model in the same table.",
-    epilog=examples(
+@verb("study list", "pprop study list")
+def list_all(session: Session) -> None:
+    """List the experiments: one for each published number or figure, and the groups they belong to."""
+    from pprop.study.experiment_folder import load_experiments
+
+    experiments = load_experiments().values()
+    records: list[dict[str, Any]] = [
+        {
+            "name": experiment.name,
+            "title": experiment.title,
+            "shows": experiment.shows,
+            "cells": len(experiment.points),
+            "runs": sum(len(experiment.seeds(cell=point.cell)) for point in experiment.points),
+            "groups": list(experiment.groups),
+            "published": None
+            if experiment.published is None
+            else {name: value for name, value in vars(experiment.published).items() if value is not None},
+        }
+        for experiment in experiments
+    ]
+    groups = dict(Counter(group for experiment in experiments for group in experiment.groups))
+    rows = [[each["name"], each["runs"], each["title"]] for each in records]
+    text = columns(("experiment", "runs", "what"), rows, left=(0, 2))
+    named = ", ".join(f"{name} ({count})" for name, count in sorted(groups.items()))
+    session.result({"experiments": records, "groups": groups}, f"{text}\n\nGroups: {named}")
+
+
+@verb("study status", "pprop study status study")
+def status(session: Session, folder: StudyArgument) -> None:
+    """Show how far each experiment is: runs done and wanted, what they took, and rows of other versions."""
+    from pprop.study.cell import title_of
+    from pprop.study.experiment_folder import experiments_of
+    from pprop.study.run.status import study_status
+    from pprop.study.store.merge import study_folder
+    from pprop.study.store.store import Store
+
+    with study_folder(folder) as study, Store.open(study) as store:
+        found = study_status(store, experiments_of(study).values())
+    record = {
+        "out": folder,
+        "rows": found.rows,
+        "experiments": [vars(each) for each in found.experiments],
+        "other_cells": [{"cell": cell.text, "rows": rows} for cell, rows in found.other_cells],
+        "computing": found.computing,
+    }
+    headings = ("experiment", "done", "wanted", "seconds", "last row", "other versions")
+    rows = [
+        (each.name, each.done, each.wanted, f"{each.seconds:.0f}", each.last[:19], each.other_versions)
+        for each in found.experiments
+    ]
+    lines = [columns(headings, rows, left=(0, 4))] if rows else []
+    for cell, number in found.other_cells:
+        lines.append(f"no experiment: {title_of(cell)} ({cell.config}), {counted(number, 'row')}")
+    lines.append(f"{counted(found.rows, 'row')} in {folder}; {counted(found.computing, 'run')} being computed now.")
+    session.result(record, "\n".join(lines))
+
+
+@verb("study report", "pprop study report study", "pprop study report study --out pages")
+def report(
+    session: Session,
+    folder: StudyArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for the pages.  [default: DIR, or that of the packed file]"),
+    ] = None,
+) -> None:
+    """Write the study as a page: tables, figures, claims, our numbers beside the paper's."""
+    from pprop.study.store.merge import study_folder
+    from pprop.study.store.store import Store
+
+    with study_folder(folder) as study:
+        Store.open(study).close()  # a folder without a study, or with a damaged one, is refused before the work
+
+        from pprop.study.report import write_report
+
+        written = write_report(study, out or (folder.parent if folder.is_file() else folder))
+    for path in written:
+        session.keep(path)
+    session.result({"written": written}, "\n".join(f"wrote {path}" for path in written))
+
+
+@verb("study pack", "pprop study pack study --out study.pack", "pprop study merge study.pack --out study")
+def pack(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file, which must not exist.")],
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small",
+            help="Keep the predictions of all nodes only for runs of the accuracy table and runs on a CPU: nothing is "
+            "made of the others.",
+        ),
+    ] = False,
+) -> None:
+    """Write all rows into one small file, to be published; 'pprop study merge' makes a study of it again."""
+    from pprop.study.experiment_folder import load_experiments
+    from pprop.study.store.pack import pack_study, predictions_needed
+    from pprop.study.store.store import Store
+
+    with Store.open(folder) as store:
+        rows = pack_study(store, out, predictions_needed(load_experiments().values()) if small else None)
+    session.keep(out)
+    size = out.stat().st_size
+    record = {"out": out, "rows": rows, "bytes": size}
+    session.result(record, f"{counted(rows, 'row')} in {out}, {size / 1e6:.2f} MB")
+
+
+@verb("study merge", "pprop study merge here there --out both", "pprop study merge damaged --out saved")
+def merge(
+    session: Session,
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or packed ones.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the rows of all; may have some.")],
+) -> None:
+    """Bring rows of several studies together, or the sound rows of a damaged one; no source is changed.
+
+    A run that is in two studies with different results is named, and the first result is kept (exit code 3); so are
+    damaged studies and how many of their rows were lost.
+    """
+    from pprop.study.store.merge import merge_studies
+
+    merged = merge_studies(folders, out)
+    session.keep(out)
+    lines: list[str] = []
+    for source in merged.sources:
+        least = "" if source.certain else "at least "
+        lost = f", {least}{counted(source.lost, 'row')} lost" if source.lost or not source.certain else ""
+        lines.append(f"{source.folder}: {counted(source.rows, 'row')}, {source.new} of them new{lost}")
+        lines += [f"  conflict: {conflict}; the first result was kept" for conflict in source.conflicts]
+        if source.problem is not None:
+            lines.append(f"  {source.problem}")
+    lines.append(f"{counted(merged.rows, 'row')} in {out}")
+    sources = [vars(source) for source in merged.sources]
+    session.result({"out": out, "rows": merged.rows, "sound": merged.sound, "sources": sources}, "\n".join(lines))
+    if not merged.sound:
+        raise typer.Exit(BAD_INPUT)
+
+
+@verb("study verify", "pprop study verify results", "pprop study verify study --sample 50 --minutes 30 --seed 1")
+def verify(
+    session: Session,
+    folder: StudyArgument,
+    sample: Annotated[int, typer.Option(metavar="N", help="How many rows at most.")] = 20,
+    minutes: Annotated[float, typer.Option(metavar="M", help="How long about, on two cores.")] = 5.0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of their choice.")] = 0,
+    stale: Annotated[bool, typer.Option("--stale", help="Also rows of other revisions.")] = False,
+) -> None:
+    """Compute a sample of rows, from as many cells as possible, once more on the CPU and compare.
+
+    Rows from this kind of CPU must be the same bit for bit. The accuracy of a row from a GPU or another kind of CPU may
+    differ as two initialisations of one split do, and the mean over all such rows by much less (docs/study.md,
+    "Verifying"). Rows of other revisions are left out, or, with --stale, compared like those from a GPU; those of other
+    data, or whose dataset or own model is not here, are left out. A difference ends with exit code 1.
+    """
+    from pprop.study.run.watch import show_study
+    from pprop.study.store.merge import study_folder
+    from pprop.study.store.store import Store
+    from pprop.study.verify.plan import plan_verification
+    from pprop.study.verify.verify import found_lines, found_record, plan_line, verify_study
+
+    with study_folder(folder) as study, Store.open(study) as store:
+        plan = plan_verification(store, sample, seed, minutes, stale=stale)
+        session.say(plan_line(plan))
+        with show_study(session.say, cells=plan.cells, runs=len(plan.chosen)) as watch:
+            found = verify_study(store, plan, watch)
+    session.result(found_record(found), "\n".join(found_lines(found)))
+    if not found.sound:
+        raise typer.Exit(UNEXPECTED)
+
+
+app = make_app(
+    "The paper's whole evaluation, resumable, and your own model in the same table.",
+    examples(
         "pprop study list",
         "pprop study run quick --out study",
         "pprop study run --model mymodule:build --dataset cora_ml --out study",
         "pprop study report study",
     ),
-    rich_markup_mode=None,
+    *(list_all, run, status, report, pack, merge, verify),
 )
-FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")]
-
-
-@app.callback(invoke_without_command=True)
-def _front(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        sys.stdout.write(f"{context.get_help()}\n")
-
-
-@app.command("list", epilog=examples("pprop study list"))
-def list_all(json: JsonOption = False, debug: DebugOption = False) -> None:
-    """List the experiments: one for each published number or figure, and the groups they belong to."""
-    with Session("study list", json=json, debug=debug) as session:
-        from pprop.study.experiment_folder import load_experiments
-
-        experiments = load_experiments().values()
-        records: list[dict[str, Any]] = [
-            {
-                "name": experiment.name,
-                "title": experiment.title,
-                "shows": experiment.shows,
-                "cells": len(experiment.points),
-                "runs": sum(len(experiment.seeds(cell=point.cell)) for point in experiment.points),
-                "groups": list(experiment.groups),
-                "published": None if experiment.published is None else _printed(experiment.published),
-            }
-            for experiment in experiments
-        ]
-        groups = dict(Counter(group for experiment in experiments for group in experiment.groups))
-        headings = ("experiment", "runs", "what")
-        text = columns(headings, [[each["name"], each["runs"], each["title"]] for each in records], left=(0, 2))
-        named = ", ".join(f"{name} ({count})" for name, count in sorted(groups.items()))
-        session.result({"experiments": records, "groups": groups}, f"{text}\n\nGroups: {named}")
-
-
-def _printed(published: Published) -> dict[str, float]:
-    return {name: value for name, value in vars(published).items() if value is not None}
-
-
-app.command("run", epilog=examples(*study_run.EXAMPLES))(study_run.run)
-
-
-@app.command(epilog=examples("pprop study status study"))
-def status(folder: FolderArgument, json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Say how far each experiment is: runs done and wanted, what they took, and rows of other versions."""
-    with Session("study status", json=json, debug=debug) as session:
-        from pprop.study.cell import title_of
-        from pprop.study.experiment_folder import experiments_of
-        from pprop.study.run.status import study_status
-        from pprop.study.store.merge import study_folder
-        from pprop.study.store.store import Store
-
-        with study_folder(folder) as study, Store.open(study) as store:
-            found = study_status(store, experiments_of(study).values())
-        record = {
-            "out": folder,
-            "rows": found.rows,
-            "experiments": [vars(each) for each in found.experiments],
-            "other_cells": [{"cell": cell.text, "rows": rows} for cell, rows in found.other_cells],
-            "computing": found.computing,
-        }
-        headings = ("experiment", "done", "wanted", "seconds", "last row", "other versions")
-        rows = [
-            (each.name, each.done, each.wanted, f"{each.seconds:.0f}", each.last[:19], each.other_versions)
-            for each in found.experiments
-        ]
-        lines = [columns(headings, rows, left=(0, 4))] if rows else []
-        lines += [
-            f"no experiment: {title_of(cell)} ({cell.config}), {counted(number, 'row')}"
-            for cell, number in found.other_cells
-        ]
-        lines.append(f"{counted(found.rows, 'row')} in {folder}; {counted(found.computing, 'run')} being computed now.")
-        session.result(record, "\n".join(lines))
-
-
-@app.command(epilog=examples("pprop study report study", "pprop study report study --out pages"))
-def report(
-    folder: FolderArgument,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder for the pages.  [default: DIR, or that of the packed file]"),
-    ] = None,
-    json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Write the study as a page for people: tables, figures, claims, ours beside the paper's."""
-    with Session("study report", json=json, debug=debug) as session:
-        from pprop.study.store.merge import study_folder
-        from pprop.study.store.store import Store
-
-        with study_folder(folder) as study:
-            # a folder without a study, or with a damaged one, is refused before anything is made
-            Store.open(study).close()
-
-            from pprop.study.report import write_report
-
-            home = folder.parent if folder.is_file() else folder
-            written = write_report(study, home if out is None else out)
-        for path in written:
-            session.keep(path)
-        session.result({"written": written}, "\n".join(f"wrote {path}" for path in written))
-
-
-app.command("pack", epilog=examples(*study_rows.PACK_EXAMPLES))(study_rows.pack)
-app.command("merge", epilog=examples(*study_rows.MERGE_EXAMPLES))(study_rows.merge)
-app.command("verify", epilog=examples(*study_rows.VERIFY_EXAMPLES))(study_rows.verify)

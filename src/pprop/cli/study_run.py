@@ -1,7 +1,8 @@
-"""``pprop study run``: what is missing of some experiments, or of one's own model beside APPNP and GCN."""
+"""``pprop study run``: compute what is missing of some experiments, or of a user's model beside APPNP and GCN."""
 
 from __future__ import annotations
 
+import difflib
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop.cli.output import BAD_INPUT, UNFINISHED, DebugOption, DeviceOption, JsonOption, Session
-from pprop.cli.text import columns, counted
+from pprop._errors import InputError
+from pprop.cli.output import BAD_INPUT, UNFINISHED, Session, columns, counted
+from pprop.cli.verbs import DeviceOption, verb
 
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
@@ -20,72 +22,67 @@ if TYPE_CHECKING:
     from pprop.study.stats.versus import Versus
     from pprop.study.store.store import Store
 
-__all__ = ["EXAMPLES", "run"]
 
-EXAMPLES = (
+RIVALS = ("appnp", "gcn")
+FOLDER = Path("study")
+
+
+@verb(
+    "study run",
     "pprop study run quick --out study",
     "pprop study run gasteiger_2019_appnp_cora_ml --out study --runs 20 --time-limit 30",
     "pprop study run --model mymodule:build --dataset cora_ml",
 )
-RIVALS = ("appnp", "gcn")
-
-
 def run(
+    session: Session,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME...", help="Experiments, groups ('pprop study list') or .toml files."),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of the study; may have rows.", show_default="study")
-    ] = Path("study"),
-    runs: Annotated[
-        int | None, typer.Option("--runs", metavar="N", min=1, help="Runs of each cell.  [default: all]")
-    ] = None,
+        Path, typer.Option(metavar="DIR", help="Folder of the study; may have rows.", show_default="study")
+    ] = FOLDER,
+    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Runs of each cell.  [default: all]")] = None,
     device: DeviceOption = "cpu",
-    time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="MIN", help="End after so many minutes.")
-    ] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="MIN", help="End after so many minutes.")] = None,
     model: Annotated[
-        str | None, typer.Option("--model", metavar="MODULE:FUNCTION", help="Your own model: a function of the graph.")
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="Your own model: a function of the graph.")
     ] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="For --model: citeseer, cora_ml, ...")] = None,
-    json: JsonOption = False,
-    debug: DebugOption = False,
+    dataset: Annotated[str | None, typer.Option(help="For --model: citeseer, cora_ml, ...")] = None,
 ) -> None:
-    """Compute the runs that are missing; each is safe in the folder the moment it ends.
+    """Compute the runs that are missing; each is stored in the folder as soon as it ends.
 
     Start it again after an interruption and it goes on; start it twice and both share the work. --model takes a function
     that gets the graph and returns a pprop model, a torch module from features (n, f) to logits (n, c), or an object with
     fit(nodes, y, stopping=(nodes, y)) and predict(nodes): it is compared with APPNP and GCN on the same runs. A torch module
     gets the features as stored, not normalised; a parameter seed of the function gets the seed of each run.
     """
-    with Session("study run", json=json, debug=debug) as session:
-        if (model is None) == (not names) or (model is None) != (dataset is None):
-            raise typer.BadParameter("Give names of experiments, or --model together with --dataset.")
-        if model is not None and ":" not in model:
-            raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
-        _check_options(out, device, time_limit)
-        jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
+    if (model is None) == (not names) or (model is None) != (dataset is None):
+        raise typer.BadParameter("Give names of experiments, or --model together with --dataset.")
+    if model is not None and ":" not in model:
+        raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
+    _check_options(out, device, time_limit)
+    jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
 
-        from pprop.study.experiment_folder import keep_experiment
-        from pprop.study.run.watch import show_study
-        from pprop.study.store.store import Store
+    from pprop.study.experiment_folder import keep_experiment
+    from pprop.study.run.watch import show_study
+    from pprop.study.store.store import Store
 
-        wanted = sum(len(job.seeds) for job in jobs)
-        session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
-        with Store.open(out, create=True) as store:
-            session.keep(out)
-            for name in names or []:
-                if name.endswith(".toml"):
-                    keep_experiment(Path(name), out)
-            with show_study(session.say, len(jobs), wanted) as watch:
-                outcome = _compute(store, jobs, watch, device, time_limit, first_alone=model is not None)
-            compared = _compare(store, jobs) if model is not None else []
-        session.result(_record(outcome, out, compared), _text(outcome, out, compared))
-        if outcome.refused:
-            raise typer.Exit(BAD_INPUT)
-        if outcome.left:
-            raise typer.Exit(UNFINISHED)
+    wanted = sum(len(job.seeds) for job in jobs)
+    session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
+    with Store.open(out, create=True) as store:
+        session.keep(out)
+        for name in names or []:
+            if name.endswith(".toml"):
+                keep_experiment(Path(name), out)
+        with show_study(session.say, len(jobs), wanted) as watch:
+            outcome = _compute(store, jobs, watch, device, time_limit, first_alone=model is not None)
+        compared = _compare(store, jobs) if model is not None else []
+    session.result(_record(outcome, out, compared), _text(outcome, out, compared))
+    if outcome.refused:
+        raise typer.Exit(BAD_INPUT)
+    if outcome.left:
+        raise typer.Exit(UNFINISHED)
 
 
 def _check_options(out: Path, device: str, time_limit: float | None) -> None:
@@ -131,9 +128,6 @@ def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
 
 def _experiments(names: list[str], out: Path) -> list[Experiment]:
     """Return the experiments of names, groups and files, each once; names also of files kept in the study's folder."""
-    import difflib
-
-    from pprop._errors import InputError
     from pprop.study.experiment import read_experiment
     from pprop.study.experiment_folder import experiments_of
 
@@ -151,7 +145,7 @@ def _experiments(names: list[str], out: Path) -> list[Experiment]:
             near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
             raise InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list.")
-        found |= {f"{name if name.endswith('.toml') else experiment.name}": experiment for experiment in chosen}
+        found |= {name if name.endswith(".toml") else experiment.name: experiment for experiment in chosen}
     return list(found.values())
 
 
@@ -178,14 +172,10 @@ def _compare(store: Store, jobs: list[Job]) -> list[Versus]:
 
 
 def _record(outcome: Outcome, out: Path, compared: list[Versus]) -> dict[str, Any]:
+    counts = ("wanted", "found", "computed", "elsewhere", "left", "time_up")
     record: dict[str, Any] = {
         "out": out,
-        "wanted": outcome.wanted,
-        "found": outcome.found,
-        "computed": outcome.computed,
-        "elsewhere": outcome.elsewhere,
-        "left": outcome.left,
-        "time_up": outcome.time_up,
+        **{name: getattr(outcome, name) for name in counts},
         "refused": [{"cell": refused.cell.text, "reason": refused.reason} for refused in outcome.refused],
     }
     if compared:
@@ -198,17 +188,17 @@ def _record(outcome: Outcome, out: Path, compared: list[Versus]) -> dict[str, An
                 "f1": each.f1.mean,
                 "f1_interval": _interval(each.f1),
                 "seconds": each.seconds,
-                "p_runs": each.over_runs and _made(each.over_runs.p),
-                "p_splits": each.over_splits and _made(each.over_splits.p),
-                "p_runs_holm": each.over_runs and _made(each.over_runs.holm),
-                "p_splits_holm": each.over_splits and _made(each.over_splits.holm),
+                "p_runs": each.over_runs and _finite(each.over_runs.p),
+                "p_splits": each.over_splits and _finite(each.over_splits.p),
+                "p_runs_holm": each.over_runs and _finite(each.over_runs.holm),
+                "p_splits_holm": each.over_splits and _finite(each.over_splits.holm),
             }
             for each in compared
         ]
     return record
 
 
-def _made(p: float) -> float | None:
+def _finite(p: float) -> float | None:
     return None if p != p else p
 
 
@@ -234,7 +224,7 @@ def _text(outcome: Outcome, out: Path, compared: list[Versus]) -> str:
                 _measure(each.f1, 1, 4),
                 f"{each.seconds:.2f}",
                 *(
-                    "-" if test is None or _made(test.holm) is None else f"{test.holm:.2g}"
+                    "-" if test is None or _finite(test.holm) is None else f"{test.holm:.2g}"
                     for test in (each.over_runs, each.over_splits)
                 ),
             )

@@ -6,14 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pprop.cli.text import columns, counted
+from pprop.cli.output import columns, counted
 
 if TYPE_CHECKING:
     from pprop.cli.graphs import GraphInput
     from pprop.datasets import Split
     from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, NodeClassifier
-
-__all__ = ["report"]
 
 
 def report(

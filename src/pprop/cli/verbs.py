@@ -1,0 +1,183 @@
+"""How a verb is declared: groups of options as objects, a session around it, and help in sections."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, final, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from pprop.cli.output import Session
+
+KEEP_LINES = "\b"  # tells typer not to fill the paragraph
+OUTPUT = "Output"  # the section of --out, --force and --json
+FEW = 8  # options that need no sections
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+ForceOption = Annotated[bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Replace what is already at --out.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, or cuda for a GPU.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", help="Print how much memory the training takes.")]
+
+
+class Options:
+    """A group of options: a dataclass whose fields are annotated like the parameters of a typer command.
+
+    A verb has one parameter for the whole group, so a new option is one new field. `panel` is its section in the help.
+    """
+
+    panel: ClassVar[str]
+
+    @classmethod
+    def parameters(cls) -> Iterator[inspect.Parameter]:
+        """Yield the fields as parameters of a function, each in the section of the group."""
+        hints = get_type_hints(cls, include_extras=True)
+        for field in fields(cls):  # pyright: ignore[reportArgumentType]
+            kind, info = get_args(hints[field.name])
+            info = copy(info)
+            info.rich_help_panel = cls.panel
+            yield _parameter(field.name, Annotated[kind, info], field.default)
+
+    def words(self) -> list[str]:
+        """Return the options that are not at their defaults, as they are typed.
+
+        >>> from pprop.cli.graphs import Tables
+        >>> Tables(nodes="nodes.csv", label_column="topic", directed=True).words()
+        ['--nodes', 'nodes.csv', '--label-column', 'topic', '--directed']
+        """
+        words: list[str] = []
+        for field in fields(self):  # pyright: ignore[reportArgumentType]
+            value = getattr(self, field.name)
+            if value != field.default:
+                words += [f"--{field.name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return words
+
+
+@final
+@dataclass(frozen=True)
+class Without:
+    """The fields of a group that a verb has no options for: ``Annotated[Group, Without("name")]``."""
+
+    names: frozenset[str]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", frozenset(names))
+
+
+@final
+@dataclass(frozen=True)
+class Verb:
+    """A verb as typer takes it: its last name, a function with one parameter per option, the end of its help."""
+
+    name: str
+    callback: Callable[..., None]
+    epilog: str
+
+    def add_to(self, app: typer.Typer) -> None:
+        """Add the verb to an application."""
+        app.command(self.name, epilog=self.epilog, cls=_SectionedCommand)(self.callback)
+
+
+def verb(title: str, *commands: str, notes: str = "") -> Callable[[Callable[..., None]], Verb]:
+    """Return a decorator that makes a verb of a function whose first parameter is the `Session`.
+
+    Every parameter that is a group of `Options` becomes the options of the group; ``--json`` and ``--debug`` are added.
+
+    Parameters
+    ----------
+    title
+        How the verb is called, without ``pprop``: "data list".
+    commands
+        Examples.
+    notes
+        What follows them.
+    """
+
+    def decorate(function: Callable[..., None]) -> Verb:
+        hints = get_type_hints(function, include_extras=True)
+        _, *given = inspect.signature(function).parameters.values()
+        parameters: list[inspect.Parameter] = []
+        groups: dict[str, tuple[type[Options], list[str]]] = {}
+        for each in given:
+            hint = hints[each.name]
+            kind, *notes_on_it = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            if isinstance(kind, type) and issubclass(kind, Options):
+                options = [one for one in kind.parameters() if not any(one.name in note.names for note in notes_on_it)]
+                groups[each.name] = kind, [one.name for one in options]
+                parameters += options
+            else:
+                parameters.append(_parameter(each.name, hint, each.default))
+        parameters += [_parameter("json", JsonOption, False), _parameter("debug", DebugOption, False)]
+
+        def callback(**values: Any) -> None:
+            with Session(title, json=values.pop("json"), debug=values.pop("debug")) as session:
+                made = {
+                    name: group(**{option: values.pop(option) for option in options})
+                    for name, (group, options) in groups.items()
+                }
+                function(session, **values, **made)
+
+        callback.__doc__ = function.__doc__
+        callback.__annotations__ = {each.name: each.annotation for each in parameters}
+        callback.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+        return Verb(title.split()[-1], callback, examples(*commands) + (f"\n\n{KEEP_LINES}\n{notes}" if notes else ""))
+
+    return decorate
+
+
+def make_app(summary: str, epilog: str, *verbs: Verb) -> typer.Typer:
+    """Return an application of some verbs that prints its help when it is called without one."""
+    # plain help starts twice as fast as that of rich
+    app = typer.Typer(
+        help=summary, epilog=epilog, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
+    )
+    for each in verbs:
+        each.add_to(app)
+    app.callback(invoke_without_command=True)(show_help)
+    return app
+
+
+def show_help(context: typer.Context) -> None:
+    """Print the help of an application that was called without a verb."""
+    if context.invoked_subcommand is None:
+        sys.stdout.write(f"{context.get_help()}\n")
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a verb's help, each command on its own line.
+
+    >>> examples("pprop demo", "pprop doctor").splitlines()[2:]
+    ['  pprop demo', '  pprop doctor']
+    """
+    heading = "Example:" if len(commands) == 1 else "Examples:"
+    return "\n  ".join((f"{KEEP_LINES}\n{heading}", *commands))
+
+
+def _parameter(name: str, annotation: Any, default: object = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+class _SectionedCommand(TyperCommand):
+    """A command whose plain help shows many options in sections, which typer does with rich alone."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        parameters: list[Any] = self.get_params(ctx)
+        few = sum(each.param_type_name == "option" for each in parameters) <= FEW
+        for each in parameters:
+            record = each.get_help_record(ctx)
+            panel = None if few else getattr(each, "rich_help_panel", None)
+            name = "Arguments" if each.param_type_name == "argument" else panel or "Options"
+            if record is not None:
+                sections.setdefault(name, []).append(record)
+        rest = sections.pop("Options", [])
+        for name, records in [*sections.items(), ("Options", rest)]:
+            with formatter.section(name):
+                formatter.write_dl(records)
