@@ -11,12 +11,13 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, NoReturn, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pprop._errors import InputError
+
+if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and so `pprop --help`, do without
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "check_array",
@@ -104,12 +105,17 @@ def check_int(value: object, parameter: str, function: str, *, low: int, high: i
 def check_bool(value: object, parameter: str, function: str) -> bool:
     """Return `value` if it is True or False, numpy's included. Nothing else counts as true: "no" would.
 
+    >>> import numpy as np
     >>> check_bool(np.True_, "directed", "Graph.from_scipy")
     True
     """
-    if not isinstance(value, bool | np.bool_):
+    if isinstance(value, bool):
+        return value
+    import numpy as np
+
+    if not isinstance(value, np.bool_):
         reject(parameter, function, "True or False", describe(value))
-    return bool(cast("bool", value))
+    return bool(value)
 
 
 def check_choice(value: object, parameter: str, function: str, choices: Sequence[str]) -> str:
@@ -132,6 +138,8 @@ def check_array(
     >>> check_array([0, 1], "labels", "Graph.from_scipy", "an array")
     array([0, 1])
     """
+    import numpy as np
+
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError):  # ragged lists; tensors that are elsewhere or need a gradient
@@ -164,6 +172,8 @@ def check_texts(
         ...
     pprop._errors.InputError: The 'y' parameter of fit must be text that does not end in a null character. Got 'a\x00' at index 1 instead.
     """
+    import numpy as np
+
     for index, text in enumerate(texts):
         if text.endswith("\0"):
             expected = "text that does not end in a null character"
@@ -177,6 +187,8 @@ def check_positions(value: object, parameter: str, function: str, *, n_nodes: in
     >>> check_positions([0, 4], "nodes", "predict", n_nodes=5)
     array([0, 4])
     """
+    import numpy as np
+
     expected = f"a one-dimensional array of node positions from 0 to {n_nodes - 1}"
     array = check_array(value, parameter, function, expected)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):

@@ -19,8 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast, final, get_args
 
-import numpy as np
-
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 
 __all__ = ["Range", "Setting", "check_fields", "choice", "number", "settings_of", "switch", "text", "whole", "widths"]
@@ -237,6 +235,8 @@ def _check_alphas(value: object, name: str, function: str) -> tuple[float, ...]:
 
 
 def _check_one_or_several(value: object, name: str, function: str) -> float | tuple[float, ...]:
+    import numpy as np
+
     several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
     check = _check_alphas if several else ALPHA.rule
     return check(cast("object", value), name, function)
@@ -250,6 +250,8 @@ def _check_folds(value: object, name: str, function: str) -> int:
 
 
 def _check_verbose(value: object, name: str, function: str) -> int:
+    import numpy as np
+
     level = int(cast("int", value)) if isinstance(value, numbers.Integral | np.bool_) else -1
     if level < 0:
         reject(name, function, "0, 1 or 2, or False or True", describe(cast("object", value)))

@@ -12,7 +12,7 @@ from typer.main import get_command
 from pprop._version import __version__
 from pprop.cli import data, demo, doctor, explain, live, ppr, predict, propagate, study, train, tune
 from pprop.cli.output import EXIT_CODES
-from pprop.cli.verbs import KEEP_LINES, examples, make_app, show_help
+from pprop.cli.verbs import KEEP_LINES, examples, make_app, option, show_help
 
 HELP = """Predict, then propagate: classify the nodes of a graph from their features and a few labels.
 
@@ -42,8 +42,7 @@ doctor.doctor.add_to(app)
 
 @app.callback(invoke_without_command=True)
 def _front(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    context: typer.Context, version: Annotated[bool, option("Print the version and exit.", "--version")] = False
 ) -> None:
     if version:
         sys.stdout.write(f"pprop {__version__}\n")

@@ -8,12 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from pprop.cli.models import write_artefact, write_figure
 from pprop.cli.output import Session, check_folder, columns, new_folder
 from pprop.cli.splits import class_names
-from pprop.cli.verbs import DeviceOption, VerboseOption, verb
+from pprop.cli.verbs import DeviceOption, VerboseOption, option, setting, verb
+from pprop.settings import ALPHA, DEVICE, MAX_EPOCHS, PATIENCE, STEPS
 
 if TYPE_CHECKING:
     from pprop.datasets import Split
@@ -25,22 +24,17 @@ if TYPE_CHECKING:
 FOLDER = Path("demo-output")
 SUMMARY = "demo.json"
 NAMES = frozenset({SUMMARY, "accuracy.png", "accuracy.svg", "model"})
-PAPER_PATIENCE = 100
 PUBLISHED = {"MLP": None, "APPNP": 75.73, "PPNP": 75.83}  # per cent, means of 100 runs, Table 2 of the paper
 
 
 @verb("demo", "pprop demo", "pprop demo --splits 20 --out all-splits")
 def demo(
     session: Session,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the figure, the model and the numbers.")
-    ] = FOLDER,
-    splits: Annotated[int, typer.Option(min=1, max=20, help="How many of the paper's test splits.")] = 4,
-    patience: Annotated[
-        int, typer.Option(help="Epochs without improvement before a run ends; the paper's is 100.")
-    ] = PAPER_PATIENCE,
-    max_epochs: Annotated[int, typer.Option(help="Epochs of a run at most.")] = 10000,
-    device: DeviceOption = "cpu",
+    out: Annotated[Path, option("Folder for the figure, the model and the numbers.", metavar="DIR")] = FOLDER,
+    splits: Annotated[int, option("How many of the paper's test splits.", min=1, max=20)] = 4,
+    patience: Annotated[int, setting(PATIENCE)] = PATIENCE.default,
+    max_epochs: Annotated[int, setting(MAX_EPOCHS)] = MAX_EPOCHS.default,
+    device: DeviceOption = DEVICE.default,
     verbose: VerboseOption = False,
 ) -> None:
     """Train three models on the bundled Citeseer graph.
@@ -63,8 +57,10 @@ def demo(
         f"Known are the fields of {len(first.train)} papers for training and {len(first.stopping)} for early "
         f"stopping; {len(first.evaluation)} others are the test. {splits} of the paper's 20 test splits."
     )
-    if patience < PAPER_PATIENCE:
-        session.say(f"Runs end after {patience} epochs without improvement (the paper: {PAPER_PATIENCE}), to be quick.")
+    if patience < PATIENCE.default:
+        session.say(
+            f"Runs end after {patience} epochs without improvement (the paper: {PATIENCE.default}), to be quick."
+        )
     rule = Stopping(patience, max_epochs)
     trained = _train_all(graph, drawn, rule, session, device=device, verbose=verbose)
     record: dict[str, Any] = {
@@ -91,8 +87,8 @@ def _train_all(
 
     models: dict[str, tuple[Model, str]] = {
         "MLP": (MLP(), "the network alone, no citations"),
-        "APPNP": (APPNP(alpha=0.1, steps=10), "the network, then ten steps of personalized PageRank"),
-        "PPNP": (PPNP(alpha=0.1), "the network, then personalized PageRank solved exactly"),
+        "APPNP": (APPNP(), "the network, then ten steps of personalized PageRank"),
+        "PPNP": (PPNP(), "the network, then personalized PageRank solved exactly"),
     }
     seeds = [run_seed(split.seed, 0) for split in splits]
     trained: dict[str, Trained] = {}
@@ -128,7 +124,7 @@ def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: S
 
     known = class_names(graph)
     model = APPNPClassifier(
-        graph, alpha=0.1, steps=10, patience=rule.patience, max_epochs=rule.max_epochs,
+        graph, alpha=ALPHA.default, steps=STEPS.default, patience=rule.patience, max_epochs=rule.max_epochs,
         random_state=runs.seeds[0] % 2**64, device=runs.device,
     )  # fmt: skip
     model.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))

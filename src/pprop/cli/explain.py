@@ -12,7 +12,7 @@ from pprop._errors import FormatError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, columns, new_file
-from pprop.cli.verbs import verb
+from pprop.cli.verbs import option, verb
 
 if TYPE_CHECKING:
     from pprop.estimators import Explanation
@@ -42,17 +42,11 @@ def explain(
         list[str], typer.Argument(metavar="NODE...", help="Ids; positions from 0 on if the graph has no ids.")
     ],
     graph: OtherGraphOption = None,
-    top: Annotated[int, typer.Option(metavar="K", help="Contributing nodes to name.")] = 10,
-    mode: Annotated[
-        Mode, typer.Option(help="From whole rows of the matrix, or quickly from their large entries.")
-    ] = Mode.EXACT,
-    eps: Annotated[
-        float | None, typer.Option(metavar="EPS", help="Of --mode fast: smaller is slower and closer.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the contributions: .png or .svg, one node.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is already at --plot.")] = False,
+    top: Annotated[int, option("Contributing nodes to name.", metavar="K")] = 10,
+    mode: Annotated[Mode, option("From whole rows of the matrix, or quickly from their large entries.")] = Mode.EXACT,
+    eps: Annotated[float | None, option("Of --mode fast: smaller is slower and closer.", metavar="EPS")] = None,
+    plot: Annotated[Path | None, option("Draw the contributions: .png or .svg, one node.", metavar="FILE")] = None,
+    force: Annotated[bool, option("Replace what is already at --plot.", "--force")] = False,
 ) -> None:
     """Show which nodes the prediction of a node came from.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop._errors import FormatError, InputError
-from pprop.cli.verbs import Options, Without
+from pprop.cli.verbs import Options, Without, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ GraphArgument = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A dataset's name, an .npz file, or an edge list in .csv or .parquet.")
 ]
 OtherGraphOption = Annotated[
-    str | None, typer.Option(metavar="GRAPH", help="A dataset's name or file in place of the one that DIR names.")
+    str | None, option("A dataset's name or file in place of the one that DIR names.", metavar="GRAPH")
 ]
 
 
@@ -36,26 +36,21 @@ class Tables(Options):
     """The options of an edge list and its node table."""
 
     panel: ClassVar[str] = "Your graph"
-    nodes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Node table (.csv, .parquet): ids, features, labels.")
-    ] = None
-    source: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the edge list.")] = "source"
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the edge list.")] = "target"
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the edge list; without it, no weights.")
-    ] = None
-    id_column: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the nodes' ids.")] = "id"
+    nodes: Annotated[str | None, option("Node table (.csv, .parquet): ids, features, labels.", metavar="FILE")] = None
+    source: Annotated[str, option("Column of the edge list.", metavar="COLUMN")] = "source"
+    target: Annotated[str, option("Column of the edge list.", metavar="COLUMN")] = "target"
+    weight: Annotated[str | None, option("Column of the edge list; without it, no weights.", metavar="COLUMN")] = None
+    id_column: Annotated[str, option("Column with the nodes' ids.", metavar="COLUMN")] = "id"
     label_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the node table; empty cells are unknown labels.")
+        str | None, option("Column of the node table; empty cells are unknown labels.", metavar="COLUMN")
     ] = None
     features: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Columns of the node table, separated by commas; without it, all columns of numbers.",
+        option(
+            "Columns of the node table, separated by commas; without it, all columns of numbers.", metavar="COLUMNS"
         ),
     ] = None
-    directed: Annotated[bool, typer.Option("--directed", help="Keep the directions of the edges.")] = False
+    directed: Annotated[bool, option("Keep the directions of the edges.", "--directed")] = False
 
     @property
     def feature_columns(self) -> tuple[str, ...] | None:

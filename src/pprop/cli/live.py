@@ -21,7 +21,7 @@ from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, columns, counted
 from pprop.cli.tables import check_suffix, columns_of, write_table
-from pprop.cli.verbs import OUTPUT, ForceOption, verb
+from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,12 +56,9 @@ def live(
         str, typer.Argument(metavar="EDITS", help="A file with an edit on each line; - or none: standard input.")
     ] = STANDARD_INPUT,
     graph: OtherGraphOption = None,
-    tol: Annotated[
-        float, typer.Option(help="Largest error of a logit, in units of the root of its node's degree.")
-    ] = 1e-4,
+    tol: Annotated[float, option("Largest error of a logit, in units of the root of its node's degree.")] = 1e-4,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=OUTPUT, help="Predictions after all edits, .csv or .parquet."),
+        Path | None, option("Predictions after all edits, .csv or .parquet.", metavar="FILE", panel=OUTPUT)
     ] = None,
     force: ForceOption = False,
 ) -> None:

@@ -10,7 +10,8 @@ import typer
 from pprop._errors import FormatError
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables, named_positions
 from pprop.cli.output import Session, check_file, columns, counted, new_file
-from pprop.cli.verbs import OUTPUT, ForceOption, verb
+from pprop.cli.verbs import OUTPUT, AlphaOption, ForceOption, option, verb
+from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, SELF_LOOPS
 
 if TYPE_CHECKING:
     from pprop.graph import Graph
@@ -31,22 +32,16 @@ def ppr(
     graph: GraphArgument,
     node: Annotated[list[str], typer.Argument(metavar="NODE...", help="Ids, or positions if the graph has no ids.")],
     *,
-    alpha: Annotated[float, typer.Option(help="Teleport probability in (0, 1].")] = 0.1,
+    alpha: AlphaOption = POSITIVE_ALPHA.default,
     eps: Annotated[
-        float | None,
-        typer.Option(help="Residual per degree to push to.  [default: 1e-4; with --topk, 1e-7 at the finest]"),
+        float | None, option("Residual per degree to push to.  [default: 1e-4; with --topk, 1e-7 at the finest]")
     ] = None,
-    topk: Annotated[
-        int | None, typer.Option(help="Only the K largest entries, proven to be the largest if possible.")
-    ] = None,
-    normalization: Annotated[str, typer.Option(help="sym (the paper's), row or col.")] = "sym",
-    self_loops: Annotated[bool, typer.Option("--self-loops/--no-self-loops", help="Add the missing ones.")] = True,
+    topk: Annotated[int | None, option("Only the K largest entries, proven to be the largest if possible.")] = None,
+    normalization: Annotated[str, option("sym (the paper's), row or col.")] = NORMALIZATION.default,
+    self_loops: Annotated[bool, option("Add the missing ones.", "--self-loops/--no-self-loops")] = SELF_LOOPS.default,
     tables: StructureTables,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT, help="All entries as a CSR matrix, .npz as scipy writes it."
-        ),
+        Path | None, option("All entries as a CSR matrix, .npz as scipy writes it.", metavar="FILE", panel=OUTPUT)
     ] = None,
     force: ForceOption = False,
 ) -> None:

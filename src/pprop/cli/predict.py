@@ -11,7 +11,7 @@ from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, counted
 from pprop.cli.tables import check_suffix, prediction_table, print_table, write_table
-from pprop.cli.verbs import OUTPUT, ForceOption, verb
+from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
 
 
 @verb(
@@ -25,16 +25,11 @@ def predict(
     *,
     graph: Annotated[
         str | None,
-        typer.Option(
-            metavar="GRAPH",
-            rich_help_panel=Tables.panel,
-            help="Another graph than the one that DIR names: as in 'pprop train'.",
-        ),
+        option("Another graph than the one that DIR names: as in 'pprop train'.", metavar="GRAPH", panel=Tables.panel),
     ] = None,
     tables: Tables,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=OUTPUT, help=".csv or .parquet; without it, CSV is printed."),
+        Path | None, option(".csv or .parquet; without it, CSV is printed.", metavar="FILE", panel=OUTPUT)
     ] = None,
     force: ForceOption = False,
 ) -> None:

@@ -10,13 +10,11 @@ import typer
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.output import Session, check_file, counted, new_file
 from pprop.cli.tables import NUMBERS, check_suffix, print_table, read_rows, write_table
-from pprop.cli.verbs import OUTPUT, ForceOption, verb
+from pprop.cli.verbs import OUTPUT, AlphaOption, BackendOption, ForceOption, option, verb
+from pprop.settings import BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 
 if TYPE_CHECKING:
     from pprop.propagation import Solution, Solver
-
-
-STEPS = 10
 
 
 @verb(
@@ -32,28 +30,26 @@ def propagate(
         Path, typer.Argument(metavar="PREDICTIONS", help="Numbers per node in .csv, .parquet (with ids) or .npy.")
     ],
     *,
-    alpha: Annotated[float, typer.Option(help="Teleport probability in (0, 1].")] = 0.1,
-    steps: Annotated[int | None, typer.Option(help=f"Power steps.  [default: {STEPS}]")] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Solve exactly instead of by power steps.")] = False,
+    alpha: AlphaOption = POSITIVE_ALPHA.default,
+    steps: Annotated[int | None, option(f"Power steps.  [default: {STEPS.default}]")] = None,
+    exact: Annotated[bool, option("Solve exactly instead of by power steps.", "--exact")] = False,
     solver: Annotated[
-        str | None,
-        typer.Option(help="To a tolerance instead: chebyshev, cg (both undirected) or contraction (any graph)."),
+        str | None, option("To a tolerance instead: chebyshev, cg (both undirected) or contraction (any graph).")
     ] = None,
     tol: Annotated[
         float | None,
-        typer.Option(help="Relative error that --solver certifies.  [default: 1e-06, in float32 about 2e-06 / alpha]"),
+        option("Relative error that --solver certifies.  [default: 1e-06, in float32 about 2e-06 / alpha]"),
     ] = None,
-    normalization: Annotated[str, typer.Option(help="sym, row (probabilities stay probabilities) or col.")] = "sym",
+    normalization: Annotated[
+        str, option("sym, row (probabilities stay probabilities) or col.")
+    ] = NORMALIZATION.default,
     columns: Annotated[
-        str | None, typer.Option(help="Columns of PREDICTIONS, separated by commas; without it, all of numbers.")
+        str | None, option("Columns of PREDICTIONS, separated by commas; without it, all of numbers.")
     ] = None,
-    backend: Annotated[str, typer.Option(help="auto, numba or reference.")] = "auto",
+    backend: BackendOption = BACKEND.default,
     tables: StructureTables,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT, help=".csv, .parquet or .npy; without it, CSV is printed."
-        ),
+        Path | None, option(".csv, .parquet or .npy; without it, CSV is printed.", metavar="FILE", panel=OUTPUT)
     ] = None,
     force: ForceOption = False,
 ) -> None:
@@ -77,7 +73,7 @@ def propagate(
 
     from pprop.propagation import CertifiedSolution, solve
 
-    powers = None if exact or solver is not None else (STEPS if steps is None else steps)
+    powers = None if exact or solver is not None else (STEPS.default if steps is None else steps)
     solved = solve(known, rows.by_node(), alpha, _solver(powers, solver, tol), normalization, backend=backend)
     solution = cast("Solution | CertifiedSolution", solved)  # which one depends on the name of the solver
     rows = rows.with_values(solution.value)

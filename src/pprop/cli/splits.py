@@ -9,7 +9,7 @@ import typer
 
 from pprop._errors import InputError
 from pprop.cli.graphs import GraphInput
-from pprop.cli.verbs import Options
+from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,16 +28,12 @@ class SplitOptions(Options):
 
     panel: ClassVar[str] = "Split"
     split_seed: Annotated[
-        int | None, typer.Option(help="Datasets: seed of the paper's split.  [default: its first test split]")
+        int | None, option("Datasets: seed of the paper's split.  [default: its first test split]")
     ] = None
-    init_seed: Annotated[int | None, typer.Option(help="Datasets: seed of the initial weights.  [default: 0]")] = None
-    test: Annotated[
-        float | None, typer.Option(help=f"Own graph: share of labelled nodes for testing.  [default: {SHARE}]")
-    ] = None
-    stopping: Annotated[
-        float | None, typer.Option(help=f"Own graph: share for early stopping.  [default: {SHARE}]")
-    ] = None
-    seed: Annotated[int | None, typer.Option(help="Own graph: seed of the split and the weights.  [default: 0]")] = None
+    init_seed: Annotated[int | None, option("Datasets: seed of the initial weights.  [default: 0]")] = None
+    test: Annotated[float | None, option(f"Own graph: share of labelled nodes for testing.  [default: {SHARE}]")] = None
+    stopping: Annotated[float | None, option(f"Own graph: share for early stopping.  [default: {SHARE}]")] = None
+    seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]")] = None
 
     def check(self, origin: GraphInput) -> None:
         """Refuse the options of a dataset for a graph of the user's, and the other way round."""

@@ -10,7 +10,7 @@ import typer
 
 from pprop.cli.output import BAD_INPUT, UNEXPECTED, Session, columns, counted
 from pprop.cli.study_run import run
-from pprop.cli.verbs import examples, make_app, verb
+from pprop.cli.verbs import examples, make_app, option, verb
 
 StudyArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")]
 
@@ -77,8 +77,7 @@ def report(
     session: Session,
     folder: StudyArgument,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for the pages.  [default: DIR, or that of the packed file]"),
+        Path | None, option("Folder for the pages.  [default: DIR, or that of the packed file]", metavar="DIR")
     ] = None,
 ) -> None:
     """Write the study as a page: tables, figures, claims, our numbers beside the paper's."""
@@ -100,13 +99,13 @@ def report(
 def pack(
     session: Session,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file, which must not exist.")],
+    out: Annotated[Path, option("The file, which must not exist.", metavar="FILE")],
     small: Annotated[
         bool,
-        typer.Option(
-            "--small",
-            help="Keep the predictions of all nodes only for runs of the accuracy table and runs on a CPU: nothing is "
+        option(
+            "Keep the predictions of all nodes only for runs of the accuracy table and runs on a CPU: nothing is "
             "made of the others.",
+            "--small",
         ),
     ] = False,
 ) -> None:
@@ -127,7 +126,7 @@ def pack(
 def merge(
     session: Session,
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or packed ones.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the rows of all; may have some.")],
+    out: Annotated[Path, option("Folder for the rows of all; may have some.", metavar="DIR")],
 ) -> None:
     """Bring rows of several studies together, or the sound rows of a damaged one; no source is changed.
 
@@ -157,10 +156,10 @@ def merge(
 def verify(
     session: Session,
     folder: StudyArgument,
-    sample: Annotated[int, typer.Option(metavar="N", help="How many rows at most.")] = 20,
-    minutes: Annotated[float, typer.Option(metavar="M", help="How long about, on two cores.")] = 5.0,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of their choice.")] = 0,
-    stale: Annotated[bool, typer.Option("--stale", help="Also rows of other revisions.")] = False,
+    sample: Annotated[int, option("How many rows at most.", metavar="N")] = 20,
+    minutes: Annotated[float, option("How long about, on two cores.", metavar="M")] = 5.0,
+    seed: Annotated[int, option("Of their choice.", metavar="S")] = 0,
+    stale: Annotated[bool, option("Also rows of other revisions.", "--stale")] = False,
 ) -> None:
     """Compute a sample of rows, from as many cells as possible, once more on the CPU and compare.
 

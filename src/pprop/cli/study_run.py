@@ -12,7 +12,8 @@ import typer
 
 from pprop._errors import InputError
 from pprop.cli.output import BAD_INPUT, UNFINISHED, Session, columns, counted
-from pprop.cli.verbs import DeviceOption, verb
+from pprop.cli.verbs import DeviceOption, option, verb
+from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
@@ -39,16 +40,12 @@ def run(
         list[str] | None,
         typer.Argument(metavar="NAME...", help="Experiments, groups ('pprop study list') or .toml files."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the study; may have rows.", show_default="study")
-    ] = FOLDER,
-    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Runs of each cell.  [default: all]")] = None,
-    device: DeviceOption = "cpu",
-    time_limit: Annotated[float | None, typer.Option(metavar="MIN", help="End after so many minutes.")] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODULE:FUNCTION", help="Your own model: a function of the graph.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="For --model: citeseer, cora_ml, ...")] = None,
+    out: Annotated[Path, option("Folder of the study; may have rows.", metavar="DIR", show_default="study")] = FOLDER,
+    runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", min=1)] = None,
+    device: DeviceOption = DEVICE.default,
+    time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
+    model: Annotated[str | None, option("Your own model: a function of the graph.", metavar="MODULE:FUNCTION")] = None,
+    dataset: Annotated[str | None, option("For --model: citeseer, cora_ml, ...")] = None,
 ) -> None:
     """Compute the runs that are missing; each is stored in the folder as soon as it ends.
 

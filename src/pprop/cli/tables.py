@@ -58,18 +58,14 @@ def write_table(path: Path, table: Mapping[str, Column], session: Session, *, fo
 def write_csv(table: Mapping[str, Column], stream: IO[bytes]) -> None:
     """Write named columns as CSV in UTF-8; a float is written so that reading it gives the same float."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    _write_rows(table, text)
+    print_table(table, text)
     text.flush()
     text.detach()
 
 
-def print_table(table: Mapping[str, Column]) -> None:
-    """Write named columns as CSV to standard output."""
-    _write_rows(table, sys.stdout)
-
-
-def _write_rows(table: Mapping[str, Column], stream: IO[str]) -> None:
-    writer = csv.writer(stream, lineterminator="\n")
+def print_table(table: Mapping[str, Column], stream: IO[str] | None = None) -> None:
+    """Write named columns as CSV to a stream of text, by default to standard output."""
+    writer = csv.writer(stream or sys.stdout, lineterminator="\n")
     writer.writerow(table)
     # numpy writes the shortest text that gives the same number in its own width: 0.1 for a float32, not 0.10000000149
     cells = [column if isinstance(column, list) else column.astype(str).tolist() for column in table.values()]
@@ -146,12 +142,8 @@ def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, ses
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     if path.suffix.lower() not in NUMBERS:
         raise FormatError(f"PREDICTIONS must be a .csv, .parquet or .npy file. Got {str(path)!r} instead.")
-    if path.suffix.lower() == ".npy":
-        return _read_array(path, graph, columns)
-    return _read_table(path, graph, id_column, columns, session)
-
-
-def _read_array(path: Path, graph: Graph, columns: str | None) -> Rows:
+    if path.suffix.lower() != ".npy":
+        return _read_table(path, graph, id_column, columns, session)
     if columns is not None:
         raise typer.BadParameter("--columns names columns, and an .npy file has no names.")
     values = read_npy(path)
@@ -171,7 +163,6 @@ def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, s
     from pprop.graph.tables import read_table
 
     table = read_table(path, "predictions", "propagate")
-    by_id = graph.ids is not None and id_column in table.columns
     if columns is None:
         others = {id_column, "class"}  # the class that 'pprop predict' writes is a name even where it is a number
         names = [name for name in table.columns if name not in others and table.is_numeric(name)]
@@ -183,27 +174,26 @@ def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, s
     if not names:
         raise FormatError(f"The table {str(path)!r} has no column of numbers besides {id_column!r}.")
     values = np.stack([table.numbers(name, "columns") for name in names], axis=1)
-    node_of_row = _match(path, table.texts(id_column, "id_column"), graph) if by_id else None
-    if not by_id and len(values) != graph.n_nodes:
+    keys = table.texts(id_column, "id_column") if id_column in table.columns else None
+    if keys is not None and graph.ids is not None:
+        node_of_row = _match(path, keys, graph.ids)
+        return Rows(tuple(names), values, node_of_row, graph.ids[node_of_row].tolist(), id_column)
+    if len(values) != graph.n_nodes:
         why = "has no ids" if graph.ids is None else f"has ids, but the table has no column {id_column!r}"
         raise InputError(
             f"The table {str(path)!r} has {counted(len(values), 'row')} for {counted(graph.n_nodes, 'node')}. "
             f"The graph {why}, so row k belongs to node k."
         )
-    if not by_id and graph.ids is not None:
+    if graph.ids is not None:
         session.say(f"No column {id_column!r} in {path.name}: row k is taken for node k.")
-    ids = graph.ids[node_of_row].tolist() if node_of_row is not None and graph.ids is not None else None
-    if ids is None and id_column in table.columns:
-        ids = table.texts(id_column, "id_column")
-    return Rows(tuple(names), values, node_of_row, ids, id_column)
+    return Rows(tuple(names), values, None, keys, id_column)
 
 
-def _match(path: Path, keys: list[str], graph: Graph) -> NDArray[np.int64]:
+def _match(path: Path, keys: list[str], ids: NDArray[Any]) -> NDArray[np.int64]:
     """Return the node of each row; every node must have exactly one."""
     import numpy as np
 
-    assert graph.ids is not None
-    position = {str(key): index for index, key in enumerate(graph.ids.tolist())}
+    position = {str(key): index for index, key in enumerate(ids.tolist())}
     unknown = [key for key in keys if key not in position]
     given = set(keys)
     twice = len(keys) - len(given)

@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 import typer
 
+from pprop import settings
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, save_artefact
 from pprop.cli.output import Session, check_folder
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.train_report import report
-from pprop.cli.verbs import OUTPUT, DeviceOption, ForceOption, Options, VerboseOption, verb
+from pprop.cli.verbs import (
+    OUTPUT,
+    BackendOption,
+    DeviceOption,
+    ForceOption,
+    Options,
+    VerboseOption,
+    option,
+    setting,
+    verb,
+)
 
 if TYPE_CHECKING:
     from pprop.estimators import NodeClassifier
@@ -35,21 +46,24 @@ class ModelName(StrEnum):
     APPNP_ENSEMBLE = "appnp-ensemble"
 
 
+_SEVERAL = (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE)
 _OWNERS: Mapping[str, tuple[ModelName, ...]] = MappingProxyType(
     {
         "alpha": (ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
-        "steps": (ModelName.APPNP, ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE),
-        "tol": (ModelName.SOLVED_PPNP,),
-        "solver": (ModelName.SOLVED_PPNP,),
-        "alphas": (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE),
+        "steps": (ModelName.APPNP, *_SEVERAL),
+        **dict.fromkeys(("tol", "solver"), (ModelName.SOLVED_PPNP,)),
+        "alphas": _SEVERAL,
         "runs": (ModelName.APPNP_CV,),
-        "members": (ModelName.APPNP_ENSEMBLE,),
-        "rounds": (ModelName.APPNP_ENSEMBLE,),
-        "folds": (ModelName.APPNP_ENSEMBLE,),
-        "spread_errors": (ModelName.APPNP_ENSEMBLE,),
+        **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
     }
 )
 """Options that not every model has, and the models that have them."""
+
+
+def _of(declared: settings.Setting[Any], default: object = None, name: str = "") -> Any:
+    """Return the option of a setting that not every model has; its help begins with those models."""
+    default = declared.default if default is None else default
+    return setting(declared, f"  [default: {default}]", f"{', '.join(_OWNERS[name or declared.name])}: ")
 
 
 @final
@@ -58,53 +72,38 @@ class ModelOptions(Options):
     """The model, and the options that not every model has; those that are None keep the model's default."""
 
     panel: ClassVar[str] = "Model"
-    model: Annotated[ModelName, typer.Option(help="What to train.")] = ModelName.APPNP
-    alpha: Annotated[
-        float | None, typer.Option(help="Teleport probability.  [default: the paper's for the graph, or 0.1]")
-    ] = None
-    steps: Annotated[int | None, typer.Option(help="Power steps; not of ppnp, solved-ppnp and mlp.  [default: 10]")] = (
+    model: Annotated[ModelName, option("What to train.")] = ModelName.APPNP
+    alpha: Annotated[float | None, _of(settings.ALPHA, f"the paper's for the graph, or {settings.ALPHA.default}")] = (
         None
     )
-    tol: Annotated[float | None, typer.Option(help="solved-ppnp: relative error of each solve.  [default: 1e-04]")] = (
+    steps: Annotated[int | None, _of(settings.STEPS)] = None
+    tol: Annotated[float | None, _of(settings.TOL)] = None
+    solver: Annotated[str | None, _of(settings.SOLVER)] = None
+    alphas: Annotated[str | None, _of(settings.ALPHAS, "appnp-cv: " + ",".join(map(str, settings.ALPHAS.default)))] = (
         None
     )
-    solver: Annotated[
-        str | None,
-        typer.Option(
-            help="solved-ppnp: chebyshev, cg (both undirected) or contraction (any graph).  [default: chebyshev]"
-        ),
-    ] = None
-    alphas: Annotated[
-        str | None,
-        typer.Option(help="appnp-cv, appnp-ensemble: teleport probabilities to choose from, such as 0.05,0.1,0.2."),
-    ] = None
-    runs: Annotated[int | None, typer.Option(help="appnp-cv: runs for each alpha.  [default: 1]")] = None
-    members: Annotated[int | None, typer.Option(help="appnp-ensemble: runs that vote.  [default: 8]")] = None
-    rounds: Annotated[
-        int | None, typer.Option(help="appnp-ensemble: trainings from its own predictions.  [default: 2]")
-    ] = None
-    folds: Annotated[
-        int | None,
-        typer.Option(help="appnp-ensemble: folds of stopping nodes, of which all but one train a member."),
-    ] = None
-    spread_errors: Annotated[
-        float | None,
-        typer.Option(help="appnp-ensemble: how strongly errors at known nodes correct others.  [default: 0]"),
-    ] = None
+    runs: Annotated[int | None, _of(settings.N_RUNS, name="runs")] = None
+    members: Annotated[int | None, _of(settings.MEMBERS)] = None
+    rounds: Annotated[int | None, _of(settings.ROUNDS)] = None
+    folds: Annotated[int | None, _of(settings.FOLDS)] = None
+    spread_errors: Annotated[float | None, _of(settings.SPREAD_ERRORS)] = None
 
-    def settings(self) -> dict[str, Any]:
-        """Return the options given as settings of the model's classifier; refuse those that the model does not have.
+    def arguments(self) -> dict[str, Any]:
+        """Return the options given as arguments of the model's classifier; refuse those that the model does not have.
 
-        >>> ModelOptions(ModelName.APPNP_CV, runs=3).settings()
+        >>> ModelOptions(ModelName.APPNP_CV, runs=3).arguments()
         {'n_runs': 3}
         """
         given = {name: value for name in _OWNERS if (value := getattr(self, name)) is not None}
+        why = {"alpha": f"{self.model} chooses one of --alphas", "alphas": f"{self.model} has one --alpha"}
+        if self.model is ModelName.MLP:
+            why = dict.fromkeys(why, "mlp does not propagate")
         for name in given:
             if self.model not in _OWNERS[name]:
                 *most, last = _OWNERS[name]
                 owners = f"{', '.join(most)} and {last}" if most else last
-                option = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter(f"{option} belongs to {owners}; {self._why_not(name)}.")
+                reason = why.get(name, f"{self.model} has none")
+                raise typer.BadParameter(f"--{name.replace('_', '-')} belongs to {owners}; {reason}.")
         if {"alpha", "alphas"} <= set(given):
             raise typer.BadParameter("Give one of --alpha and --alphas.")
         if "alphas" in given:
@@ -113,16 +112,7 @@ class ModelOptions(Options):
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}
 
-    def _why_not(self, option: str) -> str:
-        if self.model is ModelName.MLP and option in ("alpha", "alphas"):
-            return "mlp does not propagate"
-        if option == "alpha":
-            return f"{self.model} chooses one of --alphas"
-        if option == "alphas":
-            return f"{self.model} has one --alpha"
-        return f"{self.model} has none"
-
-    def classifier(self, graph: Graph, settings: Mapping[str, Any]) -> NodeClassifier:
+    def classifier(self, graph: Graph, arguments: Mapping[str, Any]) -> NodeClassifier:
         """Return the classifier of the model, not fitted yet."""
         from pprop import estimators
 
@@ -134,7 +124,7 @@ class ModelOptions(Options):
             ModelName.APPNP_CV: estimators.APPNPClassifierCV,
             ModelName.APPNP_ENSEMBLE: estimators.APPNPEnsembleClassifier,
         }
-        return kinds[self.model](graph, **settings)
+        return kinds[self.model](graph, **arguments)
 
 
 @final
@@ -143,19 +133,19 @@ class TrainingOptions(Options):
     """The network and its training; these options have the names of the settings of all classifiers."""
 
     panel: ClassVar[str] = "Training"
-    hidden: Annotated[str, typer.Option(help="Width of the hidden layer, or of several: 64,32.")] = "64"
-    dropout: Annotated[
-        float, typer.Option(help="On inputs, hidden layer and propagation, but not the solves of solved-ppnp.")
-    ] = 0.5
-    penalty: Annotated[float, typer.Option(help="L2 penalty on the first layer.")] = 0.005
-    learning_rate: Annotated[float, typer.Option(help="Adam's.")] = 0.01
-    patience: Annotated[int, typer.Option(help="Epochs without improvement before the end.")] = 100
-    max_epochs: Annotated[int, typer.Option(help="Epochs at most.")] = 10000
-    backend: Annotated[str, typer.Option(help="auto, numba, triton (cuda) or reference.")] = "auto"
-    device: DeviceOption = "cpu"
+    hidden: Annotated[str, setting(settings.HIDDEN, " Several are written 64,32.")] = str(settings.HIDDEN.default)
+    dropout: Annotated[float, setting(settings.DROPOUT, " Also on the propagation, except with solved-ppnp.")] = (
+        settings.DROPOUT.default
+    )
+    penalty: Annotated[float, setting(settings.PENALTY)] = settings.PENALTY.default
+    learning_rate: Annotated[float, setting(settings.LEARNING_RATE)] = settings.LEARNING_RATE.default
+    patience: Annotated[int, setting(settings.PATIENCE)] = settings.PATIENCE.default
+    max_epochs: Annotated[int, setting(settings.MAX_EPOCHS)] = settings.MAX_EPOCHS.default
+    backend: BackendOption = settings.BACKEND.default
+    device: DeviceOption = settings.DEVICE.default
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of a classifier."""
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a classifier."""
         widths = read_numbers(self.hidden, "hidden", int)
         return vars(self) | {"hidden": widths[0] if len(widths) == 1 else widths}
 
@@ -176,8 +166,7 @@ def train(
     split: SplitOptions,
     tables: Tables,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", rich_help_panel=OUTPUT, help="Folder for the model, its predictions and curves."),
+        Path | None, option("Folder for the model, its predictions and curves.", metavar="DIR", panel=OUTPUT)
     ] = None,
     force: ForceOption = False,
     verbose: VerboseOption = False,
@@ -195,14 +184,14 @@ def train(
     """
     origin = GraphInput(graph, tables)
     split.check(origin)
-    settings = {**model.settings(), **training.settings(), "verbose": 2 if verbose else int(sys.stderr.isatty())}
+    arguments = {**model.arguments(), **training.arguments(), "verbose": 2 if verbose else int(sys.stderr.isatty())}
     if out is not None:
         check_folder(out, names=FILES, force=force)
     known = origin.read()
     drawn, seed = split.draw(known, origin)
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
     labels = class_names(known)
-    fitted = model.classifier(known, {**settings, "random_state": seed})
+    fitted = model.classifier(known, {**arguments, "random_state": seed})
     fitted.fit(drawn.train, labels[drawn.train], stopping=(drawn.stopping, labels[drawn.stopping]))
     record, text = report(fitted, model.model, origin, drawn, split.init_seed)
     if out is not None:

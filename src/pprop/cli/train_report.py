@@ -1,4 +1,4 @@
-"""What ``pprop train`` says of a training: as a record, and in lines for people."""
+"""The report of ``pprop train``: a record for --json, and lines of text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pprop.cli.output import columns, counted
+from pprop.cli.splits import class_names
 
 if TYPE_CHECKING:
     from pprop.cli.graphs import GraphInput
@@ -18,11 +19,10 @@ def report(
     fitted: NodeClassifier, model: str, origin: GraphInput, split: Split, init_seed: int | None
 ) -> tuple[dict[str, Any], str]:
     """Return the record and the text."""
-    graph, training = fitted.graph_, fitted.record_
-    accuracy = None
-    if len(split.evaluation) and graph.labels is not None:
-        names = graph.class_names or tuple(range(graph.n_classes))
-        accuracy = float(fitted.score(split.evaluation, [names[k] for k in graph.labels[split.evaluation]]))
+    training, tested, accuracy = fitted.record_, "not measured (--test 0)", None
+    if len(split.evaluation):
+        accuracy = float(fitted.score(split.evaluation, class_names(fitted.graph_)[split.evaluation]))
+        tested = f"{accuracy:.1%} of {counted(len(split.evaluation), 'node')}"
     course, lines = _course(fitted)
     record: dict[str, Any] = {
         "model": model,
@@ -43,39 +43,31 @@ def report(
         "alpha": fitted.alpha_,
         "parameters": sum(int(array.size) for array in fitted.weights_.values()),
         "classes": fitted.classes_.tolist(),
-        "fingerprint": graph.fingerprint,
+        "fingerprint": fitted.graph_.fingerprint,
     }
-    tested = (
-        "not measured (--test 0)" if accuracy is None else f"{accuracy:.1%} of {counted(len(split.evaluation), 'node')}"
-    )
-    above = [
-        f"test accuracy      {tested}",
-        f"stopping accuracy  {training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}",
-    ]
-    return record, "\n".join([*above, *lines])
+    stopped = f"{training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}"
+    return record, "\n".join([f"test accuracy      {tested}", f"stopping accuracy  {stopped}", *lines])
 
 
 def _course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
-    """Return what is different from model to model: epochs, their speed, and what was chosen."""
+    """Return the part of the report that differs from model to model: epochs, their speed, and what was chosen."""
     from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier
 
     training = fitted.record_
     place = f"({training.backend}, {training.device})"
     if isinstance(fitted, APPNPEnsembleClassifier):
         return _of_ensemble(fitted, place)
-    record: dict[str, Any] = {"epochs": training.epochs, "best_epoch": training.best_epoch}
+    speed = 1000 * training.seconds / training.epochs
+    record = {"epochs": training.epochs, "best_epoch": training.best_epoch, "ms_per_epoch": speed}
     kept = f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})"
     if isinstance(fitted, APPNPClassifierCV):
-        return _of_choice(fitted, record, kept, place)
-    speed = 1000 * training.seconds / training.epochs
-    time = f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch {place}"
-    return {**record, "ms_per_epoch": speed}, [kept, time]
+        alphas, lines = _of_choice(fitted, kept, place)
+        return {**record, **alphas}, lines
+    return record, [kept, f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch {place}"]
 
 
-def _of_choice(
-    fitted: APPNPClassifierCV, record: dict[str, Any], kept: str, place: str
-) -> tuple[dict[str, Any], list[str]]:
-    """Tell of the alphas too. The time is that of all runs together, so that none is known of an epoch."""
+def _of_choice(fitted: APPNPClassifierCV, kept: str, place: str) -> tuple[dict[str, Any], list[str]]:
+    """Report the alphas. The time is that of all runs together, so the time of an epoch is unknown."""
     runs = fitted.scores_.shape[1]
     figures = {
         "alpha": fitted.alphas_.tolist(),
@@ -91,35 +83,28 @@ def _of_choice(
         *([f"Means over {runs} runs each."] if runs > 1 else []),
         "",
     ]
-    return {**record, "ms_per_epoch": None, "runs": runs, "alphas": _rows(figures)}, lines
+    return {"ms_per_epoch": None, "runs": runs, "alphas": _rows(figures)}, lines
 
 
 def _of_ensemble(fitted: APPNPEnsembleClassifier, place: str) -> tuple[dict[str, Any], list[str]]:
-    """Tell of members and rounds, and of the alphas if there were several; the epochs of a member are not kept."""
+    """Report members and rounds, and the alphas if there were several; the epochs of a member are not kept."""
     by_round = fitted.history_.stopping_accuracy.tolist()
     figures = {"alpha": fitted.alphas_.tolist(), "stopping_accuracy": fitted.scores_.tolist()}
     record: dict[str, Any] = {
-        "epochs": None,
-        "best_epoch": None,
-        "ms_per_epoch": None,
-        "members": fitted.members,
-        "rounds": fitted.rounds,
-        "folds": fitted.folds,
-        "spread_errors": fitted.spread_errors,
+        **dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")),
+        **{name: getattr(fitted, name) for name in ("members", "rounds", "folds", "spread_errors")},
         "stopping_accuracy_by_round": by_round,
         "alphas": _rows(figures),
     }
     again = f" and {counted(fitted.rounds, 'more time')} from their own predictions" if fitted.rounds else ""
-    runs = fitted.members * (len(by_round) + len(fitted.alphas_) - 1)
-    lines = [
-        f"members            {fitted.members}, trained once{again}",
-        f"by round           {', '.join(f'{share:.1%}' for share in by_round)} of the stopping nodes",
-        f"time               {fitted.record_.seconds:.1f} s for {counted(runs, 'run')} {place}",
-    ]
-    if fitted.spread_errors:
-        lines.insert(1, f"spread errors      {fitted.spread_errors:g}; stopping accuracies are those before it")
+    runs = counted(fitted.members * (len(by_round) + len(fitted.alphas_) - 1), "run")
+    lines = [f"members            {fitted.members}, trained once{again}"]
     if fitted.folds:
-        lines.insert(1, f"folds              {fitted.folds}; a member also trains on the stopping nodes of all but one")
+        lines.append(f"folds              {fitted.folds}; a member also trains on the stopping nodes of all but one")
+    if fitted.spread_errors:
+        lines.append(f"spread errors      {fitted.spread_errors:g}; stopping accuracies are those before it")
+    lines.append(f"by round           {', '.join(f'{share:.1%}' for share in by_round)} of the stopping nodes")
+    lines.append(f"time               {fitted.record_.seconds:.1f} s for {runs} {place}")
     if len(fitted.alphas_) > 1:
         best = f"{fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes in the first round"
         lines = [f"alpha              {best}", *lines, "", _table(figures, fitted.best_index_), ""]

@@ -17,7 +17,8 @@ from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import save_artefact
 from pprop.cli.output import Session, columns, counted
 from pprop.cli.splits import SplitOptions, class_names
-from pprop.cli.verbs import OUTPUT, DeviceOption, Without, verb
+from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, Without, option, verb
+from pprop.settings import BACKEND, DEVICE
 
 if TYPE_CHECKING:
     from pprop.tuning import Tuned
@@ -43,36 +44,26 @@ def tune(
     session: Session,
     graph: GraphArgument,
     *,
-    model: Annotated[TunedModel, typer.Option(rich_help_panel=SEARCH, help="What to tune.")] = TunedModel.APPNP,
+    model: Annotated[TunedModel, option("What to tune.", panel=SEARCH)] = TunedModel.APPNP,
     space: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "LOW:HIGH, LOW:HIGH:log, A,B,... or one value; may be repeated.  [default: all common settings]",
             metavar="SETTING=VALUES",
-            rich_help_panel=SEARCH,
-            help="LOW:HIGH, LOW:HIGH:log, A,B,... or one value; may be repeated.  [default: all common settings]",
+            panel=SEARCH,
         ),
     ] = None,
-    trials: Annotated[
-        int, typer.Option(rich_help_panel=SEARCH, help="Trials in all, earlier ones in the folder included.")
-    ] = 50,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="MIN", rich_help_panel=SEARCH, help="End after so many minutes.")
-    ] = None,
-    holdouts: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Holdouts, and trainings, per trial.")] = 4,
-    seed: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Of the search; own graph: also of the split.")] = 0,
-    backend: Annotated[
-        str, typer.Option(rich_help_panel=SEARCH, help="auto, numba, triton (cuda) or reference.")
-    ] = "auto",
-    device: DeviceOption = "cpu",
+    trials: Annotated[int, option("Trials in all, earlier ones in the folder included.", panel=SEARCH)] = 50,
+    time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN", panel=SEARCH)] = None,
+    holdouts: Annotated[int, option("Holdouts, and trainings, per trial.", panel=SEARCH)] = 4,
+    seed: Annotated[int, option("Of the search; own graph: also of the split.", panel=SEARCH)] = 0,
+    backend: BackendOption = BACKEND.default,
+    device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, Without("init_seed", "seed")],
     tables: Tables,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", rich_help_panel=OUTPUT, help="Folder of the search, new or to be continued."),
-    ],
+    out: Annotated[Path, option("Folder of the search, new or to be continued.", metavar="DIR", panel=OUTPUT)],
     fit: Annotated[
-        bool,
-        typer.Option("--fit", rich_help_panel=OUTPUT, help="Train a model with the best settings, saved in DIR/model."),
+        bool, option("Train a model with the best settings, saved in DIR/model.", "--fit", panel=OUTPUT)
     ] = False,
 ) -> None:
     """Search for good settings of a model.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from copy import copy
@@ -13,18 +14,30 @@ import typer
 from typer.core import TyperCommand
 
 from pprop.cli.output import Session
+from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
 
 KEEP_LINES = "\b"  # tells typer not to fill the paragraph
 OUTPUT = "Output"  # the section of --out, --force and --json
 FEW = 8  # options that need no sections
 
-JsonOption = Annotated[
-    bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
-]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-ForceOption = Annotated[bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Replace what is already at --out.")]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, or cuda for a GPU.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", help="Print how much memory the training takes.")]
+
+def option(text: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
+    """Return a typer option with a line of help; without `names` it is called like its parameter."""
+    return typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=text, **more)
+
+
+def setting(declared: Setting[Any], also: str = "", prefix: str = "", **more: Any) -> Any:
+    """Return the option of a setting: its line of help, without the marks of a docstring, between two other texts."""
+    return option(prefix + re.sub("[`']", "", declared.help) + also, **more)
+
+
+JsonOption = Annotated[bool, option("Print one JSON object on standard output.", "--json", panel=OUTPUT)]
+DebugOption = Annotated[bool, option("Show the traceback of an error.", "--debug")]
+ForceOption = Annotated[bool, option("Replace what is already at --out.", "--force", panel=OUTPUT)]
+VerboseOption = Annotated[bool, option("Print how much memory the training takes.", "--verbose")]
+AlphaOption = Annotated[float, setting(POSITIVE_ALPHA)]
+BackendOption = Annotated[str, setting(BACKEND)]
+DeviceOption = Annotated[str, option("cpu, or cuda for a GPU.")]
 
 
 class Options:
