@@ -115,7 +115,7 @@ def check_bool(value: object, parameter: str, function: str) -> bool:
 
     if not isinstance(value, np.bool_):
         reject(parameter, function, "True or False", describe(value))
-    return bool(value)
+    return bool(cast("bool", value))
 
 
 def check_choice(value: object, parameter: str, function: str, choices: Sequence[str]) -> str:
