@@ -3,7 +3,7 @@
 Models, classifiers, studies, tuning and the command line read them from here:
 
 - ``learning_rate: float = LEARNING_RATE.default`` is the default of an argument;
-- ``learning_rate: float = LEARNING_RATE.field()`` is a field of a dataclass, which `check_fields` checks with all others;
+- ``learning_rate: float = LEARNING_RATE.field()`` is a field of a dataclass, which `check_fields` checks;
 - ``LEARNING_RATE.check(value, "train")`` returns a value in its canonical form, or raises InputError;
 - ``LEARNING_RATE.help`` is its line of help, ``LEARNING_RATE.search`` what `tune` varies it over.
 
@@ -17,7 +17,7 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast, final, get_args
+from typing import Any, Generic, TypeVar, cast, final
 
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 
@@ -101,7 +101,7 @@ class Setting(Generic[T]):
     rule
         Takes (value, name, function) and returns the value in its canonical form, or raises InputError.
     search
-        What `tune` varies it over unless told otherwise: a `Range`, or a tuple of values; None: it stays at its default.
+        What `tune` varies it over by default: a `Range`, or a tuple of values; None: it keeps its default.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def settings_of(kind: Any) -> dict[str, Setting[Any]]:
     return {field.name: field.metadata["setting"] for field in fields if "setting" in field.metadata}
 
 
-def check_fields(instance: Any, function: str, **others: object) -> dict[str, Any]:
+def check_fields(instance: Any, function: str, *, skip: Sequence[str] = ()) -> dict[str, Any]:
     """Return all settings of a dataclass's instance in their canonical form, or raise InputError for the first wrong one.
 
     Parameters
@@ -160,13 +160,11 @@ def check_fields(instance: Any, function: str, **others: object) -> dict[str, An
         Of a dataclass with fields made by `Setting.field`.
     function
         Its name in the error.
-    others
-        Values to check in place of those that the instance has.
+    skip
+        Names of settings that are not checked, and not returned.
     """
-    return {
-        name: setting.check(others[name] if name in others else getattr(instance, name), function)
-        for name, setting in settings_of(instance).items()
-    }
+    settings = {name: setting for name, setting in settings_of(instance).items() if name not in skip}
+    return {name: setting.check(getattr(instance, name), function) for name, setting in settings.items()}
 
 
 def number(
@@ -258,8 +256,7 @@ def _check_verbose(value: object, name: str, function: str) -> int:
     return level
 
 
-Normalization = Literal["sym", "row", "col"]
-NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
+NORMALIZATIONS = ("sym", "row", "col")
 """Ways to normalise an adjacency matrix; see `pprop.transition_matrix`."""
 CRITERIA = ("paper", "loss", "window")
 """What early stopping may watch; see `pprop.Stopping`."""
@@ -367,6 +364,7 @@ VANILLA_GCN_PATIENCE = PATIENCE.but(10)
 VANILLA_GCN_MAX_EPOCHS = MAX_EPOCHS.but(200)
 VANILLA_GCN_CRITERION = CRITERION.but("loss")
 NGCN_WIDTH = WIDTH.but(16, "Width of each tower's hidden layer.")
+NGCN_DROPOUT = DROPOUT.but(DROPOUT.default, "Dropout on the features and on the hidden layer, a mask for each tower.")
 POWERS = whole("powers", 5, 1, "Number of powers of A_hat, from 0.")
 REPLICAS = whole("replicas", 4, 1, "Towers per power.")
 NGCN_PENALTY = PENALTY.but(1e-5, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
@@ -384,4 +382,4 @@ FP_ALPHA = number("alpha", 0.2, "[0, 1]", "Teleport probability of the diffusion
 FP_STEPS = whole("steps", 10, 0, "Steps K of the diffusion.", MOST_STEPS)
 FP_ROUNDS = whole("rounds", 10, 0, "How often nodes are added; 0: feature propagation without bootstrapping.")
 FP_SHARE = number("share", 0.1, "(0, 1]", "Nodes that a round adds, as a share of all.")
-C = number("C", 1000.0, "(0, inf)", "Inverse strength of the regression's penalty, as in scikit-learn.")
+INVERSE_PENALTY = number("C", 1000.0, "(0, inf)", "Inverse strength of the regression's penalty, as in scikit-learn.")

@@ -28,7 +28,7 @@ from pprop import (
     JKClassifier,
     MLPNodeClassifier,
 )
-from pprop.estimators import _folder
+from pprop.estimators import saving
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0}
 
@@ -384,7 +384,7 @@ def test_a_failure_while_saving_leaves_what_was_there(
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(_folder, failing, fail)
+    monkeypatch.setattr(saving, failing, fail)
     expected = InputError if isinstance(error, OSError) else KeyboardInterrupt
     for path in (folder, tmp_path / "new"):
         with pytest.raises(expected):

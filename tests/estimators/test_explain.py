@@ -162,7 +162,7 @@ def test_a_predictor_that_propagates_inside_is_refused(graph: Graph, nodes: Any,
         return nn.Sequential(nn.Linear(40, 3), pprop.Propagation(graph))
 
     model = kind(graph, predictor=inside, max_epochs=2, random_state=0).fit(nodes, animals)
-    with pytest.raises(InputError, match=f"Got {kind.__name__}, whose predictor has a Propagation of its own, instead"):
+    with pytest.raises(InputError, match=f"Got {kind.__name__}, whose predictor has a Propagation, instead"):
         explain(model, 0)
 
 

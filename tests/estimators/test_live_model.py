@@ -171,7 +171,7 @@ def test_models_that_do_not_propagate_at_the_end_are_refused(graph):
 def test_a_predictor_that_propagates_inside_is_refused(graph):
     """What it says of a node is not the node's alone: an edit would change it, unseen."""
     inner = nn.Sequential(nn.Linear(6, 3), Propagation(graph, alpha=0.5))
-    with pytest.raises(InputError, match="APPNPClassifier, whose predictor has a Propagation of its own,"):
+    with pytest.raises(InputError, match="APPNPClassifier, whose predictor has a Propagation,"):
         live(fitted(APPNPClassifier, graph, predictor=inner))
 
 

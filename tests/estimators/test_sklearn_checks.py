@@ -24,6 +24,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pprop.estimators.base
+import pprop.estimators.samples
 from pprop import (
     APPNPClassifier,
     APPNPClassifierCV,
@@ -210,7 +211,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     """Run a check until it shows no new row; return how the last run ended."""
     name, check = CHECKS[kind][key]
     rows = SEEN.setdefault(key, Rows())
-    check_positions = pprop.estimators.base.node_positions
+    check_positions = pprop.estimators.samples.node_positions
 
     def adapt(estimator: object, X: object, X_test: object = None, kernel: object = None) -> Any:
         return rows.to_positions(X) if X_test is None else (rows.to_positions(X), rows.to_positions(X_test))
@@ -220,7 +221,8 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
 
     monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", adapt)
     if name in AT_THE_BORDER:
-        monkeypatch.setattr(pprop.estimators.base, "node_positions", enter)
+        for module in (pprop.estimators.base, pprop.estimators.samples):
+            monkeypatch.setattr(module, "node_positions", enter)
     # Elsewhere the number of classes varies, and the reference backend has nothing to compile for each of them.
     epochs, backend = (60, "numba") if name in NEEDS_LEARNING else (3, "reference")
     for _ in range(4):

@@ -1,30 +1,34 @@
-"""APPNP as a scikit-learn classifier."""
+"""APPNP, PPNP and the network without propagation as scikit-learn classifiers."""
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
-from pprop._validate import check_choice, check_float
-from pprop.estimators._settings import (
-    layer_widths,
-    matrix_dropout,
-    module_or_none,
-    power_steps,
-    switch,
-    teleport_probability,
+import torch
+
+from pprop._validate import reject
+from pprop.estimators.base import TrainedClassifier
+from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
+from pprop.models import APPNP, MLP, PPNP, SolvedPPNP
+from pprop.propagation.certificate import least_error
+from pprop.propagation.tolerance_solvers import TOLERANCE_SOLVERS
+from pprop.settings import (
+    EDGE_DROPOUT,
+    GCN_DROPOUT,
+    PENALTY,
+    POSITIVE_TELEPORT,
+    SAME_DROPOUT,
+    SOLVER,
+    STEPS,
+    TELEPORT,
+    TOL,
+    WIDTH,
 )
-from pprop.estimators.parameters import PredictorParameters, PropagationParameters, TrainingParameters, parameters
-from pprop.estimators.trained import TrainedClassifier
-from pprop.graph import NORMALIZATIONS
-from pprop.models import APPNP, Model
-from pprop.settings import STEPS, TELEPORT
-
-__all__ = ["APPNPClassifier"]
 
 
 @final
 @parameters
-class APPNPClassifier(TrainedClassifier, TrainingParameters, PropagationParameters, PredictorParameters):
+class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
     """The paper's APPNP as a scikit-learn classifier: a network on each node, then K power steps over the graph.
 
     Samples are nodes: wherever scikit-learn says X, give positions of nodes in `graph`, shape (m,) or (m, 1).
@@ -66,22 +70,90 @@ class APPNPClassifier(TrainedClassifier, TrainingParameters, PropagationParamete
     ((1, 2), 20)
     """
 
+    _kind = staticmethod(APPNP)
+
     alpha: float | None = TELEPORT.field()
     steps: int = STEPS.field()
+    propagation_dropout: float | None = SAME_DROPOUT.field()
 
-    def _teleport(self) -> float:
-        return teleport_probability(self.alpha, self.graph, "[0, 1]", "APPNPClassifier")
 
-    def _model(self, alpha: float | None) -> Model:
-        name = "APPNPClassifier"
-        return APPNP(
-            alpha=check_float(alpha, "alpha", name, "[0, 1]"),
-            steps=power_steps(self.steps, name),
-            hidden=layer_widths(self.hidden, name),
-            dropout=check_float(self.dropout, "dropout", name, "[0, 1)"),
-            propagation_dropout=matrix_dropout(self.propagation_dropout, name),
-            penalty=check_float(self.penalty, "penalty", name, "[0, inf)"),
-            normalization=check_choice(self.normalization, "normalization", name, NORMALIZATIONS),
-            self_loops=switch(self.self_loops, "self_loops", name),
-            predictor=module_or_none(self.predictor, name),
-        )
+@final
+@parameters
+class PPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
+    """The paper's PPNP as a scikit-learn classifier: a network on each node, then exact personalized PageRank.
+
+    Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; `alpha` is in (0, 1], and there are no
+    `steps`.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> model = PPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
+    >>> model.fit([0, 1, 3, 4], [1, 1, 2, 2], stopping=0.5).predict([0, 4])
+    array([1, 2])
+    """
+
+    _kind = staticmethod(PPNP)
+
+    alpha: float | None = POSITIVE_TELEPORT.field()
+    propagation_dropout: float | None = SAME_DROPOUT.field()
+
+
+@final
+@parameters
+class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
+    """PPNP that solves for all nodes to a tolerance in every epoch, in place of rows of the PPR matrix.
+
+    Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.SolvedPPNP`. It is
+    for many labelled nodes, whose rows of the matrix would not fit; for few, `PPNPClassifier` is faster. It trains on
+    the CPU.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> model = SolvedPPNPClassifier(graph, tol=1e-3, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
+    >>> model.fit([0, 1, 3, 4], [1, 1, 2, 2], stopping=0.5).predict([0, 4])
+    array([1, 2])
+    """
+
+    alpha: float | None = POSITIVE_TELEPORT.field()
+    tol: float = TOL.field()
+    solver: str = SOLVER.field()
+    hidden: int = WIDTH.field()
+    dropout: float = GCN_DROPOUT.field()
+    edge_dropout: float = EDGE_DROPOUT.field()
+    penalty: float = PENALTY.field()
+
+    def _model(self, values: dict[str, Any]) -> SolvedPPNP:
+        name, kind = type(self).__name__, TOLERANCE_SOLVERS[values["solver"]]
+        least = least_error(values["alpha"], torch.float32)
+        if values["tol"] < least:
+            expected = f"at least {least:.2g}, what float32 can reach at alpha {values['alpha']:g}"
+            reject("tol", name, expected, values["tol"])
+        if self.graph.directed and kind.symmetric:
+            reject("solver", name, "'contraction' for a directed graph", values["solver"])
+        names = ("alpha", "hidden", "dropout", "edge_dropout", "penalty", "normalization", "self_loops")
+        return SolvedPPNP(solver=kind(values["tol"]), **{name: values[name] for name in names})
+
+
+@final
+@parameters
+class MLPNodeClassifier(TrainedClassifier, PredictorParameters):
+    """The network alone, which sees the features of each node and no edges.
+
+    Samples are nodes, as in `APPNPClassifier`, which also lists the attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((5, 5)), features=np.eye(5)[[0, 0, 0, 1, 1]])
+    >>> model = MLPNodeClassifier(graph, hidden=8, max_epochs=20, random_state=0)
+    >>> model.fit([0, 1, 3, 4], [1, 1, 2, 2], stopping=0.5).predict([2])
+    array([1])
+    """
+
+    _kind = staticmethod(MLP)

@@ -2,59 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from os import PathLike
-from typing import Any, Self, cast, final, overload
+from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pprop._validate import check_float, describe, reject
+from pprop._validate import describe, reject
 from pprop.datasets import Split
-from pprop.estimators._holdout import divide_nodes
-from pprop.estimators._model_weights import AnyModel, Weights
-from pprop.estimators._same_graph import check_same_graph
-from pprop.estimators._samples import class_labels, no_target, node_positions, seed_of
-from pprop.estimators._settings import verbosity
-from pprop.estimators._write import write_artefact
-from pprop.estimators.explanation import Explanation
-from pprop.estimators.record import TrainingRecord
+from pprop.estimators.decomposed import decompose
+from pprop.estimators.explanation import Explainable, NodeSum, check_agreement
+from pprop.estimators.fitted import FittedModel, Learned, TrainingRecord, check_same_graph
+from pprop.estimators.parameters import FitParameters, TrainingParameters
+from pprop.estimators.samples import divide_nodes, labelled_nodes, node_positions, seed_of
+from pprop.estimators.saving import save_model
 from pprop.estimators.source import GraphSource
+from pprop.estimators.weights import AnyModel, Weights, named_weights
 from pprop.graph import Graph
-from pprop.training import History
-
-__all__ = ["Learned", "NodeClassifier", "NodeScores", "StoppingNodes"]
+from pprop.models import Architecture, Model
+from pprop.propagation.attribution import Attributor
+from pprop.settings import ALPHA, CRITERION, STOPPING, check_fields
+from pprop.training import History, Stopping, train
 
 StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
 """Nodes and their labels; or a fraction of the nodes to fit."""
 
 
-@final
-@dataclass(frozen=True)
-class Learned:
-    """What is known after a fit: weights by name, logits of all nodes (n, c), how it went, and the curves."""
-
-    weights: Weights
-    logits: NDArray[np.float32]
-    record: TrainingRecord
-    history: History
-
-
-class NodeScores(ClassifierMixin, BaseEstimator):
-    """What is read off the logits of all nodes, however they came about: classes, probabilities, scores."""
-
-    graph: Graph
-
-    graph_: Graph
-    classes_: NDArray[Any]
-    n_features_in_: int
-    logits_: NDArray[Any]
-    known_nodes_: NDArray[np.int64]
-    known_labels_: NDArray[Any]
+class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
+    """Classes, probabilities and scores, read off the logits of all nodes."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
@@ -90,32 +70,17 @@ class NodeScores(ClassifierMixin, BaseEstimator):
         best = self._logits(X, "predict").argmax(axis=1)
         return self.classes_[best]
 
-    @overload
-    def explain(
-        self, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
-    ) -> Explanation: ...
-    @overload
-    def explain(
-        self, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
-    ) -> list[Explanation]: ...
-    def explain(self, node: Any, k: int = 10, mode: str = "exact", eps: float | None = None) -> Any:
-        """Take the logits of a node apart into the contributions of other nodes; see `pprop.explain`.
-
-        Parameters
-        ----------
-        node
-            A position; or several, for a list of explanations.
-        k, mode, eps
-            As in `pprop.explain`.
-        """
-        from pprop.estimators.explain_model import explain  # which knows the classifiers by their classes
-
-        return explain(self, cast("NDArray[Any]", node), k, mode, eps)
-
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):
             reject("graph", type(self).__name__, "a Graph", describe(self.graph))
         return self.graph
+
+    def _checked(self) -> dict[str, Any]:
+        """Return all settings in their canonical form; an alpha of None becomes the graph's."""
+        values = check_fields(self, type(self).__name__, skip=("stopping",))
+        if "alpha" in values and values["alpha"] is None:
+            values["alpha"] = recommended_alpha(self.graph)
+        return values
 
     def _logits(self, X: ArrayLike, function: str) -> NDArray[Any]:
         check_is_fitted(self)
@@ -129,53 +94,43 @@ class NodeScores(ClassifierMixin, BaseEstimator):
         return tags
 
 
-class NodeClassifier(NodeScores, ABC):
-    """A classifier whose samples are the nodes of one graph.
+def recommended_alpha(graph: Graph) -> float:
+    """Return the teleport probability that a graph recommends, or the default.
 
-    A subclass keeps its settings, unchanged, under the names of its ``__init__`` and turns them into a model.
+    >>> import pprop
+    >>> recommended_alpha(pprop.load_dataset("citeseer"))
+    0.1
     """
+    return ALPHA.default if graph.recommended is None else graph.recommended.alpha
 
-    stopping: float
-    random_state: int | np.random.RandomState | None
-    verbose: int
 
-    model_: AnyModel
-    settings_: dict[str, Any]
-    n_iter_: int
-    history_: History
-    record_: TrainingRecord
-    alpha_: float | None
-    accuracy_: float | None
-    source_: GraphSource | None
-    graph_changed_: bool
-    weights_: Weights
-    logits_: NDArray[np.float32]
-    train_nodes_: NDArray[np.int64]
-    stopping_nodes_: NDArray[np.int64]
+@final
+class FitData(NamedTuple):
+    """What a model learns from: a graph without labels, nodes, class indices (n,) of these nodes (-1: others), a seed."""
+
+    graph: Graph
+    split: Split
+    labels: NDArray[np.int64]
+    seed: int
+
+
+class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
+    """A classifier whose samples are the nodes of one graph."""
 
     @abstractmethod
-    def _model(self, alpha: float | None) -> AnyModel:
-        """Return the model of these settings, checked; `alpha` is None for a model without propagation."""
+    def _model(self, values: dict[str, Any]) -> AnyModel:
+        """Return the model of some settings, which were checked."""
 
     @abstractmethod
-    def _learn(
-        self, model: AnyModel, graph: Graph, split: Split, labels: NDArray[np.int64], seed: int, told: int
-    ) -> Learned:
-        """Learn the model of `_model` from the class indices (n,) of training and stopping nodes; others are -1."""
-
-    def _teleport(self) -> float | None:
-        """Return the teleport probability of these settings on this graph."""
-        return None
-
-    def _check_learning(self) -> None:
-        """Refuse impossible settings that are not the model's own."""
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        """Learn the model of `_model`."""
 
     def _extras(self) -> Weights:
         """Return the arrays besides the weights that the logits are made of; a model is saved with them."""
         return {}
 
     def _restored(self, logits: NDArray[np.float32], extras: Weights) -> NDArray[np.float32]:
-        """Return the logits of a loaded model, given those of its weights and what `_extras` was; refuse what does not fit."""
+        """Return the logits of a loaded model, given those of its weights and the arrays of `_extras`."""
         if extras:
             reject("extras", type(self).__name__, "none", describe(sorted(extras)))
         return logits
@@ -199,31 +154,24 @@ class NodeClassifier(NodeScores, ABC):
         -------
         self
         """
-        function = type(self).__name__
-        graph = self._check_graph()
-        alpha = self._teleport()
-        model = self._model(alpha)
-        told = verbosity(self.verbose, function)
-        self._check_learning()
-        held = check_float(self.stopping, "stopping", function, "(0, 1)") if stopping is None else stopping
-        nodes = node_positions(X, "X", "fit", graph.n_nodes)
-        if len(nodes) == 0:
-            reject("X", "fit", "an array of at least one node", "none")
-        if y is None:
-            raise no_target(function)
-        labels = class_labels(y, "y", "fit", len(nodes))
-        seed = seed_of(self.random_state, function)
-
+        name, graph = type(self).__name__, self._check_graph()
+        values = self._checked()
+        model = self._model(values)
+        held = STOPPING.check(self.stopping, name) if stopping is None else stopping
+        nodes, labels = labelled_nodes(X, y, graph.n_nodes, name)
+        seed = seed_of(self.random_state, name)
         split, known, classes = divide_nodes(nodes, labels, held, seed, graph.n_nodes)
         # Without labels and class names, so that nothing below can read them or count their classes.
         labelled = graph.labels is not None or graph.class_names is not None
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
-        learned = self._learn(model, bare, split, known, seed, told)
+        learned = self._learn(model, FitData(bare, split, known, seed), values)
+        if learned.alpha is not None:  # the one that was chosen
+            values["alpha"] = learned.alpha
+            model = self._model(values)
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
         self.known_nodes_ = np.flatnonzero(known >= 0)
         self.known_labels_ = classes[known[self.known_nodes_]]
-        self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, alpha, classes
-        self.settings_ = self._settings()
+        self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, values.get("alpha"), classes
         self.weights_, self.logits_ = learned.weights, learned.logits
         self._keep_record(learned.record, learned.history)
         return self
@@ -254,12 +202,7 @@ class NodeClassifier(NodeScores, ABC):
         """
         check_is_fitted(self)
         check_same_graph(self)
-        write_artefact(self, path, source=source, accuracy=accuracy, overwrite=overwrite)
-
-    def _settings(self) -> dict[str, Any]:
-        """Return the settings that are plain values: all but the graph and the predictor."""
-        settings = cast("dict[str, Any]", self.get_params(deep=False))
-        return {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
+        save_model(self, self._extras(), path, source=source, accuracy=accuracy, overwrite=overwrite)
 
     def _keep_record(
         self,
@@ -270,6 +213,51 @@ class NodeClassifier(NodeScores, ABC):
         source: GraphSource | None = None,
         graph_changed: bool = False,
     ) -> None:
+        settings = cast("dict[str, Any]", self.get_params(deep=False))  # as they are now: later ones do not count
+        self.settings_ = {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
         self.record_, self.history_, self.n_iter_ = record, history, record.epochs
         self.accuracy_, self.source_, self.graph_changed_ = accuracy, source, graph_changed
         self.n_features_in_ = 1  # a sample has one number: its position
+
+    def _node_sum(self) -> NodeSum:
+        parts = decompose(self.model_, self.weights_.values(), type(self).__name__, "explain")
+        H, settings = parts.alone(self.graph_), parts.description.propagation
+        if settings is None:
+            attributor = Attributor(H, None, None)
+        else:
+            attributor = Attributor(H, settings.operator(self.graph_), settings.solver, settings.self_loops)
+        off = (
+            10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
+        )  # `tol` bounds the norm of a whole column
+        check_agreement(type(self).__name__, attributor, attributor.value, self.logits_, off=off)
+        return NodeSum(self.logits_, "logit", attributor)
+
+
+class TrainedClassifier(NodeClassifier, TrainingParameters):
+    """A classifier that is one run of `train`."""
+
+    _kind: ClassVar[Callable[..., AnyModel]]
+    """Makes the model from the settings that its arguments name."""
+
+    def _model(self, values: dict[str, Any]) -> AnyModel:
+        return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})
+
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        assert isinstance(model, Model | Architecture)
+        trained = train(model, data.graph, data.split, seeds=data.seed, **training_arguments(data, values))
+        weights = named_weights(model, (np.asarray(array[0]) for array in trained.weights))
+        return Learned(weights, trained.logits[0], TrainingRecord.of(trained), trained.history[0])
+
+
+def training_arguments(data: FitData, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what all functions that train take alike."""
+    rule = Stopping(values["patience"], values["max_epochs"], values.get("criterion", CRITERION.default))
+    return {
+        "labels": data.labels,
+        "stopping": rule,
+        "learning_rate": values["learning_rate"],
+        "backend": values["backend"],
+        "device": values["device"],
+        "progress": values["verbose"] >= 1,
+        "verbose": values["verbose"] >= 2,
+    }

@@ -3,58 +3,33 @@
 from __future__ import annotations
 
 import time
-from typing import final
+from dataclasses import fields
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pprop._validate import check_float
-from pprop.datasets import Split
-from pprop.estimators._model_weights import AnyModel
-from pprop.estimators._settings import power_steps
-from pprop.estimators.base import Learned, NodeClassifier
-from pprop.estimators.record import TrainingRecord
-from pprop.graph import Graph
+from pprop.estimators.base import FitData, NodeClassifier
+from pprop.estimators.fitted import Learned, TrainingRecord
+from pprop.estimators.parameters import parameters
+from pprop.estimators.weights import AnyModel
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
+from pprop.settings import FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS
 from pprop.training import History
-
-__all__ = ["BootstrappedFPClassifier"]
 
 
 @final
+@parameters
 class BootstrappedFPClassifier(NodeClassifier):
     """Bootstrapped feature propagation: diffuse the features, then let logistic regression label ever more nodes.
 
         F <- (1 - alpha) M F + alpha X,   K times from F = X
 
     One regression per class, against the rest, learns from the labelled nodes. Then the nodes it is most certain of are
-    added with the class it predicts for them, and it learns again. The round with the best stopping accuracy is kept,
-    among equals the earliest. Samples are nodes, as in `APPNPClassifier`. Nothing is random: `random_state` has a say
-    only where `fit` sets nodes aside for stopping.
-
-    Parameters
-    ----------
-    graph
-        With features. It is shared, not copied, when the estimator is cloned.
-    alpha
-        Teleport probability of the diffusion.
-    steps
-        Steps K of the diffusion.
-    rounds
-        How often nodes are added; 0 is feature propagation without bootstrapping.
-    share
-        Nodes that a round adds, as a share of all. Each class gets its part by its share of the predictions (the
-        original takes the true shares, which nobody knows). Stopping nodes are never added.
-    C
-        Inverse strength of the regression's penalty, as in scikit-learn. See the notes for the default.
-    self_loops
-        Whether M is A_hat = D^-1/2 (A + I) D^-1/2, or D^-1/2 A D^-1/2 as in the original.
-    stopping
-        Fraction of the nodes given to `fit` that is set aside, unless `fit` is given other nodes.
-    random_state
-        Seed of that choice.
-    verbose
-        Accepted for symmetry; there is nothing to tell.
+    added with the class it predicts for them, and it learns again; stopping nodes never are. Each class gets its part
+    of the `share` by its share of the predictions (the original takes the true shares, which are unknown in practice).
+    The round with the best stopping accuracy is kept, among equals the earliest. Samples are nodes, as in
+    `APPNPClassifier`. Nothing is random but the choice of the nodes that `fit` sets aside for stopping. See the notes
+    for the default of `C`. Without `self_loops`, M is D^-1/2 A D^-1/2 as in the original.
 
     Attributes
     ----------
@@ -78,9 +53,9 @@ class BootstrappedFPClassifier(NodeClassifier):
     Cora-ML     80.63  81.00  82.05  83.02  83.30  83.86
     ==========  =====  =====  =====  =====  =====  =====
 
-    1000 was the best on both together with regressions that ended at scikit-learn's default tolerance. With these, which are
-    exact, 3000 is 0.2 points better on average, less than five splits can tell; 1000 was kept, since test splits had
-    been run with it by then.
+    1000 was the best on both together with regressions that ended at scikit-learn's default tolerance. With these,
+    which are exact, 3000 is 0.2 points better on average, less than five splits can tell; 1000 was kept, since test
+    splits had been run with it by then.
 
     References
     ----------
@@ -96,46 +71,22 @@ class BootstrappedFPClassifier(NodeClassifier):
     array(['left', 'right'], dtype='<U5')
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        alpha: float = 0.2,
-        steps: int = 10,
-        rounds: int = 10,
-        share: float = 0.1,
-        C: float = 1000.0,  # noqa: N803  scikit-learn's name
-        self_loops: bool = True,
-        stopping: float = 0.2,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.graph = graph
-        self.alpha = alpha
-        self.steps = steps
-        self.rounds = rounds
-        self.share = share
-        self.C = C
-        self.self_loops = self_loops
-        self.stopping = stopping
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = FP_ALPHA.field()
+    steps: int = FP_STEPS.field()
+    rounds: int = FP_ROUNDS.field()
+    share: float = FP_SHARE.field()
+    C: float = INVERSE_PENALTY.field()
+    self_loops: bool = SELF_LOOPS.field()
 
-    def _teleport(self) -> float:
-        return check_float(self.alpha, "alpha", "BootstrappedFPClassifier", "[0, 1]")
+    def _model(self, values: dict[str, Any]) -> BootstrappedFP:
+        return BootstrappedFP(**{field.name: values[field.name] for field in fields(BootstrappedFP)})
 
-    def _model(self, alpha: float | None) -> BootstrappedFP:
-        steps = power_steps(self.steps, "BootstrappedFPClassifier")
-        return BootstrappedFP(
-            self.alpha if alpha is None else alpha, steps, self.rounds, self.share, self.C, self.self_loops
-        )
-
-    def _learn(
-        self, model: AnyModel, graph: Graph, split: Split, labels: NDArray[np.int64], seed: int, told: int
-    ) -> Learned:
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, BootstrappedFP)
+        split, labels = data.split, data.labels
         begin = time.perf_counter()
         watched, n_classes = split.stopping, int(labels.max()) + 1
-        diffused = Diffused(diffused_features(model, graph))
+        diffused = Diffused(diffused_features(model, data.graph))
         found = diffused.bootstrap(model, split.train, labels[split.train], watched, labels[watched], n_classes)
         train_loss, stopping_loss, accuracy = found.curves.T.copy()
         record = TrainingRecord(
@@ -146,7 +97,7 @@ class BootstrappedFPClassifier(NodeClassifier):
             seconds=time.perf_counter() - begin,
             backend="numpy",
             device="cpu",
-            seed=seed,
+            seed=data.seed,
             train_nodes=len(split.train),
             stopping_nodes=len(watched),
         )

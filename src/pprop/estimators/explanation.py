@@ -1,14 +1,27 @@
-"""What `explain` returns: a prediction as a sum over the nodes that it came from, with their names and labels."""
+"""`explain`: a prediction as a sum over the nodes that it comes from, with their names and labels."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, cast, final, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Explanation"]
+from pprop._errors import InputError
+from pprop._validate import check_choice, describe, reject
+from pprop.estimators.fitted import FittedScores, check_same_graph
+from pprop.estimators.samples import node_positions
+from pprop.propagation.attribution import Attribution, Attributor, check_eps
+
+EPS = 1e-4
+"""Of the fast mode, where none is given."""
+AGREE = 1e-3
+"""How far logits and a new computation of them may be apart, relative to max|H|: far above the rounding of any backend."""
 
 
 @final
@@ -26,8 +39,8 @@ class Explanation:
     classes, value, prediction
         The classes, the node's logits, both of shape (c,), and the class of the largest.
     nodes, names, weights
-        Positions of the contributors in the order of their shares, shape (k,); their ids; the entries of the propagation
-        matrix that their predictions are multiplied with, shape (k,).
+        Positions of the contributors in the order of their shares, shape (k,); their ids; the entries of the
+        propagation matrix that their predictions are multiplied with, shape (k,).
     contributions
         Signed, per class: weight times the prediction that the network makes for that node alone, shape (k, c).
     shares
@@ -125,3 +138,169 @@ class Explanation:
             "mode": self.mode,
             "error": self.error,
         }
+
+
+@final
+class NodeSum(NamedTuple):
+    """The logits of a fitted model, or its probabilities, as a sum over nodes."""
+
+    logits: NDArray[Any]
+    quantity: str
+    attributor: Attributor
+
+
+# Beside the models and not in them: a fitted model is pickled, copied and compared, and a sum can be computed again.
+_sums: WeakKeyDictionary[Explainable, NodeSum] = WeakKeyDictionary()
+
+
+class Explainable(FittedScores, ABC):
+    """A fitted model that may be a sum over nodes."""
+
+    @abstractmethod
+    def _node_sum(self) -> NodeSum:
+        """Return the sum that the logits are, or raise InputError where they are none."""
+
+    @overload
+    def explain(
+        self, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+    ) -> Explanation: ...
+    @overload
+    def explain(
+        self, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+    ) -> list[Explanation]: ...
+    def explain(self, node: Any, k: int = 10, mode: str = "exact", eps: float | None = None) -> Any:
+        """Take the logits of a node apart into the contributions of other nodes; see `pprop.explain`.
+
+        Parameters
+        ----------
+        node
+            A position; or several, for a list of explanations.
+        k, mode, eps
+            As in `pprop.explain`.
+        """
+        return cast("Any", explain)(self, node, k, mode, eps)
+
+
+@overload
+def explain(
+    model: Explainable, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+) -> Explanation: ...
+@overload
+def explain(
+    model: Explainable, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+) -> list[Explanation]: ...
+def explain(
+    model: Explainable, node: ArrayLike, k: int = 10, mode: str = "exact", eps: float | None = None
+) -> Explanation | list[Explanation]:
+    """Take the logits of a node apart into the contributions of the nodes that they came from.
+
+        Z_i = sum_j P_ij H_j
+
+    H is what the network predicts for each node alone, P the matrix that the model propagates with: the polynomial of K
+    power steps for APPNP, the personalized PageRank matrix for PPNP. So the sum is no approximation of the model: it is
+    the model. The logits of a `SolvedPPNPClassifier` are that sum to the tolerance of its solves. For a network without
+    propagation the node is the whole explanation of itself.
+
+    Parameters
+    ----------
+    model
+        A fitted APPNP, PPNP, SolvedPPNP or MLP classifier, also one with a `predictor` that sees each node alone, or a
+        `PropagatedClassifier`. The network's predictions for all nodes are computed at the first call and kept as long
+        as the model.
+    node
+        A position; or several, which are explained together, a few times faster than one by one.
+    k
+        Contributors to name; all others are summed up.
+    mode
+        ``"exact"``: from the whole row of P. ``"fast"``: from its large entries, found by pushing, at a cost that does
+        not grow with the graph; the result says how much it may miss.
+    eps
+        Of the fast mode: what would arrive at a node is followed no further when it is below `eps` times its degree, in
+        parts of what started. None: 1e-4.
+
+    Returns
+    -------
+    Explanation, or a list of them where several nodes are given
+
+    Raises
+    ------
+    InputError
+        For models whose logits are no sum over nodes, since they propagate between their layers (GCN, N-GCN, GAT, JK)
+        or average probabilities, or since their predictor contains a `Propagation`; and for a model whose graph was
+        exchanged after `fit`.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> model = pprop.PPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
+    >>> explanation = explain(model.fit([0, 1, 3, 4], [0, 0, 1, 1], stopping=0.5), 2, k=3)
+    >>> explanation.nodes, explanation.other_count
+    (array([4, 2, 0]), 2)
+    >>> total = explanation.contributions.sum(axis=0) + explanation.others
+    >>> bool(np.allclose(total, model.logits_[2], atol=1e-5))
+    True
+    """
+    if not isinstance(model, Explainable):
+        reject("model", "explain", "a fitted classifier of pprop", describe(model))
+    check_is_fitted(model)
+    check_choice(mode, "mode", "explain", ("exact", "fast"))
+    if eps is not None and mode == "exact":
+        reject("eps", "explain", "None with mode='exact'", eps, remedy="Pass mode='fast', or leave eps out.")
+    tolerance, most = check_eps(EPS if eps is None else eps, k, "explain")
+    one = np.ndim(node) == 0
+    nodes = node_positions([node] if one else node, "node", "explain", len(model.logits_))
+    check_same_graph(model)
+    found = _sums.get(model)
+    if found is None or found.logits is not model.logits_:
+        found = _sums[model] = model._node_sum()  # pyright: ignore[reportPrivateUsage]
+    attributor = found.attributor
+    taken = attributor.exact(nodes, most) if mode == "exact" else attributor.fast(nodes, most, tolerance)
+    explanations = [_named(model, found.quantity, mode, attribution) for attribution in taken]
+    return explanations[0] if one else explanations
+
+
+def check_agreement(
+    name: str,
+    attributor: Attributor,
+    value: NDArray[Any],
+    expected: NDArray[Any],
+    *,
+    relative: float = AGREE,
+    off: float = 0.0,
+) -> None:
+    """Refuse a model whose settings or weights were changed after its fit: they do not give its logits."""
+    if not float(np.abs(value - expected).max(initial=0.0)) <= relative * max(attributor.largest, 1.0) + off:
+        raise InputError(
+            f"The settings or weights of this {name} are not those that its logits come from. Call fit again, "
+            "or load it."
+        )
+
+
+def _named(model: FittedScores, quantity: str, mode: str, taken: Attribution) -> Explanation:
+    ids = model.graph_.ids
+    known = model.known_nodes_
+    places = np.searchsorted(known, taken.nodes)
+    labels: list[Any] = [
+        model.known_labels_[at].item() if at < len(known) and known[at] == node else None
+        for node, at in zip(taken.nodes.tolist(), places.tolist(), strict=True)
+    ]
+    return Explanation(
+        node=taken.node,
+        name=taken.node if ids is None else ids[taken.node].item(),
+        quantity=quantity,
+        classes=model.classes_,
+        value=taken.value,
+        nodes=taken.nodes,
+        names=taken.nodes.tolist() if ids is None else ids[taken.nodes].tolist(),
+        weights=taken.weights,
+        contributions=taken.contributions,
+        shares=taken.shares,
+        labels=labels,
+        others=taken.others,
+        other_count=taken.other_count,
+        other_share=taken.other_share,
+        mode=mode,
+        error=taken.error,
+    )

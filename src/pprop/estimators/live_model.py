@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, final
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators._alone import as_ppnp, check_alone
-from pprop.estimators._outputs import outputs
-from pprop.estimators._same_graph import check_same_graph
 from pprop.estimators.base import NodeClassifier
+from pprop.estimators.decomposed import EXPECTED, decompose
+from pprop.estimators.explanation import AGREE
+from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.outputs import outputs
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
-from pprop.kernels import choose_backend
-from pprop.models import Architecture, Model, SolvedPPNP
-from pprop.models.ensemble import Ensemble
-from pprop.models.inference import Inference
-from pprop.propagation import LiveDifference, LiveGraph, PowerIteration, Solver, propagate
+from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
 from pprop.propagation.live_checks import probabilities_of
+from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS, TOL
 from pprop.training import Trained
-
-__all__ = ["live"]
-
-EXPECTED = (
-    "a fitted APPNPClassifier, PPNPClassifier, SolvedPPNPClassifier or PropagatedClassifier, a training of APPNP, PPNP or "
-    "SolvedPPNP, or a Graph"
-)
-_AGREE = 1e-3
-"""How far a propagation may be from the one of the fit, relative to max|H|: far above the rounding of any backend."""
 
 
 def live(
@@ -42,7 +30,7 @@ def live(
     H: ArrayLike | None = None,
     alpha: float | None = None,
     *,
-    tol: float = 1e-4,
+    tol: float = TOL.default,
     normalization: str | None = None,
     self_loops: bool | None = None,
     history: int = 1000,
@@ -57,20 +45,20 @@ def live(
     Parameters
     ----------
     model
-        A fitted `APPNPClassifier`, `PPNPClassifier`, `SolvedPPNPClassifier` or `PropagatedClassifier`, one trained run of
-        `APPNP`, `PPNP` or `SolvedPPNP`, or a `Graph`.
+        A fitted `APPNPClassifier`, `PPNPClassifier`, `SolvedPPNPClassifier` or `PropagatedClassifier`, one trained run
+        of `APPNP`, `PPNP` or `SolvedPPNP`, or a `Graph`.
     H
         With a graph: predictions of each node on its own, shape (n, c). They are made by the network of a model.
     alpha, normalization, self_loops
-        With a graph: as in `propagate`; alpha is 0.1 and the matrix the paper's unless given ("row" for probabilities). A
-        model has its own.
+        With a graph: as in `propagate`; alpha is 0.1 and the matrix the paper's unless given ("row" for probabilities).
+        A model has its own.
     tol
         |Z_i - Z*_i| <= tol d_i^p for every node and class at any time; see `LiveGraph`.
     history
         Number of edits that can be undone.
     response
-        With a graph: what H is, "logits" (the default) or "probabilities". Both are spread as they are; `predict_proba` takes
-        the softmax of logits, and divides probabilities by their sum.
+        With a graph: what H is, "logits" (the default) or "probabilities". Both are spread as they are; `predict_proba`
+        takes the softmax of logits, and divides probabilities by their sum.
 
     Returns
     -------
@@ -94,14 +82,14 @@ def live(
         if H is None:
             reject("H", "live", "predictions of shape (n, c) with a graph", "None")
         given = H.detach().cpu().numpy() if isinstance(H, Tensor) else H
-        default = "row" if response == "probabilities" else "sym"
+        default = "row" if response == "probabilities" else NORMALIZATION.default
         return LiveGraph(
             model,
             given,
-            0.1 if alpha is None else alpha,
+            ALPHA.default if alpha is None else alpha,
             tol=tol,
             normalization=default if normalization is None else normalization,
-            self_loops=True if self_loops is None else self_loops,
+            self_loops=SELF_LOOPS.default if self_loops is None else self_loops,
             history=history,
             response="logits" if response is None else response,
         )
@@ -115,23 +103,33 @@ def live(
 
 
 def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
-    description, graph, weights, logits, classes, solver = _parts(fitted)
-    settings = description.propagation
+    if isinstance(fitted, Trained):
+        if len(fitted.seeds) != 1:
+            reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
+        name, graph, logits, classes = type(fitted.model).__name__, fitted.graph, fitted.logits[0], None
+        parts = decompose(fitted.model, (array[0] for array in fitted.weights), name, "live")
+    elif isinstance(fitted, NodeClassifier):
+        name = type(fitted).__name__
+        if not hasattr(fitted, "weights_"):
+            reject("model", "live", EXPECTED["live"], f"a {name} that is not fitted")
+        check_same_graph(fitted)
+        graph, logits, classes = fitted.graph_, fitted.logits_, fitted.classes_
+        parts = decompose(fitted.model_, fitted.weights_.values(), name, "live")
+    else:
+        reject("model", "live", EXPECTED["live"], describe(fitted))
+    settings, solver = parts.description.propagation, parts.solver
     if settings is None or solver is None:
         raise InputError(
             "live needs a model that propagates. The network alone predicts a node from its features only."
         )
     _check_teleport(settings.alpha)
-    check_alone(description, type(fitted).__name__, "live")
-    kernels = choose_backend("auto", "cpu", "live").kernels
 
     def network(features: Features) -> NDArray[Any]:
-        alone = Graph.from_scipy(sparse.csr_array((features.shape[0],) * 2), features=features)
-        return Inference(description, alone, kernels).alone(weights)[0].numpy()
+        return parts.alone(Graph.from_scipy(sparse.csr_array((features.shape[0],) * 2), features=features))
 
     changing = LiveGraph(
         graph,
-        Inference(description, graph, kernels).alone(weights)[0].numpy(),
+        parts.alone(graph),
         settings.alpha,
         tol=tol,
         normalization=settings.normalization,
@@ -146,16 +144,15 @@ def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
 
 def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> LiveGraph:
     if not hasattr(model, "alone_"):
-        reject("model", "live", EXPECTED, "a PropagatedClassifier that is not fitted")
+        reject("model", "live", EXPECTED["live"], "a PropagatedClassifier that is not fitted")
     check_same_graph(model)
     _check_teleport(model.alpha_)
-    solver = PowerIteration(model.steps) if model.solver is None else model.solver
-    graph, estimator, classes, response = model.graph_, model.estimator_, model.classes_, model.response_
+    solver, graph, classes, response = model.solver_, model.graph_, model.classes_, model.response_
     probabilities = response == "probabilities"
     spread = np.exp(model.logits_) if probabilities else model.logits_
     again = propagate(graph, model.alone_, model.alpha_, solver, model.normalization_, model.self_loops)
     apart = np.abs((probabilities_of(again, response) if probabilities else again) - spread).max(initial=0.0)
-    far = max(_AGREE, 10 * float(getattr(solver, "tol", 0.0))) * max(float(np.abs(model.alone_).max(initial=0.0)), 1.0)
+    far = max(AGREE, 10 * float(getattr(solver, "tol", 0.0))) * max(float(np.abs(model.alone_).max(initial=0.0)), 1.0)
     if not apart <= far:
         raise InputError(
             "The settings of this PropagatedClassifier are not those that its predictions come from. Call fit again."
@@ -165,7 +162,7 @@ def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> L
         rows: Any = features  # in the kind of container that the estimator was fitted to
         if sparse.issparse(graph.features) != sparse.issparse(features):
             rows = sparse.csr_array(features) if sparse.issparse(graph.features) else rows.toarray()
-        return outputs(estimator, rows, features.shape[0], len(classes), response, None, "live")
+        return outputs(model.estimator_, rows, features.shape[0], len(classes), response, None, "live")
 
     changing = LiveGraph(
         graph,
@@ -174,9 +171,7 @@ def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> L
         tol=tol,
         normalization=model.normalization_,
         self_loops=model.self_loops,
-        network=network
-        if model.features is None
-        else None,  # which sees what is beside the graph, and no features of it
+        network=network if model.features is None else None,  # given features are not the graph's
         classes=classes,
         history=history,
         response=response,
@@ -197,41 +192,3 @@ def _difference(solver: Solver, fixed: NDArray[Any], evaluated: NDArray[Any]) ->
         largest=float(np.abs(fixed - evaluated).max(initial=0.0)),
         classes=int(np.count_nonzero(fixed.argmax(axis=1) != evaluated.argmax(axis=1))),
     )
-
-
-@final
-class _Parts(NamedTuple):
-    """A model that predicts, then propagates, and what it was evaluated with."""
-
-    description: Model
-    graph: Graph
-    weights: list[Tensor]  # with the runs axis
-    logits: NDArray[Any]  # of all nodes
-    classes: NDArray[Any] | None
-    solver: Solver | None
-
-
-def _parts(fitted: object) -> _Parts:
-    if isinstance(fitted, Trained):
-        if len(fitted.seeds) != 1:
-            reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
-        description, graph, logits, classes = fitted.model, fitted.graph, fitted.logits[0], None
-        weights = [torch.from_numpy(np.array(array[:1])) for array in fitted.weights]
-    elif isinstance(fitted, NodeClassifier):
-        if not hasattr(fitted, "weights_"):
-            reject("model", "live", EXPECTED, f"a {type(fitted).__name__} that is not fitted")
-        check_same_graph(fitted)
-        description, graph, logits, classes = fitted.model_, fitted.graph_, fitted.logits_, fitted.classes_
-        weights = [torch.from_numpy(np.array(array))[None] for array in fitted.weights_.values()]
-    else:
-        reject("model", "live", EXPECTED, describe(fitted))
-    if isinstance(description, SolvedPPNP):
-        return _Parts(as_ppnp(description), graph, weights, logits, classes, description.solver)
-    if not isinstance(description, Model):
-        why = "which propagates features"
-        if isinstance(description, Architecture | Ensemble):
-            why = "whose members vote" if isinstance(description, Ensemble) else "whose layers propagate in between"
-        name = type(description if isinstance(fitted, Trained) else fitted).__name__
-        reject("model", "live", EXPECTED, f"{name}, {why},")
-    solver = None if description.propagation is None else description.propagation.solver
-    return _Parts(description, graph, weights, logits, classes, solver)

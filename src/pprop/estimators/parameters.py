@@ -25,7 +25,6 @@ from pprop.settings import (
     NORMALIZATION,
     PATIENCE,
     PENALTY,
-    SAME_DROPOUT,
     SELF_LOOPS,
     STOPPING,
     VERBOSE,
@@ -110,25 +109,24 @@ def _check_predictor(value: object, name: str, function: str) -> object:
     return value
 
 
-def _unchecked(value: object, name: str, function: str) -> object:
+def unchecked(value: object, name: str, function: str) -> object:
+    """Return a value as it is: it is checked where it is used."""
     return value
 
 
-GRAPH = Setting[Any](
-    "graph", None, "With features. It is shared, not copied, when the estimator is cloned.", _unchecked
-)
+GRAPH = Setting[Any]("graph", None, "With features. It is shared, not copied, when the estimator is cloned.", unchecked)
 PREDICTOR = Setting[ModuleOrFactory | None](
     "predictor",
     None,
-    "In place of the built-in network: any ``nn.Module`` from features (n, ...), a tensor whose first axis is the node, to "
-    "logits (n, c); or a function that makes one. `hidden` and `dropout` then have no meaning for it.",
+    "In place of the built-in network: any ``nn.Module`` from features (n, ...), a tensor whose first axis is the node, "
+    "to logits (n, c); or a function that makes one. `hidden` and `dropout` then have no meaning for it.",
     _check_predictor,
 )
 RANDOM_STATE = Setting[int | np.random.RandomState | None](
     "random_state",
     None,
     "An integer is the seed of the run; a RandomState, or numpy's global one for None, draws one at every fit.",
-    _unchecked,
+    unchecked,
 )
 
 
@@ -140,10 +138,9 @@ class GraphParameters:
 
 
 @parameters
-class PropagationParameters(GraphParameters):
+class MatrixParameters(GraphParameters):
     """Of the propagation matrix."""
 
-    propagation_dropout: float | None = SAME_DROPOUT.field()
     normalization: str = NORMALIZATION.field()
     self_loops: bool = SELF_LOOPS.field()
 

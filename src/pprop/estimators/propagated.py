@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import field
 from typing import Any, NoReturn, Self, cast, final
 
 import numpy as np
@@ -10,21 +11,73 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from pprop._errors import InputError
-from pprop._validate import check_choice, check_int, describe, reject
-from pprop.estimators import base
-from pprop.estimators._outputs import choose_response, classes_of, node_rows, outputs, take
-from pprop.estimators._samples import class_labels, known_labels, no_target
-from pprop.estimators._settings import switch, teleport_probability
-from pprop.graph import NORMALIZATIONS, Graph
-from pprop.propagation import PowerIteration, Solver, Statistics, solve
-
-__all__ = ["PropagatedClassifier"]
+from pprop._validate import describe, reject
+from pprop.estimators.base import NodeScores
+from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
+from pprop.estimators.fitted import FittedScores
+from pprop.estimators.outputs import RESPONSES, choose_response, classes_of, node_rows, outputs, take
+from pprop.estimators.parameters import GRAPH, parameters, unchecked
+from pprop.estimators.samples import check_classes, known_labels, labelled_nodes
+from pprop.graph import Graph
+from pprop.propagation import PowerIteration, PPROperator, Solver, Statistics, solve
+from pprop.propagation.attribution import Attributor
+from pprop.settings import BACKEND, NORMALIZATION, SELF_LOOPS, STEPS, TELEPORT, Setting, choice, switch, whole
 
 _NAME = "PropagatedClassifier"
 
 
+def _check_solver(value: object, name: str, function: str) -> object:
+    if value is not None and not isinstance(value, Solver):
+        reject(name, function, "a solver, such as Exact(), or None", describe(value))
+    return value
+
+
+ESTIMATOR = Setting[Any](
+    "estimator",
+    None,
+    "A classifier with `predict_proba` or `decision_function`. It is cloned and fitted to the rows of the nodes in "
+    "`fit`; with `prefit`, used as it is.",
+    unchecked,
+)
+SPREAD_STEPS = whole("steps", STEPS.default, 0, "Power steps K, where no `solver` is given.")
+SOLVER_OR_NONE = Setting[Solver | None](
+    "solver", None, "In place of K power steps: ``Exact()``, or any other solver.", _check_solver
+)
+RESPONSE = choice(
+    "response",
+    "auto",
+    ("auto", *RESPONSES),
+    "What is spread. ``'probabilities'``: those of `predict_proba`. ``'logits'``: the scores of `decision_function`. "
+    "``'auto'``: logits where the estimator has them, else probabilities.",
+)
+OPTIONAL_NORMALIZATION = NORMALIZATION.optional(
+    "Of T, see `pprop.transition_matrix`. None: 'row' for probabilities, whose T averages them, so that they remain "
+    "probabilities, and the paper's 'sym' for logits. Probabilities spread with another one are divided by their sum."
+)
+FEATURES = Setting[Any](
+    "features",
+    None,
+    "What the estimator is given, one row per node: an array of any number of axes (memory-mapped, if it is large), a "
+    "sparse matrix, a tensor, a data frame, a list of texts. None: ``graph.features``. It is never copied as a whole. "
+    "``np.arange(n)`` gives positions, for an estimator whose samples are nodes themselves.",
+    unchecked,
+)
+PREFIT = switch("prefit", False, "Whether the estimator is fitted already; `fit` then only spreads its predictions.")
+BATCH_SIZE = whole("batch_size", 1, 1, "Nodes that the estimator predicts at a time; None: all at once.").optional()
+
+
+class _FittedPropagation(FittedScores):
+    estimator_: Any
+    alone_: NDArray[np.float64]
+    response_: str
+    normalization_: str
+    alpha_: float
+    statistics_: Statistics
+
+
 @final
-class PropagatedClassifier(base.NodeScores):
+@parameters
+class PropagatedClassifier(_FittedPropagation, NodeScores):
     """A scikit-learn classifier that sees each node alone; its predictions are then spread by personalized PageRank.
 
         Z = (1 - alpha) T Z + alpha H,    H the predictions of `estimator` for every node.
@@ -32,39 +85,6 @@ class PropagatedClassifier(base.NodeScores):
     The graph takes no part in the training, only in the predictions. Samples are nodes, as in `APPNPClassifier`:
     wherever scikit-learn says X, give positions. So `GridSearchCV`, `cross_val_score` and the like work, with the
     settings of the inner estimator under names such as ``estimator__C``.
-
-    Parameters
-    ----------
-    estimator
-        A classifier with `predict_proba` or `decision_function`. It is cloned and fitted to the rows of the nodes in
-        `fit`; with `prefit`, used as it is.
-    graph
-        Shared, not copied, when this classifier is cloned.
-    alpha
-        Teleport probability. None takes ``graph.recommended.alpha``, or 0.1 where the graph recommends none.
-    steps
-        Power steps K, where no `solver` is given.
-    solver
-        In place of K power steps: ``Exact()``, or any other solver.
-    response
-        What is spread. ``"probabilities"``: those of `predict_proba`. ``"logits"``: the scores of `decision_function`.
-        ``"auto"``: logits where the estimator has them, else probabilities.
-    normalization
-        Of T, see `pprop.transition_matrix`. None takes "row" for probabilities, whose T averages them, so that they
-        remain probabilities, and the paper's "sym" for logits. Probabilities that another one was asked for are
-        divided by their sum afterwards.
-    self_loops
-        Whether every node also listens to itself.
-    features
-        What the estimator is given, one row per node: an array of any number of axes (memory-mapped, if it is large),
-        a sparse matrix, a tensor, a data frame, a list of texts. None takes ``graph.features``. It is never copied as a
-        whole. ``np.arange(n)`` gives positions, for an estimator whose samples are nodes themselves.
-    prefit
-        Whether the estimator is fitted already; `fit` then needs no nodes and only spreads its predictions.
-    batch_size
-        Nodes that the estimator predicts at a time; None: all at once.
-    backend
-        ``"auto"``, or ``"numba"``, ``"reference"``.
 
     Attributes
     ----------
@@ -103,40 +123,18 @@ class PropagatedClassifier(base.NodeScores):
     np.float64(1.0)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        graph: Graph,
-        alpha: float | None = None,
-        steps: int = 10,
-        solver: Solver | None = None,
-        response: str = "auto",
-        normalization: str | None = None,
-        self_loops: bool = True,
-        features: Any = None,
-        prefit: bool = False,
-        batch_size: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.estimator = estimator
-        self.graph = graph
-        self.alpha = alpha
-        self.steps = steps
-        self.solver = solver
-        self.response = response
-        self.normalization = normalization
-        self.self_loops = self_loops
-        self.features = features
-        self.prefit = prefit
-        self.batch_size = batch_size
-        self.backend = backend
-
-    estimator_: Any
-    alone_: NDArray[np.float64]
-    response_: str
-    normalization_: str
-    alpha_: float
-    statistics_: Statistics
+    estimator: Any = field(kw_only=False, metadata={"setting": ESTIMATOR})
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
+    alpha: float | None = TELEPORT.field()
+    steps: int = SPREAD_STEPS.field()
+    solver: Solver | None = SOLVER_OR_NONE.field()
+    response: str = RESPONSE.field()
+    normalization: str | None = OPTIONAL_NORMALIZATION.field()
+    self_loops: bool = SELF_LOOPS.field()
+    features: Any = FEATURES.field()
+    prefit: bool = PREFIT.field()
+    batch_size: int | None = BATCH_SIZE.field()
+    backend: str = BACKEND.field()
 
     def fit(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Self:
         """Fit the estimator to some nodes, and spread its predictions for all of them.
@@ -153,19 +151,22 @@ class PropagatedClassifier(base.NodeScores):
         self
         """
         graph = self._check_graph()
-        solver, alpha = self._solver(graph)
-        response = choose_response(self.estimator, self.response, _NAME)
-        normalization = self._normalization(response)
-        loops, prefit = switch(self.self_loops, "self_loops", _NAME), switch(self.prefit, "prefit", _NAME)
-        batch = None if self.batch_size is None else check_int(self.batch_size, "batch_size", _NAME, low=1)
+        values = self._checked()
+        alpha = self.solver_.check_alpha(values["alpha"], _NAME)
+        response = choose_response(self.estimator, values["response"], _NAME)
+        default = "row" if response == "probabilities" else NORMALIZATION.default
+        normalization = default if values["normalization"] is None else values["normalization"]
         rows = node_rows(self.features, graph, _NAME)
         estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
-        if not prefit:
-            nodes, labels = _samples(graph, X, y)
+        if not values["prefit"]:
+            nodes, labels = labelled_nodes(X, y, graph.n_nodes, _NAME)
+            found, codes = np.unique(labels, return_inverse=True)
+            known_labels(nodes, codes, graph.n_nodes)  # refuses two classes for one node
+            check_classes(found)
             estimator = cast("Any", clone(estimator)).fit(take(rows, nodes), labels)
         classes = classes_of(estimator, _NAME)
-        alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, batch, _NAME)
-        solution = solve(graph, alone, alpha, solver, normalization, loops, backend=self.backend)
+        alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, values["batch_size"], _NAME)
+        solution = solve(graph, alone, alpha, self.solver_, normalization, values["self_loops"], backend=self.backend)
         self.estimator_, self.graph_, self.classes_, self.alone_ = estimator, graph, classes, alone
         self.logits_ = _log_shares(solution.value) if response == "probabilities" else solution.value
         self.alpha_, self.response_, self.normalization_ = alpha, response, normalization
@@ -174,6 +175,11 @@ class PropagatedClassifier(base.NodeScores):
         self.known_labels_ = labels[first]
         self.n_features_in_ = 1
         return self
+
+    @property
+    def solver_(self) -> Solver:
+        """What propagates: `solver`, or `steps` power steps."""
+        return PowerIteration(self.steps) if self.solver is None else self.solver
 
     def save(self, path: object, **options: object) -> NoReturn:
         """Refuse: the folder that `pprop.load` reads holds no code, and any estimator may be inside; use joblib or pickle."""
@@ -196,31 +202,16 @@ class PropagatedClassifier(base.NodeScores):
             object.__setattr__(twin, "_metadata_request", copy.deepcopy(cast("Any", self)._metadata_request))
         return twin
 
-    def _solver(self, graph: Graph) -> tuple[Solver, float]:
-        if self.solver is not None and not isinstance(self.solver, Solver):
-            reject("solver", _NAME, "a solver, such as Exact(), or None", describe(self.solver))
-        solver = PowerIteration(check_int(self.steps, "steps", _NAME, low=0)) if self.solver is None else self.solver
-        return solver, solver.check_alpha(teleport_probability(self.alpha, graph, "[0, 1]", _NAME), _NAME)
-
-    def _normalization(self, response: str) -> str:
-        if self.normalization is None:
-            return "row" if response == "probabilities" else "sym"
-        return check_choice(self.normalization, "normalization", _NAME, NORMALIZATIONS)
-
-
-def _samples(graph: Graph, X: object, y: object) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the nodes to be fitted to and their labels, shape (m,) each, checked."""
-    nodes = base.node_positions(X, "X", "fit", graph.n_nodes)
-    if len(nodes) == 0:
-        reject("X", "fit", "an array of at least one node", "none")
-    if y is None:
-        raise no_target(_NAME)
-    labels = class_labels(y, "y", "fit", len(nodes))
-    classes, codes = np.unique(labels, return_inverse=True)
-    known_labels(nodes, codes, graph.n_nodes, "fit")  # refuses two classes for one node
-    if len(classes) < 2:
-        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
-    return nodes, labels
+    def _node_sum(self) -> NodeSum:
+        operator = PPROperator(self.graph_, self.alpha_, self.normalization_, self.self_loops)
+        attributor = Attributor(self.alone_, operator, self.solver_, self.self_loops)
+        value, expected = attributor.value, self.logits_
+        probabilities = self.response_ == "probabilities"
+        if probabilities:  # spread ones are divided by their sum, which is one for "row"
+            value, expected = value / np.maximum(value.sum(axis=1, keepdims=True), 1e-300), np.exp(expected)
+        relative = max(AGREE, 10 * float(getattr(self.solver_, "tol", 0.0)))
+        check_agreement(_NAME, attributor, value, expected, relative=relative)
+        return NodeSum(self.logits_, "probability" if probabilities else "logit", attributor)
 
 
 def _log_shares(spread: NDArray[np.float64]) -> NDArray[np.float64]:

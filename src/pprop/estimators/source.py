@@ -14,8 +14,6 @@ from pprop.datasets import DATASETS, load_dataset
 from pprop.graph import Graph, read_edges, read_npz
 from pprop.graph.files import path_of
 
-__all__ = ["GraphSource"]
-
 _READERS: Mapping[str, Any] = MappingProxyType({"dataset": load_dataset, "npz": read_npz, "edges": read_edges})
 _ARGUMENTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {

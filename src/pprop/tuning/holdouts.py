@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pprop._validate import reject
 from pprop.datasets import Split
-from pprop.estimators._holdout import divide_nodes
+from pprop.estimators.samples import divide_nodes
 
 __all__ = ["repeated_holdout"]
 

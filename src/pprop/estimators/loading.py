@@ -16,30 +16,23 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 
-from pprop._errors import InputError
+from pprop._errors import FormatError, InputError
 from pprop._validate import describe, reject
-from pprop.estimators._manifest import WEIGHTS, Manifest, damaged, feature_shape
-from pprop.estimators._model_weights import ExpectedWeight, Weights, expected_weights, logits_from
-from pprop.estimators._settings import ModuleOrFactory
-from pprop.estimators._write import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
-from pprop.estimators.appnp import APPNPClassifier
+from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier, PPNPClassifier, SolvedPPNPClassifier
 from pprop.estimators.appnp_cv import APPNPClassifierCV
 from pprop.estimators.base import NodeClassifier
+from pprop.estimators.baselines import GATClassifier, GCNClassifier, JKClassifier, NGCNClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
-from pprop.estimators.gat import GATClassifier
-from pprop.estimators.gcn import GCNClassifier
-from pprop.estimators.jk import JKClassifier
-from pprop.estimators.mlp import MLPNodeClassifier
-from pprop.estimators.ngcn import NGCNClassifier
-from pprop.estimators.ppnp import PPNPClassifier
-from pprop.estimators.solved_ppnp import SolvedPPNPClassifier
+from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape
+from pprop.estimators.parameters import ModuleOrFactory
+from pprop.estimators.saving import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
+from pprop.estimators.weights import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.graph import Graph
 from pprop.graph.files import path_of, read_file
 from pprop.kernels import BACKENDS, Backend, choose_backend
+from pprop.settings import ALPHA, settings_of
 from pprop.training import History
-
-__all__ = ["load"]
 
 FUNCTION = "load"
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -70,8 +63,8 @@ def load(
 ) -> NodeClassifier:
     """Load a model that was written by ``save``. Nothing is unpickled.
 
-    On the graph and the backend that it was trained with, its predictions equal those of the saved model bit for bit. They
-    are computed on the CPU, so those of a model trained on a GPU agree within rounding; it loads without a GPU.
+    On the graph and the backend that it was trained with, its predictions equal those of the saved model bit for bit.
+    They are computed on the CPU, so those of a model trained on a GPU agree within rounding; it loads without a GPU.
 
     Parameters
     ----------
@@ -82,8 +75,8 @@ def load(
         used in any case, if its features have the right shape; ``graph_changed_`` of the result says whether it is
         another than that of the training.
     predictor
-        For a model that was trained with a predictor of one's own: the same module again, or a function that makes
-        one. Its weights are replaced.
+        For a model that was trained with a `predictor`: the same module again, or a function that makes one. Its
+        weights are replaced.
 
     Returns
     -------
@@ -122,7 +115,14 @@ def load(
     used = _check_features(_find_graph(folder, manifest) if graph is None else graph, manifest)
     estimator = _unfitted(folder, manifest, used, predictor)
     try:
-        model = estimator._model(manifest.alpha)  # pyright: ignore[reportPrivateUsage]
+        values = estimator._checked()  # pyright: ignore[reportPrivateUsage]
+        if "alpha" in values:
+            values["alpha"] = settings_of(estimator).get("alpha", ALPHA).check(manifest.alpha, manifest.model)
+        if values.get("alpha", 0) is None:
+            raise damaged(folder, "it has no alpha")
+        model = estimator._model(values)  # pyright: ignore[reportPrivateUsage]
+    except FormatError:
+        raise
     except InputError as error:
         raise damaged(folder, f"a setting is impossible ({error})") from error
     width = manifest.feature_shape[0] if manifest.feature_shape else 0
@@ -134,7 +134,6 @@ def load(
     known = (known[0][:0], known[1][:0]) if changed else known
     estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     estimator.known_labels_ = manifest.classes[codes]
-    estimator.settings_ = estimator._settings()  # pyright: ignore[reportPrivateUsage]
     logits = logits_from(model, used, weights, backend)
     try:
         estimator.logits_ = estimator._restored(logits, extras)  # pyright: ignore[reportPrivateUsage]
@@ -229,7 +228,7 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
     kind = _CLASSES.get(manifest.model)
     if kind is None:
         raise damaged(folder, f"there is no model class {manifest.model!r}")
-    names = set(cast("list[str]", cast("Any", kind)._get_param_names()))
+    names = {field.name for field in fields(cast("Any", kind))}
     wrong = sorted((names - {"graph", "predictor"}) ^ set(manifest.settings))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")

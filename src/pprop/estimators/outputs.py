@@ -1,4 +1,4 @@
-"""What a fitted scikit-learn classifier says about every node: its rows in, one column per class out."""
+"""The outputs of a fitted scikit-learn classifier for every node: its rows in, one column per class out."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from pprop._errors import InputError
-from pprop._validate import check_choice, describe, reject
+from pprop._validate import describe, reject
 from pprop.graph import Graph
-
-__all__ = ["RESPONSES", "choose_response", "classes_of", "node_rows", "outputs", "take"]
 
 RESPONSES = ("logits", "probabilities")
 _METHODS = {"probabilities": "predict_proba", "logits": "decision_function"}
@@ -52,8 +50,8 @@ def take(rows: Any, nodes: NDArray[np.int64]) -> Any:
     return [rows[node] for node in nodes.tolist()]
 
 
-def choose_response(estimator: object, response: object, function: str) -> str:
-    """Return "probabilities" or "logits": what was asked for, or under "auto" logits where the estimator has them.
+def choose_response(estimator: object, wanted: str, function: str) -> str:
+    """Return "probabilities" or "logits": the one wanted, or for "auto" logits where the estimator has them.
 
     On validation splits of the four graphs they do better than probabilities (docs/predictors.md).
 
@@ -61,7 +59,6 @@ def choose_response(estimator: object, response: object, function: str) -> str:
     >>> choose_response(MultinomialNB(), "auto", "PropagatedClassifier")
     'probabilities'
     """
-    wanted = check_choice(response, "response", function, ("auto", *RESPONSES))
     has = [kind for kind in RESPONSES if hasattr(estimator, _METHODS[kind])]
     name = type(estimator).__name__
     if isinstance(estimator, type):
@@ -96,7 +93,7 @@ def classes_of(estimator: Any, function: str) -> NDArray[Any]:
 def outputs(
     estimator: Any, rows: Any, n_nodes: int, n_classes: int, response: str, batch_size: int | None, function: str
 ) -> NDArray[np.float64]:
-    """Return what the estimator says about every node, shape (n, c).
+    """Return the outputs of the estimator for every node, shape (n, c).
 
     Logits of two classes, of which scikit-learn gives the difference d alone, become -d / 2 and d / 2.
 
@@ -115,20 +112,20 @@ def outputs(
     """
     method = getattr(estimator, _METHODS[response])
     if batch_size is None:
-        said: NDArray[Any] = np.asarray(method(rows), dtype=np.float64)
+        found: NDArray[Any] = np.asarray(method(rows), dtype=np.float64)
     else:
         every = np.arange(n_nodes)
         parts = [method(take(rows, every[first : first + batch_size])) for first in range(0, n_nodes, batch_size)]
-        said = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+        found = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
     name = f"{type(estimator).__name__}, whose {_METHODS[response]} gives"
-    if response == "logits" and said.shape == (n_nodes,) and n_classes == 2:
-        said = np.stack([-said / 2, said / 2], axis=1)
-    if said.shape != (n_nodes, n_classes):
+    if response == "logits" and found.shape == (n_nodes,) and n_classes == 2:
+        found = np.stack([-found / 2, found / 2], axis=1)
+    if found.shape != (n_nodes, n_classes):
         expected = f"a classifier with one column per class, shape ({n_nodes}, {n_classes})"
-        reject("estimator", function, expected, f"{name} shape {said.shape},")
-    if not np.isfinite(said).all():
+        reject("estimator", function, expected, f"{name} shape {found.shape},")
+    if not np.isfinite(found).all():
         reject("estimator", function, "a classifier with finite outputs", f"{name} NaN or infinity,")
-    if response == "probabilities" and (said.min() < 0 or np.abs(said.sum(axis=1) - 1).max() > 1e-3):
+    if response == "probabilities" and (found.min() < 0 or np.abs(found.sum(axis=1) - 1).max() > 1e-3):
         expected = "a classifier whose probabilities are not negative and sum to one"
         reject("estimator", function, expected, f"{name} others,", remedy='Use response="logits", where it has any.')
-    return said
+    return found

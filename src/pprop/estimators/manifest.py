@@ -1,4 +1,4 @@
-"""The manifest of a saved model: what is written, and what is believed when it is read."""
+"""The manifest of a saved model, written and read with checks, and the model card, the same for people."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast, final
+from typing import Any, NoReturn, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,26 +19,11 @@ from numpy.typing import NDArray
 from pprop._errors import FormatError
 from pprop._validate import describe
 from pprop._version import __version__
-from pprop.estimators.record import TrainingRecord
+from pprop.estimators.fitted import FittedModel, TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
-
-if TYPE_CHECKING:
-    from pprop.estimators.base import NodeClassifier
-
-__all__ = [
-    "FORMAT",
-    "MANIFEST",
-    "VERSION",
-    "WEIGHTS",
-    "Manifest",
-    "build_manifest",
-    "damaged",
-    "feature_shape",
-    "format_of",
-]
 
 FORMAT = "pprop-model"
 VERSION = 1
@@ -48,7 +33,7 @@ _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
 def build_manifest(
-    estimator: NodeClassifier, source: GraphSource | None, accuracy: float | None, digest: str
+    estimator: FittedModel, source: GraphSource | None, accuracy: float | None, digest: str
 ) -> dict[str, Any]:
     """Return the manifest of a fitted estimator, ready for JSON."""
     graph, classes, model = estimator.graph_, estimator.classes_, estimator.model_
@@ -94,10 +79,10 @@ def _name_of(predictor: object) -> str:
 
 def _plain(value: object) -> object:
     """Return a setting or a figure as JSON can hold it; a RandomState and a number that is not finite become null."""
-    if isinstance(value, np.generic):
-        value = cast("object", value.item())
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in cast("list[object]", value)]
+    if isinstance(value, np.ndarray | np.generic):
+        value = cast("object", value.tolist())
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(item) for item in cast("Iterable[object]", value)]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | bool | int | float | None) else None
@@ -136,7 +121,7 @@ def format_of(folder: Path) -> Mapping[str, Any]:
 @final
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read and found sound, as far as it can be without the weights and the graph."""
+    """A manifest that was read and checked, as far as that is possible without the weights and the graph."""
 
     model: str
     alpha: float | None
@@ -233,3 +218,66 @@ class _Reader:
     def _complain(self, section: str, key: str | None, value: object) -> NoReturn:
         where = repr(section) if key is None else f"{key!r} under {section!r}"
         raise damaged(self._folder, f"{MANIFEST} has {describe(value)} as {where}")
+
+
+_SHOWN_CLASSES = 20
+
+
+def model_card(manifest: Mapping[str, Any]) -> str:
+    """Return a short description of a saved model in Markdown."""
+    model, graph, training = manifest["model"], manifest["graph"], manifest["training"]
+    classes: list[object] = manifest["classes"]["values"]
+    shown = ", ".join(_code(name) for name in classes[:_SHOWN_CLASSES])
+    more = "" if len(classes) <= _SHOWN_CLASSES else f" and {len(classes) - _SHOWN_CLASSES} more"
+    name = "a graph without a name" if graph["name"] is None else _code(graph["name"])
+    rows = {
+        "accuracy on held-out nodes": _percent(manifest["accuracy"]),
+        "accuracy on stopping nodes": _percent(training["stopping_accuracy"]),
+        "epochs (best)": f"{training['epochs']} ({training['best_epoch']})",
+        "training, stopping nodes": f"{training['train_nodes']}, {training['stopping_nodes']}",
+        "seconds": f"{training['seconds']:.1f}",
+        "backend, device": f"{training['backend']}, {training['device']}",
+        "seed": training["seed"],
+        "weights": f"{model['parameters']:,}",
+    }
+    settings = "\n".join(f"| {key} | {_code(value)} |" for key, value in manifest["settings"].items())
+    figures = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    teleport = "" if model["alpha"] is None else f" The teleport probability used is alpha = {model['alpha']:g}."
+    return f"""# {model["class"]}
+
+Assigns each node of {name} ({graph["nodes"]:,} nodes, {graph["edges"]:,} edges) to one of {len(classes)} classes:
+{shown}{more}.{teleport}
+
+Written by pprop {manifest["versions"]["pprop"]}. Use it with
+
+    import pprop
+    model = pprop.load("this folder")
+    model.predict([0, 1, 2])  # positions of nodes in model.graph
+
+## Training
+
+| | |
+|---|---|
+{figures}
+
+## Settings
+
+| | |
+|---|---|
+{settings}
+
+## Limits
+
+The model knows the graph it was trained on (fingerprint {_code(graph["fingerprint"])}). On another graph with the same
+features it runs, but nothing is known about its accuracy there. `manifest.json` has all details; the weights are in
+`weights.safetensors`.
+"""
+
+
+def _code(value: object) -> str:
+    text = " ".join(str(value).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{text}`"
+
+
+def _percent(share: float | None) -> str:
+    return "not known" if share is None else f"{100 * share:.2f} %"

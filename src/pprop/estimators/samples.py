@@ -1,8 +1,10 @@
-"""What comes from the caller of an estimator: node positions, class labels, seeds. Each is checked here and nowhere else."""
+"""The nodes and labels given to a classifier: checked, and divided into training and stopping nodes."""
 
 from __future__ import annotations
 
 import numbers
+import warnings
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,9 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from pprop._errors import InputError
-from pprop._validate import check_int, check_texts, describe, reject
-
-__all__ = ["class_labels", "known_labels", "no_target", "node_positions", "seed_of"]
+from pprop._validate import check_float, check_int, check_texts, describe, reject
+from pprop.datasets import Split
 
 
 def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> NDArray[np.int64]:
@@ -106,17 +107,17 @@ def _is_integer(item: object) -> bool:
     return isinstance(item, numbers.Integral) and not isinstance(item, bool) and -(2**63) <= int(item) < 2**63
 
 
-def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int, function: str) -> NDArray[np.int64]:
+def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
     """Return one class index per node of the graph, -1 where none is given, from those of some nodes.
 
-    >>> known_labels(np.array([3, 0, 3]), np.array([1, 0, 1]), 5, "fit")
+    >>> known_labels(np.array([3, 0, 3]), np.array([1, 0, 1]), 5)
     array([ 0, -1, -1,  1, -1])
     """
     labels = np.full(n_nodes, -1, dtype=np.int64)
     labels[nodes] = codes
     torn = np.flatnonzero(labels[nodes] != codes)
     if torn.size:
-        reject("y", function, "one class per node", f"two classes for node {nodes[torn[0]]}")
+        reject("y", "fit", "one class per node", f"two classes for node {nodes[torn[0]]}")
     return labels
 
 
@@ -135,6 +136,90 @@ def seed_of(random_state: object, function: str) -> int:
     return int(check_random_state(random_state).randint(0, 2**32, dtype=np.uint32))
 
 
-def no_target(estimator: str) -> InputError:
-    """Return the error for a missing y, in the words that scikit-learn's users know."""
-    return InputError(f"{estimator} requires y to be passed, but the target y is None. Pass one class label per node.")
+def labelled_nodes(
+    X: object, y: object, n_nodes: int, estimator: str, function: str = "fit"
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the nodes given to `fit` and their class labels, both of shape (m,), checked; at least one."""
+    nodes = node_positions(X, "X", function, n_nodes)
+    if len(nodes) == 0:
+        reject("X", function, "an array of at least one node", "none")
+    if y is None:  # in the words that scikit-learn's users know
+        raise InputError(
+            f"{estimator} requires y to be passed, but the target y is None. Pass one class label per node."
+        )
+    return nodes, class_labels(y, "y", function, len(nodes))
+
+
+def divide_nodes(
+    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, seed: int, n_nodes: int
+) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
+    """Return training and stopping nodes, the class index of each node that has one, and the classes."""
+    pair: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
+    if len(pair) == 2:
+        watched = node_positions(pair[0], "stopping", "fit", n_nodes)
+        watched_labels = class_labels(pair[1], "stopping", "fit", len(watched))
+        both = np.intersect1d(nodes, watched)
+        if both.size:
+            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
+        if not watched.size:
+            reject("stopping", "fit", "at least one node with its class, or a fraction", "none")
+        if watched_labels.dtype.kind != labels.dtype.kind:
+            reject("stopping", "fit", "labels of the same kind as y, integers or strings", watched_labels)
+        classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
+        known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes)
+        train_nodes = nodes
+    else:
+        try:
+            fraction = check_float(cast("object", stopping), "stopping", "fit", "(0, 1)")
+        except InputError:
+            reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(cast("object", stopping)))
+        classes, codes = np.unique(labels, return_inverse=True)
+        known = known_labels(nodes, codes, n_nodes)
+        train_nodes, watched = hold_out(nodes, codes, fraction, seed)
+    check_classes(classes)
+    return Split(train_nodes, watched, np.empty(0, dtype=np.int64)), known, classes
+
+
+def check_classes(classes: NDArray[Any]) -> None:
+    """Refuse labels of a single class."""
+    if len(classes) < 2:
+        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
+
+
+def hold_out(
+    nodes: NDArray[np.int64], codes: NDArray[np.int64], fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Divide labelled nodes into training and stopping nodes, class by class.
+
+    Of a class with m distinct nodes, ``round(fraction * m)`` go to the stopping nodes, but at least one and at most
+    m - 1; the only node of a class goes to the training nodes. Where every class has only one node, the stopping nodes
+    are the training nodes, and a warning says so. A node that is listed several times stays on one side.
+
+    Returns
+    -------
+    Training and stopping nodes, in the order given.
+
+    Examples
+    --------
+    >>> train, stopping = hold_out(np.arange(6), np.array([0, 0, 0, 0, 1, 2]), fraction=0.25, seed=0)
+    >>> train, stopping
+    (array([1, 2, 3, 4, 5]), array([0]))
+    """
+    # RandomState, because numpy promises its stream for all versions to come; two words, because it takes 32 bits each
+    random = np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32])
+    distinct, first = np.unique(nodes, return_index=True)
+    chosen: list[NDArray[np.int64]] = []
+    for code in range(int(codes.max()) + 1):
+        members = distinct[codes[first] == code]
+        if len(members) > 1:
+            size = min(max(round(fraction * len(members)), 1), len(members) - 1)
+            chosen.append(random.choice(members, size, replace=False))
+    if not chosen:
+        warnings.warn(
+            "Every class has one node only, so early stopping watches the training nodes themselves. "
+            "Pass stopping=(nodes, y) to fit, or more nodes.",
+            stacklevel=4,
+        )
+        return nodes, nodes
+    held = np.isin(nodes, np.concatenate(chosen))
+    return nodes[~held], nodes[held]

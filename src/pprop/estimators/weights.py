@@ -17,16 +17,6 @@ from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
 
-__all__ = [
-    "AnyModel",
-    "ExpectedWeight",
-    "Weights",
-    "expected_weights",
-    "logits_from",
-    "member_weights",
-    "named_weights",
-]
-
 AnyModel = Model | Architecture | BootstrappedFP | Ensemble
 """What a classifier may learn."""
 
@@ -65,7 +55,7 @@ def member_weights(model: Ensemble, stacked: Sequence[NDArray[Any]]) -> Weights:
 
 
 def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterator[ExpectedWeight]:
-    """Give the weights of a model in their order, one by one: settings from a stranger may ask for any number of any size."""
+    """Give the weights of a model in their order, one by one: the settings in a file may claim any number of any size."""
     if isinstance(model, Ensemble):
         one = list(expected_weights(model.member, n_features, n_classes))
         for k in range(model.members):
@@ -99,6 +89,6 @@ def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backen
 
 def _state(model: Model) -> dict[str, torch.Tensor]:
     predictor: Any = model.predictor
-    with torch.random.fork_rng(devices=[]):  # making a module draws weights, which nobody wants here
+    with torch.random.fork_rng(devices=[]):  # making a module draws random weights
         module = make_module(predictor)
     return {name: tensor.detach() for name, tensor in module_state(module).items()}

@@ -1,0 +1,169 @@
+"""What a fit leaves behind: its record, what was learned, and the attributes of a fitted classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import InputError
+from pprop._validate import describe, reject
+from pprop.estimators.source import GraphSource
+from pprop.estimators.weights import AnyModel, Weights
+from pprop.graph import Graph
+from pprop.training import History, Trained
+
+
+@final
+@dataclass(frozen=True)
+class TrainingRecord:
+    """How one fit went.
+
+    Attributes
+    ----------
+    epochs, best_epoch
+        Epochs made, and the epoch (from 0) whose weights were kept.
+    stopping_loss, stopping_accuracy
+        On the stopping nodes, at the kept epoch.
+    seconds
+        Wall-clock time of the fit, set-up included.
+    backend, device
+        Name of the backend that trained, and where: ``"cpu"``, or a GPU such as ``"cuda:0"``.
+    seed
+        Of the run: with it as ``random_state`` the same fit gives the same weights.
+    train_nodes, stopping_nodes
+        Their numbers.
+
+    Examples
+    --------
+    >>> TrainingRecord(320, 219, 0.51, 0.84, 2.1, "numba", "cpu", 0, 120, 500).best_epoch
+    219
+    """
+
+    epochs: int
+    best_epoch: int
+    stopping_loss: float
+    stopping_accuracy: float
+    seconds: float
+    backend: str
+    device: str
+    seed: int
+    train_nodes: int
+    stopping_nodes: int
+
+    @classmethod
+    def of(cls, trained: Trained, run: int = 0) -> Self:
+        """Return the record of one run of a training."""
+        return cls(
+            epochs=int(trained.epochs[run]),
+            best_epoch=int(trained.best_epoch[run]),
+            stopping_loss=float(trained.stopping_loss[run]),
+            stopping_accuracy=float(trained.stopping_accuracy[run]),
+            seconds=trained.seconds,
+            backend=trained.backend,
+            device=trained.device,
+            seed=trained.seeds[run],
+            train_nodes=len(trained.splits[run].train),
+            stopping_nodes=len(trained.splits[run].stopping),
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Learned:
+    """The result of a fit: weights by name, logits of all nodes (n, c), record, curves, and the alpha if one was chosen."""
+
+    weights: Weights
+    logits: NDArray[np.float32]
+    record: TrainingRecord
+    history: History
+    alpha: float | None = None
+
+
+class FittedScores:
+    """The attributes of every fitted classifier of nodes."""
+
+    graph: Graph
+    graph_: Graph
+    classes_: NDArray[Any]
+    n_features_in_: int
+    logits_: NDArray[Any]
+    known_nodes_: NDArray[np.int64]
+    known_labels_: NDArray[Any]
+
+
+class FittedModel(FittedScores):
+    """The attributes of a fitted classifier with a model of its own, which can be saved."""
+
+    model_: AnyModel
+    settings_: dict[str, Any]
+    n_iter_: int
+    history_: History
+    record_: TrainingRecord
+    alpha_: float | None
+    accuracy_: float | None
+    source_: GraphSource | None
+    graph_changed_: bool
+    weights_: Weights
+    train_nodes_: NDArray[np.int64]
+    stopping_nodes_: NDArray[np.int64]
+
+
+def check_same_graph(model: FittedScores) -> None:
+    """Refuse a model whose graph was exchanged after its fit, or whose arrays may have been written to.
+
+    The same object is the same graph, at no cost; of another one the fingerprint decides, which a Graph computes once.
+    A Graph makes its arrays read-only; one that can be written to was made writeable by someone.
+
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((4, 4)), features=np.eye(4))
+    >>> model = pprop.PropagatedClassifier(GaussianNB(), graph).fit([0, 1, 2, 3], [0, 0, 1, 1])
+    >>> check_same_graph(model.set_params(graph=graph.replace(name="the same")))
+    >>> check_same_graph(model.set_params(graph=graph.replace(features=None)))
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The graph of this PropagatedClassifier is not the one that it was fitted on: ...
+    """
+    name, now, fitted = type(model).__name__, model.graph, model.graph_
+    if now is not fitted:
+        if not isinstance(now, Graph):
+            reject("graph", name, "a Graph", describe(now))
+        if now.fingerprint != fitted.fingerprint:
+            raise InputError(
+                f"The graph of this {name} is not the one that it was fitted on: its fingerprint is {now.fingerprint}, "
+                f"not {fitted.fingerprint}. Call fit again, or put the former graph back."
+            )
+    features = fitted.features
+    arrays: dict[str, Any] = {"indptr": fitted.indptr, "indices": fitted.indices, "weights": fitted.weights}
+    if isinstance(features, sparse.csr_array):
+        arrays |= {f"features.{part}": getattr(features, part) for part in ("data", "indices", "indptr")}
+    else:
+        arrays["features"] = features
+    writeable = [part for part, array in arrays.items() if _writeable(array)]
+    if writeable:
+        raise InputError(
+            f"The graph of this {name} may have changed since it was fitted: its array {writeable[0]!r} was made "
+            "writeable. A Graph is immutable. Make a new one, for instance with .replace(...), and call fit again."
+        )
+
+
+def _writeable(array: object) -> bool:
+    """Whether an array, or one that it is a view of, can be written to.
+
+    >>> import numpy as np
+    >>> whole = np.arange(3)
+    >>> view = whole[:2]
+    >>> view.flags.writeable = False
+    >>> _writeable(view)
+    True
+    """
+    holder: Any = array
+    while isinstance(holder, np.ndarray):
+        if holder.flags.writeable:
+            return True
+        holder = cast("Any", holder.base)
+    return False

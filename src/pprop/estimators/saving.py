@@ -1,0 +1,137 @@
+"""Saving a fitted classifier to a folder, which appears under its name only when it is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save
+
+from pprop._errors import FormatError, InputError
+from pprop._validate import check_float, describe, reject
+from pprop.estimators.fitted import FittedModel
+from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
+from pprop.estimators.source import GraphSource
+from pprop.estimators.weights import Weights
+from pprop.graph.files import path_of
+
+CARD = "MODEL_CARD.md"
+WEIGHT_PREFIX = "weights."
+HISTORY_PREFIX = "history."
+EXTRA_PREFIX = "extra."
+KNOWN_NODES, KNOWN_LABELS = "known.nodes", "known.labels"
+"""The nodes that fit was given labels of, and the positions of those labels among the classes."""
+FUNCTION = "save"
+
+
+def save_model(
+    estimator: FittedModel, extras: Weights, path: object, *, source: object, accuracy: float | None, overwrite: object
+) -> None:
+    """Write weights, other arrays, manifest and model card of a fitted estimator; see `NodeClassifier.save`."""
+    target = Path(os.path.abspath(path_of(path, "path", FUNCTION)))
+    if not isinstance(overwrite, bool):
+        reject("overwrite", FUNCTION, "True or False", describe(overwrite))
+    if source is not None and not isinstance(source, GraphSource):
+        reject("source", FUNCTION, "a GraphSource or None", describe(source))
+    known = estimator.accuracy_ if accuracy is None else check_float(accuracy, "accuracy", FUNCTION, "[0, 1]")
+    tensors = {
+        **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
+        **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(estimator.history_).items()},
+        **{f"{EXTRA_PREFIX}{name}": array for name, array in extras.items()},
+        KNOWN_NODES: estimator.known_nodes_,
+        KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
+    }
+    weights = save(tensors)
+    manifest = build_manifest(
+        estimator,
+        source or estimator.source_ or GraphSource.of(estimator.graph_),
+        known,
+        hashlib.sha256(weights).hexdigest(),
+    )
+    files = {
+        WEIGHTS: weights,
+        MANIFEST: (json.dumps(manifest, indent=2, allow_nan=False) + "\n").encode(),
+        CARD: model_card(manifest).encode("utf-8", errors="replace"),
+    }
+    if not os.path.isdir(target.parent):  # also where this user may not look
+        reject("path", FUNCTION, "a folder in an existing folder", repr(str(target)))
+    if os.path.lexists(target):
+        _check_replaceable(target, overwrite, set(files))
+    _write_folder(target, files)
+
+
+def _check_replaceable(folder: Path, overwrite: bool, names: set[str]) -> None:
+    start = f"The 'path' parameter of {FUNCTION} must be"
+    try:
+        format_of(folder)
+        extra = sorted({file.name for file in folder.iterdir()} - names)
+    except (FormatError, OSError):
+        raise InputError(
+            f"{start} a new folder or a pprop model to replace. Got {str(folder)!r}, which is neither, instead."
+        ) from None
+    if not overwrite:
+        raise InputError(
+            f"{start} a new folder. Got {str(folder)!r}, a saved model, instead. Pass overwrite=True to replace it."
+        )
+    if extra:
+        raise InputError(
+            f"{start} a folder with a pprop model and nothing else. Got {str(folder)!r} with {extra[0]!r} instead."
+        )
+
+
+def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
+    """Write files to a new folder, or replace one.
+
+    The files are on the disk before the folder gets its name, so a crash leaves the old folder or the new one, never a
+    part. (Replacing takes two renamings; a crash between them leaves the old folder under a hidden name beside it.)
+    """
+    parent, mark = target.parent, secrets.token_hex(4)
+    temporary, old = parent / f".{target.name}.{mark}.part", parent / f".{target.name}.{mark}.old"
+    try:
+        try:
+            temporary.mkdir()
+            for name, content in files.items():
+                _write_file(temporary / name, content)
+            _sync(temporary)
+            replaced = os.path.lexists(target)
+            if replaced:
+                target.rename(old)
+            try:
+                temporary.rename(target)
+            except BaseException:
+                if replaced:
+                    old.rename(target)
+                raise
+        except OSError as error:
+            raise InputError(
+                f"The 'path' parameter of {FUNCTION} must be a path that can be written. "
+                f"Got {str(target)!r} instead ({error.strerror})."
+            ) from error
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _sync(parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    with path.open("xb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync(folder: Path) -> None:
+    if os.name != "posix":  # Windows has no handle of a folder to flush
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
