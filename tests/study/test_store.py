@@ -261,7 +261,7 @@ def test_the_sound_rows_of_a_damaged_store_are_saved_and_the_others_counted(tmp_
         (b"CREATE TABLE rows", b"KREATE TABLE rows"),
         (b"CREATE UNIQUE INDEX rows_key", b"CREATE UNIQUE INDEX rows_kez"),
         (b"ppr1", b"ppr3"),
-        (b"SQLite format 3", b"SQLite format 2"),
+        (b"CREATE TABLE attempts", b"CREATE TABLE attemp\x8bs"),
     ],
 )
 def test_a_change_on_the_first_page_loses_no_row(tmp_path: Path, old: bytes, new: bytes):
@@ -274,12 +274,20 @@ def test_a_change_on_the_first_page_loses_no_row(tmp_path: Path, old: bytes, new
     assert (tmp_path / "old" / FILE).read_bytes() == sound.replace(old, new)
 
 
+def test_a_file_that_sqlite_does_not_take_for_its_own_gives_no_row_and_says_so(tmp_path: Path):
+    sound = fill(tmp_path / "old", rows=3)
+    (tmp_path / "old" / FILE).write_bytes(sound.replace(b"SQLite format 3", b"SQLite format 2"))
+    (source,) = merge_studies([tmp_path / "old"], tmp_path / "new").sources
+    assert (source.rows, source.certain) == (0, False)
+    assert "it is no SQLite file" in (source.problem or "")
+
+
 def test_the_rows_of_a_store_whose_root_is_damaged_are_saved(tmp_path: Path):
     sound = fill(tmp_path / "old")
     spoilt = sound[:4096] + b"\x55" * 4096 + sound[8192:]  # the second page leads to all the rows
     (tmp_path / "old" / FILE).write_bytes(spoilt)
     (source,) = merge_studies([tmp_path / "old"], tmp_path / "new").sources
-    assert source.rows == 60
+    assert (source.rows, source.lost, source.certain) == (60, 0, True)
     assert (tmp_path / "old" / FILE).read_bytes() == spoilt
     with Store.open(tmp_path / "new") as store:
         assert all(same(row, make_row(row.key.seeds.split, nodes=3000)) for row in store.rows())

@@ -34,6 +34,8 @@ def translated(path: Path) -> Generator[None]:
     """
     try:
         yield
+    except UnicodeDecodeError:
+        raise damaged(path, "its tables are not those of a store") from None  # the message quotes a damaged name
     except sqlite3.DatabaseError as error:
         match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # the lowest byte; the others say where it happened
             case sqlite3.SQLITE_FULL:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import final
 
 from pprop._errors import FormatError
-from pprop.study.store.file import connect_unchanged, damaged, is_read_only
-from pprop.study.store.row import COLUMNS, Row, decode
+from pprop.study.store.file import SCHEMA
+from pprop.study.store.row import COLUMNS, KEY, Row, decode
 from pprop.study.store.store import FILE, Store
 
-_SUFFIXES = ("", "-wal")  # the log holds the latest rows of a process that was killed
+_ENTRIES = (("table", "rows", 2, SCHEMA[0]), ("index", "rows_key", 3, SCHEMA[1]))
+"""Type, name, first page and statement of what is read of a damaged store: the same in all stores."""
 _SMALLEST = 100  # bytes; every row has more
-_LEAF = 0x0D  # the first byte of a table's leaf
-_COLUMN_LIST = ", ".join(COLUMNS)
+_ONE = f"SELECT {', '.join(COLUMNS)} FROM rows WHERE number = ?"
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: a message that quotes a damaged name
 
 
 @final
@@ -33,7 +33,7 @@ class Salvage:
     lost
         After iteration: how many rows could not be read.
     certain
-        Whether that is their number; False where more may have been there, of which no trace is left.
+        Whether that is their number; False where the index that lists them all is damaged, too.
 
     Examples
     --------
@@ -57,134 +57,69 @@ class Salvage:
             self.problem = str(error)
 
     def __iter__(self) -> Iterator[Row]:
-        self.lost = 0
         if self.problem is None:
-            yield from self._read(self.folder / FILE)
+            with Store.open(self.folder) as store:
+                for (config,) in store.execute("SELECT DISTINCT config FROM rows ORDER BY config"):
+                    yield from store.rows(config)
             return
         with tempfile.TemporaryDirectory() as name:  # SQLite would write to the original: it repairs what it can
             copy = Path(name) / FILE
-            for suffix in _SUFFIXES:
+            for suffix in ("", "-wal"):  # the log holds the latest rows of a process that was killed
                 file = self.folder / f"{FILE}{suffix}"
                 if file.exists():
                     shutil.copyfile(file, copy.with_name(file.name))
-            _renew_first_page(copy)
-            yield from self._read(copy)
+            self.lost, self.certain = 0, False
+            with suppress(*_UNREADABLE), closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+                yield from self._rescue(connection)
 
-    def _read(self, path: Path) -> Iterator[Row]:
-        most = sum(file.stat().st_size for file in path.parent.glob(f"{FILE}*")) // _SMALLEST
+    def _rescue(self, connection: sqlite3.Connection) -> Iterator[Row]:
+        """Yield the sound rows, also where the pages that lead to them or the definitions of the tables are damaged.
+
+        SQLite is given the definitions anew, and then each page in turn as the first one of the table: the rows on it are
+        read, and those on the pages that it leads to. What is no row does not match its checksum.
+        """
+        connection.text_factory = lambda text: text.decode(errors="replace")  # changed text does not end a loop
+        connection.execute("PRAGMA writable_schema = ON")
+        with suppress(*_UNREADABLE):  # definitions that cannot be read fail at the first attempt, not at the second
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+        connection.execute("PRAGMA synchronous = OFF")  # it is a copy
+        connection.execute("DELETE FROM sqlite_master")
+        for kind, name, page, sql in _ENTRIES:
+            connection.execute("INSERT INTO sqlite_master VALUES (?, ?, 'rows', ?, ?)", (kind, name, page, sql))
+        _reload(connection)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        most = pages * size // _SMALLEST
+        listed, self.certain = _numbers(connection, "INDEXED BY rows_key", KEY, most)
+        connection.execute("DELETE FROM sqlite_master WHERE type = 'index'")
         found: set[int] = set()
-        connection = connect_unchanged(path) if is_read_only(path) else sqlite3.connect(path, isolation_level=None)
-        try:
-            if self.problem is not None:
-                connection.execute("PRAGMA writable_schema = ON")  # else SQLite opens no file that was cut short
-            largest, odd = self._numbers(connection, most)
-            for number in chain(range(1, largest + 1), odd):  # rows are numbered as they come and never deleted
-                try:
-                    values = connection.execute(f"SELECT {_COLUMN_LIST} FROM rows WHERE number = ?", (number,))
-                    row = decode(values.fetchone() or (None,) * len(COLUMNS))
-                except (sqlite3.DatabaseError, FormatError):
-                    continue
-                found.add(number)
-                yield row
-        finally:
-            connection.close()
-        if self.problem is not None and (len(found) < largest + len(odd) or not self.certain):
-            for number, row in _rows_of_leaves(path):
-                if number not in found:
+        for page in range(2, pages + 1):
+            connection.execute("UPDATE sqlite_master SET rootpage = ?", (page,))
+            _reload(connection)
+            there, _ = _numbers(connection, "NOT INDEXED", ["number"], most)
+            for number in sorted(there - found):
+                with suppress(sqlite3.DatabaseError, FormatError):
+                    row = decode(connection.execute(_ONE, (number,)).fetchone() or (None,) * len(COLUMNS))
                     found.add(number)
                     yield row
-        largest = max(largest, *(number for number in found if number <= most), 0)
-        self.lost = len({*range(1, largest + 1), *odd} - found)
-        if self.lost and self.problem is None:
-            self.problem = str(damaged(self.folder / FILE, f"{self.lost} rows cannot be read"))
-
-    def _numbers(self, connection: sqlite3.Connection, most: int) -> tuple[int, list[int]]:
-        """Return the largest number seen anywhere: in the table from both of its ends, and in its index.
-
-        A number above `most` was changed, as the file has no room for so many rows; these are returned apart.
-        """
-        seen, self.certain = 0, False
-        odd: set[int] = set()
-        for rows in ("rows ORDER BY number DESC", "rows INDEXED BY rows_key", "rows NOT INDEXED ORDER BY number"):
-            try:
-                for (number,) in connection.execute(f"SELECT number FROM {rows}"):
-                    if number > most:
-                        odd.add(number)
-                        continue
-                    seen = max(seen, number)
-                    if "DESC" in rows:
-                        break
-                self.certain = True  # that end was reached
-                if "DESC" in rows:
-                    break
-            except sqlite3.DatabaseError:
-                continue
-        return seen, sorted(odd)
+        self.lost = len(listed - found)
 
 
-def _renew_first_page(path: Path) -> None:
-    """Give a copy the first page of a new store: it holds the tables' names, and is the same in all stores.
-
-    A single changed bit in it would keep every sound row on the other pages out of reach. What differs is the number of
-    pages and a list of free ones, which is of no use here.
-    """
-    with tempfile.TemporaryDirectory() as name:
-        Store.open(Path(name), create=True).close()
-        page = bytearray((Path(name) / FILE).read_bytes())
-    size = int.from_bytes(page[16:18], "big")  # https://sqlite.org/fileformat2.html#the_database_header
-    del page[size:]
-    pages = -(-path.stat().st_size // size)
-    page[28:32] = pages.to_bytes(4, "big")
-    with path.open("r+b") as stream:
-        stream.write(page)
+def _reload(connection: sqlite3.Connection) -> None:
+    """Let SQLite read the definitions of the tables again."""
+    connection.execute("PRAGMA writable_schema = RESET")
+    connection.execute("PRAGMA writable_schema = ON")
 
 
-def _rows_of_leaves(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield the sound rows of each leaf of a copy by itself, for when the pages that lead to the leaves are damaged.
-
-    SQLite is told that the table consists of that one page. Other tables have leaves, too, and pages that are no longer
-    used: what is no row does not match its checksum.
-    """
-    with sqlite3.connect(path) as connection:
+def _numbers(connection: sqlite3.Connection, how: str, order: Iterable[str], most: int) -> tuple[set[int], bool]:
+    """Return the numbers of rows from both ends up to what cannot be read, and whether all of them can be."""
+    found: set[int] = set()
+    for way in ("ASC", "DESC"):
+        by = ", ".join(f"{name} {way}" for name in order)
         try:
-            (size,) = connection.execute("PRAGMA page_size").fetchone()
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # its pages are to be in the file
+            for (number,) in connection.execute(f"SELECT number FROM rows {how} ORDER BY {by} LIMIT ?", (most,)):
+                found.add(number)
         except sqlite3.DatabaseError:
-            return
-    connection.close()
-    content = path.read_bytes()
-    for leaf in range(2, len(content) // size + 1):
-        if content[(leaf - 1) * size] != _LEAF:
             continue
-        connection = sqlite3.connect(path)
-        try:
-            connection.execute("PRAGMA writable_schema = ON")
-            connection.execute("PRAGMA synchronous = OFF")  # it is a copy
-            connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = 'rows'", (leaf,))
-            connection.commit()
-        finally:
-            connection.close()
-        yield from _rows_of_table(path)
-
-
-def _rows_of_table(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield the rows from both ends of the table up to what cannot be read."""
-    connection = sqlite3.connect(path)
-    connection.text_factory = bytes  # so that a changed text does not end the loop
-    try:
-        connection.execute("PRAGMA writable_schema = ON")
-        for order in ("ASC", "DESC"):
-            with suppress(sqlite3.DatabaseError):
-                for number, *values in connection.execute(
-                    f"SELECT number, {_COLUMN_LIST} FROM rows NOT INDEXED ORDER BY number {order}"
-                ):
-                    with suppress(FormatError, UnicodeDecodeError):
-                        texts = zip(COLUMNS, values, strict=True)
-                        yield (
-                            number,
-                            decode(
-                                [v.decode() if isinstance(v, bytes) and n != "predictions" else v for n, v in texts]
-                            ),
-                        )
-    finally:
-        connection.close()
+        return found, True
+    return found, False
