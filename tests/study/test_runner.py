@@ -20,7 +20,7 @@ from pprop.estimators import BootstrappedFPClassifier
 from pprop.kernels.random_bits import signed
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.run import recipe as recipe_module
-from pprop.study.run.runner import Job, Outcome, run_study
+from pprop.study.run.runner import Job, StudyOutcome, run_study
 from pprop.study.run.watch import show_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
@@ -35,7 +35,7 @@ def small(model: str, splits: str = "test", per_class: int = 20, **settings: Any
     return make_cell(model, {"max_epochs": 5, **settings}, "citeseer", splits, per_class)  # pyright: ignore[reportArgumentType]
 
 
-def study(folder: Path, *jobs: Job, said: list[str] | None = None, **options: Any) -> Outcome:
+def study(folder: Path, *jobs: Job, said: list[str] | None = None, **options: Any) -> StudyOutcome:
     told = [] if said is None else said
     with (
         Store.open(folder, create=True) as store,

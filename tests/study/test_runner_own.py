@@ -14,7 +14,7 @@ from pprop import TEST_SEEDS, InputError
 from pprop.study import revisions
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.revisions import current_revision, declared_revisions
-from pprop.study.run.runner import Job, Outcome, run_study
+from pprop.study.run.runner import Job, StudyOutcome, run_study
 from pprop.study.run.user_model import user_cell
 from pprop.study.run.watch import show_study
 from pprop.study.stats.versus import current_rows
@@ -28,7 +28,7 @@ def small(model: str, **settings: Any) -> Cell:
     return make_cell(model, {"max_epochs": 5, **settings}, "citeseer")
 
 
-def study(folder: Path, *jobs: Job) -> Outcome:
+def study(folder: Path, *jobs: Job) -> StudyOutcome:
     with (
         Store.open(folder, create=True) as store,
         show_study(lambda text: None, cells=len(jobs), runs=1, show=False) as watch,

@@ -15,7 +15,7 @@ from pprop.study.revisions import current_revision
 from pprop.study.run.prepared import Datasets
 from pprop.study.store.row import Row, example_row
 from pprop.study.store.store import Store
-from pprop.study.verify.plan import Plan, plan_verification
+from pprop.study.verify.plan import VerificationPlan, plan_verification
 from pprop.study.verify.verify import plan_line
 
 
@@ -39,7 +39,7 @@ def rows_of(hidden: int, runs: int, device: str = "cuda (a GPU)", epochs: int = 
     ]
 
 
-def planned(folder: Path, rows: list[Row], **options) -> Plan:
+def planned(folder: Path, rows: list[Row], **options) -> VerificationPlan:
     with Store.open(folder, create=True) as store:
         store.add_all(rows)
         return plan_verification(store, **options)

@@ -9,7 +9,7 @@ import pytest
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.stats.agreement import row_bound
 from pprop.study.store.row import RowKey
-from pprop.study.verify.plan import Kind, Plan
+from pprop.study.verify.plan import Kind, VerificationPlan
 from pprop.study.verify.verify import Checked, MeanDifference, Verification, found_lines, found_record, within_rounding
 
 CELL = make_cell("bootstrapped_fp", {}, "pubmed")
@@ -25,7 +25,7 @@ def row(number: int, apart: float, same: float, differences: tuple[str, ...] = (
 
 
 def found(*rows: Checked) -> Verification:
-    return Verification(Plan((), rows=len(rows), stale=0), rows, ())
+    return Verification(VerificationPlan((), rows=len(rows), stale=0), rows, ())
 
 
 LOSSES = "the stopping loss is 0.7 in the store, and 0.7000000001 computed anew."
@@ -72,7 +72,7 @@ def test_nothing_is_said_without_a_difference_or_about_rows_that_may_differ():
 def test_rows_without_predictions_are_not_counted_as_others_and_long_cells_are_named():
     mean = MeanDifference("gpu", 9, told=1, same=1, mean=0.0002, bound=0.045)
     cells = tuple(make_cell(model, {}, "ms_academic") for model in ("gat", "jk"))
-    plan = Plan((), rows=9, stale=0, long=(*cells, CELL))
+    plan = VerificationPlan((), rows=9, stale=0, long=(*cells, CELL))
     lines = found_lines(Verification(plan, (), (mean,)))
     assert lines[1:3] == [
         "9 rows from a GPU: the same class for every node in 1 of the 1 whose predictions were kept; mean difference in "

@@ -17,7 +17,7 @@ from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
-    from pprop.study.run.runner import Job, Outcome
+    from pprop.study.run.runner import Job, StudyOutcome
     from pprop.study.run.watch import Watch
     from pprop.study.stats.estimate import Estimate
     from pprop.study.stats.versus import Versus
@@ -97,7 +97,7 @@ def _check_options(out: Path, device: str, time_limit: float | None) -> None:
 
 def _compute(
     store: Store, jobs: list[Job], watch: Watch, device: str, time_limit: float | None, *, first_alone: bool
-) -> Outcome:
+) -> StudyOutcome:
     """Compute what is missing; `first_alone`: the others only if the first can be run, as they are there for it."""
     from pprop.study.run.runner import run_study
 
@@ -168,7 +168,7 @@ def _compare(store: Store, jobs: list[Job]) -> list[Versus]:
     return compare_models(store, own.cell, [job.cell for job in rivals], own.seeds)
 
 
-def _record(outcome: Outcome, out: Path, compared: list[Versus]) -> dict[str, Any]:
+def _record(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> dict[str, Any]:
     counts = ("wanted", "found", "computed", "elsewhere", "left", "time_up")
     record: dict[str, Any] = {
         "out": out,
@@ -209,7 +209,7 @@ def _measure(summary: Estimate, scale: float, decimals: int) -> str:
     return mean if summary.runs < 2 else f"{mean} ± {scale * summary.half:.{decimals}f}"
 
 
-def _text(outcome: Outcome, out: Path, compared: list[Versus]) -> str:
+def _text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> str:
     lines: list[str] = []
     if compared:
         headings = ("model", "runs", "accuracy %", "F1", "s/run", "p over runs", "p over splits")

@@ -13,10 +13,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Self, final
 
 from pprop.study.store.row import KEY, RowKey, key_values
@@ -64,14 +64,14 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return when a process was started, in whatever words the system has for it; empty: there is none."""
+    """Return when a process was started, in the words of the system; empty: there is none."""
     stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
             fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             return ""
-        return "" if fields[0] in "ZX" else fields[19]  # a killed child that nobody has waited for yet is dead
+        return "" if fields[0] in "ZX" else fields[19]  # a killed child that was not waited for is dead
     found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return found.stdout.strip()
 
@@ -82,6 +82,8 @@ _RENEWAL = 30.0
 
 _SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
 _FINISHED = f"EXISTS (SELECT 1 FROM rows WHERE {' AND '.join(f'rows.{name} = attempts.{name}' for name in KEY)})"
+_BEGUN = ", ".join((*KEY, "place", "pid", "started", "lease", "begun"))
+_MARKS = ", ".join("?" * (len(KEY) + 5))
 _MINE = "ended IS NULL AND place = ? AND pid = ? AND started = ?"
 
 
@@ -102,8 +104,7 @@ class Attempts:
     """
 
     def __init__(self, store: Store, owner: Owner | None = None) -> None:
-        self._store, self._owner = store, this_process() if owner is None else owner
-        self._mine = (self._owner.place, self._owner.pid, self._owner.started)
+        self._store, self._mine = store, astuple(this_process() if owner is None else owner)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="pprop-claims", daemon=True)
 
@@ -113,9 +114,7 @@ class Attempts:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._over.set()
         self._thread.join()
         try:
@@ -127,19 +126,15 @@ class Attempts:
     def claim(self, keys: Iterable[RowKey], most: int | None = None) -> list[RowKey]:
         """Return the first `most` of those runs that are neither finished nor being computed: they are now ours."""
         claimed: list[RowKey] = []
-        with self._store.lock:
-            try:
-                self._store.execute("BEGIN IMMEDIATE")  # nobody else claims until COMMIT
-                for key in keys:
-                    if most is not None and len(claimed) == most:
-                        break
-                    if not self._store.has(key) and not self._claimed(key):
-                        self._begin(key)
-                        claimed.append(key)
-                self._store.execute("COMMIT")
-            except BaseException:
-                self._store.roll_back()
-                raise
+        with self._store.transaction():  # no other process claims meanwhile
+            for key in keys:
+                if most is not None and len(claimed) == most:
+                    break
+                if not self._store.has(key) and not self._claimed(key):
+                    now = time.time()
+                    values = (*key_values(key), *self._mine, now + LEASE, now)
+                    self._store.execute(f"INSERT INTO attempts ({_BEGUN}) VALUES ({_MARKS})", values)
+                    claimed.append(key)
         return claimed
 
     def elsewhere(self, keys: Iterable[RowKey]) -> int:
@@ -151,35 +146,23 @@ class Attempts:
         self._store.execute(f"UPDATE attempts SET ended = ? WHERE {_MINE}", (time.time(), *self._mine))
 
     def _claimed(self, key: RowKey) -> bool:
-        """Say whether somebody alive has a claim; end that of somebody dead."""
-        columns = "number, place, pid, started, lease"
-        where = f"ended IS NULL AND {_SAME_KEY}"
-        for number, place, pid, started, lease in self._store.execute(
-            f"SELECT {columns} FROM attempts WHERE {where}", key_values(key)
-        ):
-            if _valid(place, pid, started, lease):
+        """Say whether a living process has a claim; end that of a dead one."""
+        claims = f"SELECT number, place, pid, started, lease FROM attempts WHERE ended IS NULL AND {_SAME_KEY}"
+        for number, *claim in self._store.execute(claims, key_values(key)):
+            if _valid(*claim):
                 return True
             self._store.execute("UPDATE attempts SET ended = ? WHERE number = ?", (time.time(), number))
         return False
 
-    def _begin(self, key: RowKey) -> None:
-        now = time.time()
-        columns = ", ".join((*KEY, "place", "pid", "started", "lease", "begun"))
-        values = (*key_values(key), *self._mine, now + LEASE, now)
-        marks = ", ".join("?" * len(values))
-        self._store.execute(f"INSERT INTO attempts ({columns}) VALUES ({marks})", values)
-
     def _renew(self) -> None:
         while not self._over.wait(_RENEWAL):
-            try:
+            with suppress(OSError):  # a full disk: the next row says so, in the thread that computes
                 lease = time.time() + LEASE
                 self._store.execute(f"UPDATE attempts SET lease = ? WHERE {_MINE}", (lease, *self._mine))
-            except OSError:
-                pass  # a full disk: the next row says so, in the thread that computes
 
 
 def count_claims(store: Store) -> int:
-    """Return how many runs are being computed now, by whomever.
+    """Return how many runs are being computed now, by any process.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -192,6 +175,6 @@ def count_claims(store: Store) -> int:
 
 
 def _valid(place: str, pid: int, started: str, lease: float) -> bool:
-    """Say whether the owner of a claim is alive, as far as can be seen from here."""
+    """Say whether the owner of a claim is alive; of one on another machine the lease decides."""
     alive = Owner(place, pid, started).alive()
     return lease > time.time() if alive is None else alive

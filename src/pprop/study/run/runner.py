@@ -57,7 +57,7 @@ class Refused:
 
 @final
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """How a study went, in runs.
 
     Attributes
@@ -123,7 +123,7 @@ def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = Fal
 
 def run_study(
     store: Store, jobs: Sequence[Job], watch: Watch, *, device: str = "cpu", minutes: float | None = None
-) -> Outcome:
+) -> StudyOutcome:
     """Compute what is missing of some jobs. Each run is in the store when it ends; what ends this function loses none.
 
     Runs that another process has claimed are left to it. A cell that cannot be run, such as one with more labels per
@@ -176,7 +176,7 @@ class _Run:
         self._time_up = False
         self._ahead: list[Job] = []
 
-    def all(self, jobs: list[Job]) -> Outcome:
+    def all(self, jobs: list[Job]) -> StudyOutcome:
         keys: list[RowKey] = []
         self._ahead = list(jobs)
         for number, job in enumerate(jobs, start=1):
@@ -185,7 +185,7 @@ class _Run:
             keys += self._job(job)
         missing = [key for key in keys if not self._store.has(key)]
         elsewhere = self._attempts.elsewhere(missing)
-        return Outcome(
+        return StudyOutcome(
             wanted=sum(len(job.seeds) for job in jobs),
             found=self._found,
             computed=self._computed,

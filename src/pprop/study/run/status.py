@@ -12,12 +12,12 @@ from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment
 from pprop.study.revisions import current_data, current_revision, recorded_revision
 from pprop.study.run.attempts import count_claims
-from pprop.study.store.store import Group, Store
+from pprop.study.store.store import RowGroup, Store
 
 
 @final
 @dataclass(frozen=True)
-class Progress:
+class ExperimentProgress:
     """How far one experiment is.
 
     Attributes
@@ -61,7 +61,7 @@ class StudyStatus:
     """
 
     rows: int
-    experiments: tuple[Progress, ...]
+    experiments: tuple[ExperimentProgress, ...]
     other_cells: tuple[tuple[Cell, int], ...]
     computing: int
 
@@ -77,12 +77,12 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     ...     study_status(store, [])
     StudyStatus(rows=0, experiments=(), other_cells=(), computing=0)
     """
-    groups: dict[str, list[Group]] = {}
+    groups: dict[str, list[RowGroup]] = {}
     data = _Data()
     for group in store.groups():
         groups.setdefault(group.config, []).append(group)
     seen: set[str] = set()
-    found: list[Progress] = []
+    found: list[ExperimentProgress] = []
     for experiment in experiments:
         configs = [point.cell.config for point in experiment.points]
         seen.update(configs)
@@ -95,7 +95,9 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     return StudyStatus(rows, tuple(found), others, count_claims(store))
 
 
-def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group]], data: _Data) -> Progress:
+def _progress(
+    store: Store, experiment: Experiment, groups: dict[str, list[RowGroup]], data: _Data
+) -> ExperimentProgress:
     done = wanted = others = 0
     seconds, last = 0.0, ""
     for point in experiment.points:
@@ -114,10 +116,10 @@ def _progress(store: Store, experiment: Experiment, groups: dict[str, list[Group
             here = [took[one] for one in seeds if one in took]
             done += len(here)
             seconds += math.fsum(here)
-    return Progress(experiment.name, done, wanted, seconds, last, others)
+    return ExperimentProgress(experiment.name, done, wanted, seconds, last, others)
 
 
-def _seconds(store: Store, group: Group) -> dict[Seeds, float]:
+def _seconds(store: Store, group: RowGroup) -> dict[Seeds, float]:
     """Return what each run of a group took: a cell may have more runs than an experiment names."""
     found = store.execute(
         "SELECT split, init, seconds, code FROM rows WHERE config = ? AND data = ?", (group.config, group.data)
@@ -138,7 +140,7 @@ class _Data:
         return self._known[dataset] in (None, data)
 
 
-def _is_current(group: Group, data: _Data) -> bool:
+def _is_current(group: RowGroup, data: _Data) -> bool:
     try:
         current = current_revision(group.cell, group.backend) == group.revision
     except PpropError:  # a model of one's own that is not here

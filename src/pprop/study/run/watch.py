@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol, final
 
 from pprop.study.cell import Cell, title_of
-from pprop.study.store.store import Group
+from pprop.study.store.store import RowGroup
 
 
 @final
@@ -34,7 +34,7 @@ class StudyPace:
     (3.0, 3.0, None)
     """
 
-    def __init__(self, groups: Iterable[Group], device: str) -> None:
+    def __init__(self, groups: Iterable[RowGroup], device: str) -> None:
         self._sums: dict[object, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         for group in groups:
             if all(name.startswith(device) for name in group.devices):

@@ -183,6 +183,34 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
                 raise damaged(path, "its list of attempts cannot be read")
 
 
+def set_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new store; two processes may do this at the same time. Close the file if that fails."""
+    try:
+        for _ in range(100):
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:  # while another process changes the mode, SQLite does not wait
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+                time.sleep(_PAUSE)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            check_sound(connection, path)  # it is new, or was begun by a process that was killed
+            for statement in (*SCHEMA, f"PRAGMA application_id = {MARK}", f"PRAGMA user_version = {FORMAT}"):
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()  # what was begun is undone
+        raise
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name of a new file shall be as durable as its content
+    finally:
+        os.close(folder)
+
+
 def is_empty(path: Path) -> bool:
     """Say whether a file was never written to, or has lost everything; with a log beside it, it is the latter.
 

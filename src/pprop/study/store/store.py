@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, final
 
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import recorded_revision, stored_names
 from pprop.study.store.file import (
-    FORMAT,
-    MARK,
-    SCHEMA,
     check_file,
-    check_sound,
     connect_unchanged,
     damaged,
     damaged_row,
     is_empty,
     is_read_only,
+    set_up,
     translated,
 )
 from pprop.study.store.row import COLUMNS, KEY, Row, RowKey, decode, encode, key_values, same_result
@@ -37,13 +32,14 @@ FILE = "rows.sqlite"
 _PATIENCE = 60  # seconds to wait for another process that is writing; it needs milliseconds
 
 _COLUMN_LIST = ", ".join(COLUMNS)
+_MARKS = ", ".join("?" * len(COLUMNS))
 _KEY_LIST = ", ".join(KEY)
 _SAME_CLAIM = " AND ".join(f"{name} = ?" for name in KEY)
 
 
 @final
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Rows of one cell with one revision and one data version, in numbers.
 
     Attributes
@@ -87,9 +83,8 @@ class Store:
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self.lock = threading.RLock()
-        self._db = connection
+        self.path, self._db, self._lock = path, connection, threading.RLock()
+        connection.create_function("revision", 1, recorded_revision, deterministic=True)
 
     @classmethod
     def open(cls, folder: Path, create: bool = False) -> Store:
@@ -121,29 +116,23 @@ class Store:
             if not create and is_read_only(path):
                 return cls(path, connect_unchanged(path))
             connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-            try:
-                _set_up(connection, path)
-            except BaseException:
-                connection.close()
-                raise
+            set_up(connection, path)
         return cls(path, connection)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the file. What was added stays."""
-        with self.lock:
+        with self._lock:
             self._db.close()
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one statement, a transaction of its own unless one was begun, and return what it selects."""
-        with self.lock, translated(self.path):
+        with self._lock, translated(self.path):
             return self._db.execute(sql, values).fetchall()
 
     def add(self, row: Row) -> bool:
@@ -158,11 +147,10 @@ class Store:
         OSError
             The disk is full. All other rows are intact.
         """
-        marks = ", ".join("?" * len(COLUMNS))
         where, same = _same_key(row.key)
         # One statement, so that Ctrl-C comes before the row is written or after, and never undoes it.
         new = self.execute(
-            f"INSERT INTO rows ({_COLUMN_LIST}) SELECT {marks} WHERE NOT EXISTS (SELECT 1 FROM rows WHERE {where}) "
+            f"INSERT INTO rows ({_COLUMN_LIST}) SELECT {_MARKS} WHERE NOT EXISTS (SELECT 1 FROM rows WHERE {where}) "
             "RETURNING 1",
             (*encode(row), *same),
         )
@@ -175,7 +163,7 @@ class Store:
                 )
             if len(row.predictions) > len(there.predictions):
                 whole = encode(replace(there, predictions=row.predictions))
-                self.execute(f"REPLACE INTO rows ({_COLUMN_LIST}) VALUES ({marks})", whole)
+                self.execute(f"REPLACE INTO rows ({_COLUMN_LIST}) VALUES ({_MARKS})", whole)
             return False
         finished = (time.time(), *key_values(row.key))
         self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_SAME_CLAIM}", finished)
@@ -189,11 +177,8 @@ class Store:
     def keys(self, config: str | None = None) -> set[RowKey]:
         """Return the keys of all rows, or of those of one cell."""
         where, values = ("", ()) if config is None else ("WHERE config = ?", (config,))
-        found = self.execute(f"SELECT {_KEY_LIST} FROM rows {where}", values)
-        return {
-            RowKey(config, recorded_revision(code), data, Seeds(split, init))
-            for config, code, data, split, init in found
-        }
+        found = self.execute(f"SELECT config, revision(code), data, split, init FROM rows {where}", values)
+        return {RowKey(*key, Seeds(split, init)) for *key, split, init in found}
 
     def rows(self, config: str | None = None) -> list[Row]:
         """Return all rows, or those of one cell, in the order of their keys, however they came in."""
@@ -203,45 +188,32 @@ class Store:
         """Return the cells that have rows, in the order of their texts."""
         return [self._cell(text) for (text,) in self.execute("SELECT DISTINCT cell FROM rows ORDER BY cell")]
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[RowGroup]:
         """Return what there is, in numbers: one entry for each cell, revision and data version."""
         found = self.execute(
-            "SELECT cell, config, code, data, count(*), sum(seconds), max(created), max(backend), "
-            "group_concat(DISTINCT device) "
-            "FROM rows GROUP BY cell, config, code, data ORDER BY cell, code, data"
+            "SELECT cell, config, revision(code) AS revision, data, count(*), sum(seconds), max(created), max(backend), "
+            "group_concat(DISTINCT device) FROM rows GROUP BY cell, revision, data ORDER BY cell, revision, data"
         )
-        groups: dict[tuple[str, str, str], Group] = {}
-        for text, config, code, data, runs, seconds, newest, backend, devices in found:
-            key = text, recorded_revision(code), data
-            before = groups.get(key)  # rows of one revision may be stored under several names
-            groups[key] = Group(
-                self._cell(text),
-                config,
-                *key[1:],
-                runs + (before.runs if before else 0),
-                seconds + (before.seconds if before else 0.0),
-                max(newest, before.newest if before else ""),
-                backend,
-                tuple(sorted({*devices.split(","), *(before.devices if before else ())})),
-            )
-        return [groups[key] for key in sorted(groups)]
+        return [
+            RowGroup(self._cell(text), *numbers, tuple(sorted(devices.split(",")))) for text, *numbers, devices in found
+        ]
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """Make what is executed in the block one transaction: all of it is written, or nothing."""
+        with self._lock:
+            try:
+                self.execute("BEGIN IMMEDIATE")
+                yield
+                self.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:  # SQLite may have undone it itself, as when the disk is full
+                    self._db.rollback()
 
     def add_all(self, rows: Iterable[Row]) -> int:
         """Add rows in one transaction, all or none; return how many were new."""
-        with self.lock:
-            try:
-                self.execute("BEGIN IMMEDIATE")
-                new = sum(self.add(row) for row in rows)
-                self.execute("COMMIT")
-            except BaseException:
-                self.roll_back()
-                raise
-            return new
-
-    def roll_back(self) -> None:
-        """Undo the transaction that was begun; SQLite may have done so itself, as when the disk is full."""
-        if self._db.in_transaction:
-            self._db.rollback()
+        with self.transaction():
+            return sum(self.add(row) for row in rows)
 
     def _select(self, where: str, values: Sequence[Any]) -> list[Row]:
         found = self.execute(f"SELECT {_COLUMN_LIST} FROM rows {where} ORDER BY {_KEY_LIST}", values)
@@ -262,37 +234,6 @@ def _same_key(key: RowKey) -> tuple[str, tuple[str | int, ...]]:
     names = stored_names(key.revision)
     where = f"config = ? AND code IN ({', '.join('?' * len(names))}) AND data = ? AND split = ? AND init = ?"
     return where, (key.config, *names, key.data, key.seeds.split, key.seeds.init)
-
-
-def _set_up(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new store; two processes may do this at the same time."""
-    for _ in range(100):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as error:  # while another process changes the mode, SQLite does not wait
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            time.sleep(0.05)
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-            check_sound(connection, path)  # it is new, or was begun by a process that was killed
-            for statement in SCHEMA:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {MARK}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.rollback()
-        raise
-    folder = os.open(path.resolve().parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the name of a new file shall be as durable as its content
-    finally:
-        os.close(folder)
 
 
 @final
@@ -330,13 +271,10 @@ def pools(store: Store, cell: Cell) -> list[Pool]:
     ...     pools(store, Cell("mlp", {}, "citeseer"))
     []
     """
-
-    def versions(row: Row) -> tuple[str, str]:
-        return row.key.revision, row.key.data
-
-    rows = sorted(store.rows(cell.config), key=versions)  # stable: seeds stay in order
-    found = [Pool(cell, revision, data, tuple(group)) for (revision, data), group in groupby(rows, key=versions)]
-    return newest_first(found)
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in store.rows(cell.config):
+        found.setdefault((row.key.revision, row.key.data), []).append(row)
+    return newest_first(Pool(cell, *version, tuple(rows)) for version, rows in found.items())
 
 
 def newest_first(found: Iterable[Pool]) -> list[Pool]:

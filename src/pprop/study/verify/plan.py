@@ -18,7 +18,7 @@ from pprop.study.provenance import recorded_provenance
 from pprop.study.revisions import current_revision, recorded_revision
 from pprop.study.run.prepared import Datasets
 from pprop.study.store.row import RowKey
-from pprop.study.store.store import Group, Store
+from pprop.study.store.store import RowGroup, Store
 
 # Microseconds of an epoch for each node and edge of the graph, one run on two cores: two thirds of what the runs of
 # results/gpu_rows_on_cpu.json took, since that machine was busy with other things, too. N-GCN: 0.2 s on Cora-ML.
@@ -95,7 +95,7 @@ class Planned:
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class VerificationPlan:
     """What a verification will compute, and what it leaves out.
 
     Attributes
@@ -131,7 +131,7 @@ class Plan:
 
 def plan_verification(
     store: Store, sample: int = 20, seed: int = 0, minutes: float = 5.0, *, stale: bool = False
-) -> Plan:
+) -> VerificationPlan:
     """Choose rows to be computed once more: one of each cell before a second one of any, as far as the time reaches.
 
     Parameters
@@ -178,7 +178,7 @@ def plan_verification(
     chosen, long = _chosen(list(strata.values()), sample, seed, 60 * minutes)
     candidates = sum(len(stratum) for stratum in strata.values())
     ordered = tuple(sorted(chosen, key=lambda planned: (planned.key, planned.kind)))
-    return Plan(ordered, rows, rows - candidates - here.n_absent, long, here.absent)
+    return VerificationPlan(ordered, rows, rows - candidates - here.n_absent, long, here.absent)
 
 
 def _kind(cpu: str | None) -> Kind:
@@ -229,7 +229,7 @@ class _Here:
         self._datasets: dict[str, tuple[PpropError, int]] = {}
         self._models: dict[str, tuple[PpropError, int]] = {}
 
-    def kind(self, group: Group, datasets: Datasets) -> Kind | None:
+    def kind(self, group: RowGroup, datasets: Datasets) -> Kind | None:
         """Return the kind of a group's rows, None if they are left out; what is not here is noted."""
         cell = group.cell
         try:

@@ -19,7 +19,7 @@ from pprop.study.run.watch import Watch
 from pprop.study.stats.agreement import mean_bound, row_bound, spread
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
-from pprop.study.verify.plan import KINDS, Kind, Plan, Planned
+from pprop.study.verify.plan import KINDS, Kind, Planned, VerificationPlan
 
 CPU = Place("cpu", "numba")
 """Where rows are computed once more."""
@@ -105,7 +105,7 @@ class Verification:
         Sentences on rows of other revisions that the present one refuses to compute.
     """
 
-    plan: Plan
+    plan: VerificationPlan
     checked: tuple[Checked, ...]
     means: tuple[MeanDifference, ...]
     failed: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class Verification:
         return not self.differences
 
 
-def verify_study(store: Store, plan: Plan, watch: Watch, place: Place = CPU) -> Verification:
+def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Place = CPU) -> Verification:
     """Compute the rows of a plan once more, and compare.
 
     Rows from this kind of CPU must be the same bit for bit: predictions, metrics, stopping, epochs. Those from another kind,
@@ -222,10 +222,10 @@ def _same_size(kept: Row, again: Row) -> bool:
     return kept.predictions.shape == again.predictions.shape
 
 
-def plan_line(plan: Plan) -> str:
+def plan_line(plan: VerificationPlan) -> str:
     """Return what will be computed, and how long it may take.
 
-    >>> plan_line(Plan((), rows=3, stale=1))
+    >>> plan_line(VerificationPlan((), rows=3, stale=1))
     'Computing 0 of 3 rows once more, from 0 cells: about 0.0 min on two cores. Left out: 1 of other revisions.'
     """
     kinds = Counter(planned.kind for planned in plan.chosen)
