@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self, final
+from typing import IO, Any, Literal, Self, cast, final
 
 import typer
 
@@ -92,7 +93,7 @@ class Session:
 
     def result(self, record: Mapping[str, Any], text: str) -> None:
         """Print the result on standard output: with --json the record as one line, otherwise the text."""
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain) if self.json else text
+        line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) if self.json else text
         sys.stdout.write(line if line.endswith("\n") or not line else f"{line}\n")
 
     def keep(self, path: Path) -> None:
@@ -147,12 +148,20 @@ class Session:
 
 
 def _plain(value: Any) -> object:
-    """Return a numpy scalar or array, or a path, as JSON knows it."""
-    if isinstance(value, Path):
-        return str(value)
-    if value.dtype == "float32":
-        value = value.astype(str).astype(float)  # the shortest digits, as in a table
-    return value.tolist()
+    """Return a value as JSON knows it: paths as text, numpy's numbers as Python's, and None for those not finite."""
+    match value:
+        case Mapping():
+            return {key: _plain(each) for key, each in cast("Mapping[str, Any]", value).items()}
+        case list() | tuple():
+            return [_plain(each) for each in cast("list[Any]", value)]
+        case Path():
+            return str(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case _ if not hasattr(value, "dtype"):
+            return value
+        case _:  # the digits of a float32 are the shortest, as in a table
+            return _plain((value.astype(str).astype(float) if value.dtype == "float32" else value).tolist())
 
 
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -58,13 +59,20 @@ def run(
         raise typer.BadParameter("Give names of experiments, or --model together with --dataset.")
     if model is not None and ":" not in model:
         raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
-    _check_options(out, device, time_limit)
-    jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise typer.BadParameter(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
+    if device not in ("cpu", "cuda"):
+        raise typer.BadParameter(f"--device takes cpu or cuda, not {device!r}.")
+    if out.exists() and not out.is_dir():
+        raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
 
     from pprop.study.experiment_folder import keep_experiment
+    from pprop.study.run.runner import place_of
     from pprop.study.run.watch import show_study
     from pprop.study.store.store import Store
 
+    place_of(device)  # refused before there is a folder
+    jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
     wanted = sum(len(job.seeds) for job in jobs)
     session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
     with Store.open(out, create=True) as store:
@@ -74,25 +82,17 @@ def run(
                 keep_experiment(Path(name), out)
         with show_study(session.say, len(jobs), wanted) as watch:
             outcome = _compute(store, jobs, watch, device, time_limit, first_alone=model is not None)
-        compared = _compare(store, jobs) if model is not None else []
+        compared: list[Versus] = []
+        if model is not None:
+            from pprop.study.stats.versus import compare_models
+
+            own, *rivals = jobs
+            compared = compare_models(store, own.cell, [job.cell for job in rivals], own.seeds)
     session.result(_record(outcome, out, compared), _text(outcome, out, compared))
     if outcome.refused:
         raise typer.Exit(BAD_INPUT)
     if outcome.left:
         raise typer.Exit(UNFINISHED)
-
-
-def _check_options(out: Path, device: str, time_limit: float | None) -> None:
-    """Refuse what cannot be run, by the names of the options and before there is a folder."""
-    if time_limit is not None and not 0 < time_limit < float("inf"):
-        raise typer.BadParameter(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
-    if device not in ("cpu", "cuda"):
-        raise typer.BadParameter(f"--device takes cpu or cuda, not {device!r}.")
-    if out.exists() and not out.is_dir():
-        raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
-    from pprop.study.run.runner import place_of
-
-    place_of(device)
 
 
 def _compute(
@@ -114,36 +114,30 @@ def _compute(
 
 
 def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
-    from pprop.study.run.runner import Job
-
-    return [
-        Job(point.cell, experiment.seeds(runs, point.cell), experiment.alone)
-        for experiment in _experiments(names, out)
-        for point in experiment.points
-    ]
-
-
-def _experiments(names: list[str], out: Path) -> list[Experiment]:
-    """Return the experiments of names, groups and files, each once; names also of files kept in the study's folder."""
+    """Return the cells of names, groups and files, each once; names also of files kept in the study's folder."""
     from pprop.study.experiment import read_experiment
     from pprop.study.experiment_folder import experiments_of
+    from pprop.study.run.runner import Job
 
     known = experiments_of(out)
     groups = sorted({group for experiment in known.values() for group in experiment.groups})
     found: dict[str, Experiment] = {}
     for name in names:
         if name.endswith(".toml"):
-            chosen = [read_experiment(Path(name))]
+            found[name] = read_experiment(Path(name))
         elif name in known:
-            chosen = [known[name]]
+            found[name] = known[name]
         elif name in groups:
-            chosen = [experiment for experiment in known.values() if name in experiment.groups]
+            found |= {each.name: each for each in known.values() if name in each.groups}
         else:
             near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
             raise InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list.")
-        found |= {name if name.endswith(".toml") else experiment.name: experiment for experiment in chosen}
-    return list(found.values())
+    return [
+        Job(point.cell, experiment.seeds(runs, point.cell), experiment.alone)
+        for experiment in found.values()
+        for point in experiment.points
+    ]
 
 
 def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
@@ -159,13 +153,6 @@ def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
     user_recipe(cells[0], Datasets().of(cells[0]), Place("cpu", "numba"))  # refused before anything is there
     experiment = Experiment(model, model, "accuracy", tuple(Point(cell, {}) for cell in cells))
     return [Job(cell, experiment.seeds(runs)) for cell in cells]
-
-
-def _compare(store: Store, jobs: list[Job]) -> list[Versus]:
-    from pprop.study.stats.versus import compare_models
-
-    own, *rivals = jobs
-    return compare_models(store, own.cell, [job.cell for job in rivals], own.seeds)
 
 
 def _record(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> dict[str, Any]:
@@ -185,18 +172,14 @@ def _record(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> dict[st
                 "f1": each.f1.mean,
                 "f1_interval": _interval(each.f1),
                 "seconds": each.seconds,
-                "p_runs": each.over_runs and _finite(each.over_runs.p),
-                "p_splits": each.over_splits and _finite(each.over_splits.p),
-                "p_runs_holm": each.over_runs and _finite(each.over_runs.holm),
-                "p_splits_holm": each.over_splits and _finite(each.over_splits.holm),
+                "p_runs": each.over_runs and each.over_runs.p,
+                "p_splits": each.over_splits and each.over_splits.p,
+                "p_runs_holm": each.over_runs and each.over_runs.holm,
+                "p_splits_holm": each.over_splits and each.over_splits.holm,
             }
             for each in compared
         ]
     return record
-
-
-def _finite(p: float) -> float | None:
-    return None if p != p else p
 
 
 def _interval(summary: Estimate) -> list[float] | None:
@@ -221,8 +204,8 @@ def _text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> str:
                 _measure(each.f1, 1, 4),
                 f"{each.seconds:.2f}",
                 *(
-                    "-" if test is None or _finite(test.holm) is None else f"{test.holm:.2g}"
-                    for test in (each.over_runs, each.over_splits)
+                    "-" if p is None or math.isnan(p.holm) else f"{p.holm:.2g}"
+                    for p in (each.over_runs, each.over_splits)
                 ),
             )
             for each in compared
