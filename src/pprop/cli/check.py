@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -31,6 +32,9 @@ class Finding:
     count: int
 
 
+_problem, _warning, _note = (partial(Finding, level) for level in ("problem", "warning", "note"))
+
+
 def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
     """Return the graph, or None where it cannot be read, and the findings about it."""
     findings: list[Finding] = []
@@ -41,7 +45,7 @@ def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
             return None, findings
         graph = source.read()
     except PpropError as error:
-        return None, [*findings, Finding("problem", " ".join(str(error).split()), 1)]
+        return None, [*findings, _problem(" ".join(str(error).split()), 1)]
     return graph, [*findings, *inspect_graph(graph)]
 
 
@@ -67,43 +71,41 @@ def _structure(graph: Graph) -> Iterator[Finding]:
     adjacency, nodes = graph.adjacency, counted(graph.n_nodes, "node")
     if graph.directed:
         one_way = adjacency.nnz - int(adjacency.sign().multiply(adjacency.T.sign()).nnz)
-        text = f"Directed: {counted(one_way, 'edge')} of {adjacency.nnz:,} without the edge back."
-        yield Finding("note", text, one_way)
+        yield _note(f"Directed: {counted(one_way, 'edge')} of {adjacency.nnz:,} without the edge back.", one_way)
     if graph.weights is not None:
         low, high = graph.weights.min(), graph.weights.max()
-        yield Finding("note", f"Weighted: from {low:g} to {high:g}.", graph.n_edges)
+        yield _note(f"Weighted: from {low:g} to {high:g}.", graph.n_edges)
     loops = int(np.count_nonzero(adjacency.diagonal()))
     if loops:
         keeps = "it keeps its weight" if loops == 1 else "they keep their weight"
-        text = f"{counted(loops, 'self-loop')}; {keeps}, and a node without one gets one of weight 1."
-        yield Finding("note", text, loops)
+        yield _note(f"{counted(loops, 'self-loop')}; {keeps}, and a node without one gets one of weight 1.", loops)
     pairs = adjacency.tocoo()
     apart = pairs.row != pairs.col
     isolated = graph.n_nodes - len(np.union1d(pairs.row[apart], pairs.col[apart]))
     if isolated:
         several = "their predictions stay as the network makes them"
         stays = "its prediction stays as the network makes it" if isolated == 1 else several
-        yield Finding("warning", f"{counted(isolated, 'node')} without edges: {stays}.", isolated)
+        yield _warning(f"{counted(isolated, 'node')} without edges: {stays}.", isolated)
     n_components, component = sparse.csgraph.connected_components(adjacency, directed=True, connection="weak")
     if n_components > 1:
         largest = f"the largest has {int(np.bincount(component).max()):,} of {nodes}"
-        text = f"{n_components:,} components; {largest}, and nothing spreads from one to another."
-        yield Finding("note", text, int(n_components))
+        yield _note(
+            f"{n_components:,} components; {largest}, and nothing spreads from one to another.", int(n_components)
+        )
 
 
 def _ids(graph: Graph) -> Iterator[Finding]:
     if graph.ids is None:
-        yield Finding("note", f"No ids: nodes are named by their positions, 0 to {graph.n_nodes - 1}.", graph.n_nodes)
+        yield _note(f"No ids: nodes are named by their positions, 0 to {graph.n_nodes - 1}.", graph.n_nodes)
     elif graph.ids.dtype.kind == "U":
         spaced = [key for key in graph.ids.tolist() if key != key.strip()]
         if spaced:
-            text = f"{counted(len(spaced), 'id')} with spaces at an end ({listed(spaced, 3)})."
-            yield Finding("warning", text, len(spaced))
+            yield _warning(f"{counted(len(spaced), 'id')} with spaces at an end ({listed(spaced, 3)}).", len(spaced))
 
 
 def _features(graph: Graph) -> Iterator[Finding]:
     if graph.features is None:
-        yield Finding("warning", "No features: the models need them; 'pprop propagate' does not.", graph.n_nodes)
+        yield _warning("No features: the models need them; 'pprop propagate' does not.", graph.n_nodes)
         return
     if graph.features.ndim != 2:
         return
@@ -112,40 +114,40 @@ def _features(graph: Graph) -> Iterator[Finding]:
     empty = int(np.count_nonzero(row_sums == 0))
     if empty:
         has = f"{empty:,} of {counted(graph.n_nodes, 'node')} {'has' if empty == 1 else 'have'}"
-        yield Finding("warning", f"{has} no features (all zero).", empty)
+        yield _warning(f"{has} no features (all zero).", empty)
     unused = int(np.count_nonzero(column_sums == 0))
     if unused:
-        yield Finding("note", f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
+        yield _note(f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
     total = float(column_sums.sum())
     divided = "the models divide each node's features by their sum"
     if len(column_sums) == 1:
-        text = f"Only one feature: {divided}, which leaves a single one without its size."
-        yield Finding("warning", text, 1)
+        yield _warning(f"Only one feature: {divided}, which leaves a single one without its size.", 1)
     elif total and float(column_sums.max()) > DOMINANT * total:
         index = int(column_sums.argmax())
         name = repr(graph.feature_names[index]) if graph.feature_names is not None else f"number {index}"
         share = f"Feature {name} makes up {float(column_sums[index]) / total:.0%} of all feature values"
-        yield Finding("warning", f"{share}, and {divided}: bring the columns to a common scale.", 1)
+        yield _warning(f"{share}, and {divided}: bring the columns to a common scale.", 1)
 
 
 def _labels(graph: Graph) -> Iterator[Finding]:
     if graph.labels is None:
-        yield Finding("warning", "No labels: training needs some; 'pprop propagate' does not.", graph.n_nodes)
+        yield _warning("No labels: training needs some; 'pprop propagate' does not.", graph.n_nodes)
         return
     missing = int(np.count_nonzero(graph.labels < 0))
     if missing:
         has = "has" if missing == 1 else "have"
-        yield Finding("note", f"{missing:,} of {counted(graph.n_nodes, 'node')} {has} no label.", missing)
+        yield _note(f"{missing:,} of {counted(graph.n_nodes, 'node')} {has} no label.", missing)
     sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=graph.n_classes)
     names = graph.class_names or tuple(str(index) for index in range(graph.n_classes))
     few = [f"{names[index]!r}: {sizes[index]}" for index in np.flatnonzero(sizes < FEW)]
     if few:
         more = f" and {len(few) - FEW} more" if len(few) > FEW else ""
         have = f"{counted(len(sizes), 'class', 'classes')} {'has' if len(few) == 1 else 'have'}"
-        text = f"{len(few):,} of {have} fewer than {FEW} labelled nodes ({', '.join(few[:FEW])}{more})."
-        yield Finding("warning", text, len(few))
+        yield _warning(
+            f"{len(few):,} of {have} fewer than {FEW} labelled nodes ({', '.join(few[:FEW])}{more}).", len(few)
+        )
     if len(sizes) == 1:
-        yield Finding("warning", "There is only one class, so there is nothing to tell apart.", 1)
+        yield _warning("There is only one class, so there is nothing to tell apart.", 1)
 
 
 def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
@@ -168,28 +170,29 @@ def _node_rows(nodes: DataTable, id_column: str) -> Iterator[Finding]:
     name = Path(nodes.path).name
     empty = [row for row, key in enumerate(ids) if not key]
     if empty:
-        yield Finding("problem", f"{_rows(name, empty)} without an id under {id_column!r}.", len(empty))
+        yield _problem(f"{_rows(name, empty)} without an id under {id_column!r}.", len(empty))
     repeated = [key for key, times in Counter(filter(None, ids)).items() if times > 1]
     if repeated:
-        text = f"{counted(len(repeated), 'id')} of {name} in more than one row ({listed(repeated, 3)})."
-        yield Finding("problem", text, len(repeated))
+        yield _problem(
+            f"{counted(len(repeated), 'id')} of {name} in more than one row ({listed(repeated, 3)}).", len(repeated)
+        )
 
 
 def _edge_rows(edges: DataTable, ends: tuple[list[str], list[str]], known: set[str] | None) -> Iterator[Finding]:
     name = Path(edges.path).name
     empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
     if empty:
-        yield Finding("problem", f"{_rows(name, empty)} without an id at an end.", len(empty))
+        yield _problem(f"{_rows(name, empty)} without an id at an end.", len(empty))
     if known is None:
         return
     strange = [row for row, (s, t) in enumerate(zip(*ends, strict=True)) if s not in known or t not in known]
     ids = list(dict.fromkeys(key for end in ends for key in end if key and key not in known))
     if ids:
         which = f"{counted(len(ids), 'id')} that the node table does not have ({listed(ids, 3)})"
-        yield Finding("problem", f"{_rows(name, strange)} with {which}.", len(strange))
+        yield _problem(f"{_rows(name, strange)} with {which}.", len(strange))
     lonely = len(known - set(ends[0]) - set(ends[1]))
     if lonely == len(known) and edges.n_rows:
-        yield Finding("problem", f"No id of {name} is in the node table: are these the right columns?", lonely)
+        yield _problem(f"No id of {name} is in the node table: are these the right columns?", lonely)
 
 
 def _repeats(ends: tuple[list[str], list[str]], name: str, source: GraphInput) -> Iterator[Finding]:
@@ -200,8 +203,7 @@ def _repeats(ends: tuple[list[str], list[str]], name: str, source: GraphInput) -
     if repeated:
         merged = "their weights are added" if source.tables.weight is not None else "each edge counts once"
         repeats = "repeats" if repeated == 1 else "repeat"
-        text = f"{counted(repeated, 'row')} of {name} {repeats} an earlier one; {merged}."
-        yield Finding("note", text, int(repeated))
+        yield _note(f"{counted(repeated, 'row')} of {name} {repeats} an earlier one; {merged}.", int(repeated))
     if source.tables.directed:
         return  # inspect_graph counts edges without the edge back
     forth, back = distinct // max(len(number), 1), distinct % max(len(number), 1)
@@ -211,7 +213,7 @@ def _repeats(ends: tuple[list[str], list[str]], name: str, source: GraphInput) -
     single = len(proper) - 2 * both
     if both and single:
         listed_once = f"{counted(single, 'edge')} listed in one direction and {both:,} in both"
-        yield Finding("note", f"{listed_once}; all are read as undirected.", int(single))
+        yield _note(f"{listed_once}; all are read as undirected.", int(single))
 
 
 def _rows(name: str, rows: list[int]) -> str:

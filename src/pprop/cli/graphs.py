@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop._errors import FormatError, InputError
-from pprop.cli.verbs import Options, Without, option
+from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Tables(Options):
         return None if self.features is None else tuple(name.strip() for name in self.features.split(","))
 
 
-StructureTables = Annotated[Tables, Without("label_column", "features")]
+StructureTables = Annotated[Tables, {"label_column", "features"}]
 
 
 @final

@@ -38,8 +38,7 @@ FORMS = {
     "remove": ("remove NAME", 1, 1),
 }
 STANDARD_INPUT = "-"
-SHOWN = 20
-"""Nodes of another class that are printed; --json has them all."""
+SHOWN = 20  # Nodes of another class that are printed; --json has them all.
 
 
 @verb(

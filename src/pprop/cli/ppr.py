@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pprop.graph import Graph
     from pprop.propagation import SparseRows
 
-SHOWN = 10
-"""Entries of a row that are printed without --topk."""
+SHOWN = 10  # Entries of a row that are printed without --topk.
 
 
 @verb(

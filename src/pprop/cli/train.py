@@ -46,6 +46,7 @@ class ModelName(StrEnum):
     APPNP_ENSEMBLE = "appnp-ensemble"
 
 
+# options that not every model has, and the models that have them
 _SEVERAL = (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE)
 _OWNERS: Mapping[str, tuple[ModelName, ...]] = MappingProxyType(
     {
@@ -57,7 +58,6 @@ _OWNERS: Mapping[str, tuple[ModelName, ...]] = MappingProxyType(
         **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
     }
 )
-"""Options that not every model has, and the models that have them."""
 
 
 def _of(declared: settings.Setting[Any], default: object = None, name: str = "") -> Any:

@@ -17,7 +17,7 @@ from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import save_artefact
 from pprop.cli.output import Session, columns, counted
 from pprop.cli.splits import SplitOptions, class_names
-from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, Without, option, verb
+from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, verb
 from pprop.settings import BACKEND, DEVICE
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def tune(
     seed: Annotated[int, option("Of the search; own graph: also of the split.", panel=SEARCH)] = 0,
     backend: BackendOption = BACKEND.default,
     device: DeviceOption = DEVICE.default,
-    split: Annotated[SplitOptions, Without("init_seed", "seed")],
+    split: Annotated[SplitOptions, {"init_seed", "seed"}],
     tables: Tables,
     out: Annotated[Path, option("Folder of the search, new or to be continued.", metavar="DIR", panel=OUTPUT)],
     fit: Annotated[

@@ -44,6 +44,7 @@ class Options:
     """A group of options: a dataclass whose fields are annotated like the parameters of a typer command.
 
     A verb has one parameter for the whole group, so a new option is one new field. `panel` is its section in the help.
+    ``Annotated[Group, {"name"}]`` is the group without the option of a field, which keeps its default.
     """
 
     panel: ClassVar[str]
@@ -71,17 +72,6 @@ class Options:
             if value != field.default:
                 words += [f"--{field.name.replace('_', '-')}", *([] if value is True else [str(value)])]
         return words
-
-
-@final
-@dataclass(frozen=True)
-class Without:
-    """The fields of a group that a verb has no options for: ``Annotated[Group, Without("name")]``."""
-
-    names: frozenset[str]
-
-    def __init__(self, *names: str) -> None:
-        object.__setattr__(self, "names", frozenset(names))
 
 
 @final
@@ -120,9 +110,9 @@ def verb(title: str, *commands: str, notes: str = "") -> Callable[[Callable[...,
         groups: dict[str, tuple[type[Options], list[str]]] = {}
         for each in given:
             hint = hints[each.name]
-            kind, *notes_on_it = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            kind, *left_out = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             if isinstance(kind, type) and issubclass(kind, Options):
-                options = [one for one in kind.parameters() if not any(one.name in note.names for note in notes_on_it)]
+                options = [one for one in kind.parameters() if not any(one.name in names for names in left_out)]
                 groups[each.name] = kind, [one.name for one in options]
                 parameters += options
             else:
