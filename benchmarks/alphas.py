@@ -33,17 +33,18 @@ def main() -> None:
     warn_if_busy()
     use_threads(2 if arguments.threads is None and arguments.device == "cpu" else arguments.threads)
     import pprop
-    from pprop.training.alphas import train_alphas
+    from pprop.training.train import TrainOptions, train_alphas
 
     graph = pprop.load_dataset(arguments.dataset)
     split = pprop.paper_split(graph, pprop.VALIDATION_SEEDS[0])
     rule = pprop.Stopping(patience=10**6, max_epochs=arguments.epochs)
     device = arguments.device
+    options = TrainOptions(rule, device=device, progress=False)
     results: dict[str, list[pprop.Trained]] = {}
 
     def together() -> float:
         begin = time.perf_counter()
-        few = train_alphas(pprop.APPNP(), graph, split, alphas=ALPHAS, stopping=rule, device=device, progress=False)
+        few = train_alphas(pprop.APPNP(), graph, split, options, alphas=ALPHAS)
         results["together"] = list(few)
         return time.perf_counter() - begin
 

@@ -17,7 +17,7 @@ from scipy import special
 from pprop import Graph, Split, propagate
 from pprop.models.ensemble import mean_log_probabilities
 from pprop.models.error_spreading import KnownErrors, spread_errors
-from pprop.training.vote_errors import vote_errors
+from pprop.training.votes import vote_errors
 
 Array = NDArray[np.float64]
 STRENGTHS = (0.03, 0.1, 0.3)

@@ -17,8 +17,8 @@ from scipy import sparse
 from pprop import APPNP, Graph, Split, Stopping, Trained, run_seed, train
 from pprop.models import Model
 from pprop.study.run.prepared import Prepared
-from pprop.training.folds import member_splits
 from pprop.training.self_training import member_seeds
+from pprop.training.votes import member_splits
 
 PER_CLASS = 20
 

@@ -42,7 +42,7 @@ from pprop import (
     transition_matrix,
 )
 from pprop.kernels import Kernels
-from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import drop, feature_product, linear, power_steps, relu_drop
 
@@ -112,7 +112,7 @@ class _BoundReading(BoundModel):
         self._X = kernels.features(normalized_features(graph))
         self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
 
-    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+    def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         model, count = self._model, self._model.convolutions + 1
         matrices, biases = weights[:count], weights[count:]
         draw = masks.draw(model.dropout)

@@ -48,9 +48,9 @@ from pprop.study.revisions import revision_of
 from pprop.study.run.prepared import Datasets, Prepared
 from pprop.study.store.merge import study_folder
 from pprop.study.store.store import Store
-from pprop.training.alpha_choice import best_alpha
-from pprop.training.self_training import SelfTraining, scores, self_train
-from pprop.training.vote_errors import vote_errors
+from pprop.training.self_training import SelfTraining, best_alpha, self_train
+from pprop.training.train import TrainOptions
+from pprop.training.votes import scores, vote_errors
 
 STUDY = Path(__file__).parents[1] / "results" / "study.pack"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -213,8 +213,7 @@ class Work:
             labels=self.labels,
             seed=block.first_seed(),
             first=first,
-            stopping=Stopping(max_epochs=self.how.max_epochs),
-            device=self.how.device,
+            options=TrainOptions(Stopping(max_epochs=self.how.max_epochs), device=self.how.device),
         )
         return [one.trained.logits for one in rounds]
 

@@ -19,6 +19,7 @@ import pprop
 from pprop import APPNPClassifier, APPNPEnsembleClassifier, FormatError, Graph, InputError, Split, transition_matrix
 from pprop.models.ensemble import Ensemble
 from pprop.training.self_training import SelfTraining, self_train
+from pprop.training.train import TrainOptions
 
 SHORT: dict[str, Any] = {"hidden": 8, "steps": 4, "patience": 5, "max_epochs": 15, "random_state": 3}
 
@@ -51,7 +52,7 @@ def test_all_members_of_all_rounds_vote(graph: Graph, nodes, animals):
     split = Split(model.train_nodes_, model.stopping_nodes_, np.empty(0, dtype=np.int64))
     member, rule = pprop.APPNP(hidden=8, steps=4), pprop.Stopping(patience=5, max_epochs=15)
     rounds = self_train(
-        Ensemble(member, 2), SelfTraining(2, share=0.9), graph, split, labels=labels, seed=3, stopping=rule
+        Ensemble(member, 2), SelfTraining(2, share=0.9), graph, split, labels=labels, seed=3, options=TrainOptions(rule)
     )
     every = np.concatenate([one.trained.logits for one in rounds])
     assert len(every) == 6
@@ -142,7 +143,7 @@ def test_spread_errors_correct_the_vote_around_training_and_stopping_nodes(graph
         split,
         labels=labels,
         seed=3,
-        stopping=rule,
+        options=TrainOptions(rule),
     )
     each = softmax(only.trained.logits.astype(float), axis=2)
     order = np.sort(nodes)

@@ -15,7 +15,7 @@ from scipy import sparse
 from pprop.graph import transition_matrix
 from pprop.kernels.random_bits import keep_bits
 from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
-from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSpec
+from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSizes, TrainerSpec
 
 pytest.importorskip("triton", reason="the GPU backend needs triton")
 
@@ -250,10 +250,8 @@ def test_memory_is_what_is_planned(monkeypatch, make_graph, dense_transition):
         trainer = TritonTrainer(spec, Tuning(feature_warps=1, tile_warps=1))
         taken.append(sum(tensor.untyped_storage().nbytes() for tensor in tensors_of(trainer).values()))
     entries = len(transition_matrix(make_graph(23, directed=True, weighted=False)[0]).indices)
-    planned, _ = trainer_bytes(
-        n=23, f=40, hidden=9, classes=3, nonzeros=spec.features.nnz, entries=entries, steps=2,
-        tuning=Tuning(feature_warps=1, tile_warps=1),
-    )  # fmt: skip
+    sizes = TrainerSizes(23, 40, 9, 3, feature_entries=spec.features.nnz, entries=entries, steps=2)
+    planned = sum(trainer_bytes(sizes, Tuning(feature_warps=1, tile_warps=1)).run.values())
     assert 0.5 * planned < taken[1] - taken[0] <= planned
 
 

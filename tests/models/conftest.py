@@ -17,7 +17,7 @@ from pprop.kernels import BACKENDS
 from pprop.kernels.random_bits import keep_bits
 from pprop.kernels.streams import Bernoulli
 from pprop.models import Architecture
-from pprop.models.architecture import Masks, initial_weights
+from pprop.models.architecture import DropoutMasks, initial_weights
 
 SEEDS = [11, -4]
 N_CLASSES = 3
@@ -87,7 +87,7 @@ def check_outputs(dense: Dense) -> Callable[[Architecture, Twin], None]:
         theirs = [weight.clone().requires_grad_() for weight in weights]
         bound = model.bind(dense.graph, _kernels("reference"))
         for seeds, epoch in ((None, 0), (SEEDS, 37)):
-            outputs = bound.outputs(ours, Masks(None if seeds is None else torch.tensor(seeds), epoch))
+            outputs = bound.outputs(ours, DropoutMasks(None if seeds is None else torch.tensor(seeds), epoch))
             expected = torch.stack(
                 [
                     twin(dense, [weight[run] for weight in theirs], None if seeds is None else seed, epoch)

@@ -11,7 +11,7 @@ from pprop import InputError
 from pprop.kernels import BACKENDS
 from pprop.kernels.random_bits import derive_seed
 from pprop.models import GAT
-from pprop.models.architecture import Masks, initial_weights
+from pprop.models.architecture import DropoutMasks, initial_weights
 
 BRANCHES = 7
 SEEDS, EPOCH = [11, -4], 37
@@ -53,7 +53,7 @@ def some_weights(model: GAT, dense: Any, dtype: torch.dtype = torch.float32) -> 
 def outputs_and_gradients(model: GAT, backend: str, dense: Any, given: list[torch.Tensor], seeds: list[int]) -> Any:
     kernels = next(one for one in BACKENDS if one.name == backend).kernels
     weights = [weight.clone().requires_grad_() for weight in given]
-    outputs = model.bind(dense.graph, kernels).outputs(weights, Masks(torch.tensor(seeds), EPOCH))
+    outputs = model.bind(dense.graph, kernels).outputs(weights, DropoutMasks(torch.tensor(seeds), EPOCH))
     return [outputs.detach(), *torch.autograd.grad(outputs, weights, torch.sin(outputs.detach()))]
 
 

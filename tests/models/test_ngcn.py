@@ -13,7 +13,7 @@ from pprop import InputError, Split, Stopping
 from pprop.kernels import choose_backend
 from pprop.kernels.random_bits import derive_seed
 from pprop.models import NGCN
-from pprop.models.architecture import Masks, initial_weights
+from pprop.models.architecture import DropoutMasks, initial_weights
 
 BRANCHES = 7
 
@@ -56,7 +56,7 @@ def test_the_first_mix_is_the_plain_mean_of_the_towers(dense: Any) -> None:
     model = NGCN(hidden=4)
     kernels = choose_backend("reference", "cpu", "test").kernels
     start = initial_weights(model.weights(dense.X.shape[1], 3), torch.tensor([1]), kernels)
-    mix = model.bind(dense.graph, kernels).outputs(start, Masks(None))
+    mix = model.bind(dense.graph, kernels).outputs(start, DropoutMasks(None))
     assert float(start[2].abs().max()) == 0.0
     np.testing.assert_allclose(mix.sum(dim=-1).numpy(), 1.0, rtol=1e-6)
     first = start[0].reshape(20, -1, 4)

@@ -10,7 +10,7 @@ import pprop
 from pprop import Chebyshev, InputError, SolvedPPNP, Stopping
 from pprop.graph import transition_matrix
 from pprop.kernels import choose_backend
-from pprop.models.architecture import Masks
+from pprop.models.architecture import DropoutMasks
 from pprop.models.network import normalized_features
 
 KERNELS = choose_backend("auto", "cpu", "test").kernels
@@ -27,7 +27,7 @@ def test_outputs_and_gradients_are_those_of_the_dense_matrix(graph):
     weights = [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
     twins = [weight.detach().double().requires_grad_() for weight in weights]
     bound = SolvedPPNP(alpha=0.2, solver=Chebyshev(1e-5)).bind(graph, KERNELS)
-    Z = bound.outputs(weights, Masks(None))
+    Z = bound.outputs(weights, DropoutMasks(None))
     T = transition_matrix(graph).to_scipy().toarray()
     P = torch.from_numpy(0.2 * np.linalg.inv(np.eye(len(T)) - 0.8 * T))
     X = torch.from_numpy(normalized_features(graph).toarray()).double()

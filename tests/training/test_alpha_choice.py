@@ -10,7 +10,8 @@ from scipy.special import softmax
 
 from pprop import APPNP, Graph, Split, Stopping, run_seed, train
 from pprop.models.ensemble import Ensemble
-from pprop.training.alpha_choice import best_alpha, choose_alpha
+from pprop.training.self_training import best_alpha, choose_alpha
+from pprop.training.train import TrainOptions
 
 TRAIN, WATCHED = np.array([0, 1, 20, 21]), np.array([2, 3, 4, 22, 23, 24])
 SPLIT = Split(TRAIN, WATCHED, np.empty(0, dtype=np.int64))
@@ -37,7 +38,14 @@ def labels() -> NDArray[np.int64]:
 def test_the_vote_with_the_best_accuracy_where_nobody_trained_is_chosen(graph: Graph, labels, folds: int):
     few = Stopping(max_epochs=12)
     found = choose_alpha(
-        Ensemble(APPNP(hidden=6), 3), graph, SPLIT, alphas=ALPHAS, folds=folds, labels=labels, seed=9, stopping=few
+        Ensemble(APPNP(hidden=6), 3),
+        graph,
+        SPLIT,
+        alphas=ALPHAS,
+        folds=folds,
+        labels=labels,
+        seed=9,
+        options=TrainOptions(few),
     )
     held = [WATCHED] * 3 if folds == 0 else [WATCHED[k::3] for k in range(3)]  # sorted by class already
     seeds = [9, run_seed(9, 1), run_seed(9, 2)]

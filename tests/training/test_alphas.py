@@ -10,10 +10,15 @@ import torch
 
 import pprop
 from pprop import Graph, InputError, Split, Stopping
-from pprop.training.alphas import train_alphas
+from pprop.training.train import TrainOptions
+from pprop.training.train import train_alphas as train_alphas_with
 
 ALPHAS = (0.05, 0.3, 0.9, 0.0)
 SHORT = Stopping(patience=4, max_epochs=25)
+
+
+def train_alphas(model: Any, graph: Graph, splits: Any, *, alphas: Any, seeds: Any = 0, **options: Any) -> Any:
+    return train_alphas_with(model, graph, splits, TrainOptions(**options), alphas=alphas, seeds=seeds)
 
 
 def one_by_one(model: Any, graph: Graph, splits: Any, **options: Any) -> list[pprop.Trained]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numba
@@ -15,11 +16,11 @@ import pprop
 from pprop import DivergenceError, Graph, Split, Stopping, Trained
 from pprop.kernels.trainer import Trainer
 from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, SolvedPPNP
-from pprop.training import alpha_trainers, architecture_program, train_runs
-from pprop.training.alphas import train_alphas
-from pprop.training.captured import run_captured
-from pprop.training.loop import run_loop
-from pprop.training.stopping import CRITERIA, StoppingState
+from pprop.settings import CRITERIA
+from pprop.training import trainers
+from pprop.training.loop import run_captured, run_loop
+from pprop.training.stopping import StoppingState
+from pprop.training.train import TrainOptions, train_alphas
 
 RULE = Stopping(patience=3, max_epochs=12)
 BAD = 7
@@ -71,9 +72,8 @@ def bad_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return weights
 
-    for module in (train_runs, alpha_trainers):
-        monkeypatch.setattr(module, "glorot_uniform", spoilt(module.glorot_uniform))
-    monkeypatch.setattr(architecture_program, "initial_weights", spoilt(architecture_program.initial_weights))
+    for name in ("glorot_uniform", "initial_weights"):
+        monkeypatch.setattr(trainers, name, spoilt(getattr(trainers, name)))
 
 
 def fit(model: Any, graph: Graph, splits: list[Split], seeds: list[int], **options: Any) -> Trained:
@@ -170,17 +170,17 @@ def test_a_class_of_probability_zero_is_no_divergence(community_graph: Graph, co
 
 
 def test_the_runs_of_other_alphas_are_finished(bad_start: None, community_graph: Graph, community_splits: list[Split]):
-    common: Any = {"stopping": RULE, "progress": False, "backend": "numba"}
+    common = TrainOptions(RULE, progress=False, backend="numba")
     model, splits, alphas = APPNP(hidden=8), community_splits[:2], [0.1, 0.5]
     with pytest.raises(DivergenceError, match=r"epoch 1 of run 1 with alpha 0\.1, epoch 1 of run 1 with") as caught:
-        train_alphas(model, community_graph, splits, alphas=alphas, seeds=[3, BAD], **common)
+        train_alphas(model, community_graph, splits, common, alphas=alphas, seeds=[3, BAD])
     assert caught.value.runs == (1, 3)
-    alone = train_alphas(model, community_graph, splits[:1], alphas=alphas, seeds=[3], **common)
+    alone = train_alphas(model, community_graph, splits[:1], common, alphas=alphas, seeds=[3])
     for mine, theirs in zip(caught.value.finished, alone, strict=True):
         assert (mine.model, mine.seeds) == (theirs.model, (3,))
         assert mine.logits.tobytes() == theirs.logits.tobytes()
     with pytest.raises(DivergenceError) as caught:
-        train_alphas(model, community_graph, splits[:1], alphas=alphas, learning_rate=1e30, **common)
+        train_alphas(model, community_graph, splits[:1], replace(common, learning_rate=1e30), alphas=alphas)
     assert caught.value.finished is None
 
 
@@ -210,7 +210,10 @@ class Told(Trainer):
 
 
 class Silent:
-    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
+    def epoch(self, epoch: int, runs_ended: int) -> None:
+        pass
+
+    def ended(self, result: Any, runs: Any) -> None:
         pass
 
 

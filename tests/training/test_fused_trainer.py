@@ -15,13 +15,11 @@ import pprop
 from pprop import Graph
 from pprop.kernels import BACKENDS
 from pprop.kernels.trainer import Trainer
-from pprop.models import FeatureNetwork
-from pprop.training.captured import run_captured
-from pprop.training.loop import run_loop
-from pprop.training.program import Task, node_sets
-from pprop.training.propagated import bind_propagation
-from pprop.training.runs_program import RunsProgram
-from pprop.training.train_runs import make_trainer
+from pprop.models.readout import bind_propagation
+from pprop.training.epoch import RunsTrainer
+from pprop.training.loop import run_captured, run_loop
+from pprop.training.task import Task, node_sets
+from pprop.training.trainers import network_trainer
 
 MODELS = {"APPNP": pprop.APPNP, "PPNP": pprop.PPNP, "MLP": pprop.MLP}
 
@@ -47,11 +45,12 @@ def trainer_of(
     orders = [rng.permutation(n) for _ in range(runs)]
     train = node_sets([order[: 20 - run] for run, order in enumerate(orders)], labels)
     stopping = node_sets([order[20 : 60 + run] for run, order in enumerate(orders)], labels)
-    assert isinstance(model.predictor, FeatureNetwork)
     kernels = next(b for b in BACKENDS if b.name == backend).kernels
     seeds = tuple(range(11, 11 + runs))
     task = Task(graph, kernels, seeds, classes, train, stopping, pprop.Stopping(), 0.01, torch.device("cpu"))
-    return make_trainer(task, bind_propagation(model, task), model.predictor, fused=fused), task
+    needed = torch.cat([train.nodes.flatten(), stopping.nodes.flatten()]).numpy()
+    bound = bind_propagation(model, graph, kernels, needed, task.device)
+    return network_trainer(task, bound, fused=fused), task
 
 
 @pytest.mark.parametrize(
@@ -73,8 +72,8 @@ def test_fused_training_equals_the_program_of_single_operations(kind, hidden, cl
     model = MODELS[kind](hidden=hidden, **options)
     fused, _ = trainer_of("numba", graph, model, classes, 3, fused=True)
     plain, _ = trainer_of("reference", graph, model, classes, 3, fused=False)
-    assert not isinstance(fused, RunsProgram)
-    assert isinstance(plain, RunsProgram)
+    assert not isinstance(fused, RunsTrainer)
+    assert isinstance(plain, RunsTrainer)
     for epoch in range(14):
         mine, theirs = fused.epoch(), plain.epoch()
         torch.testing.assert_close(mine[:2], theirs[:2].float(), rtol=2e-5, atol=2e-5)
@@ -156,5 +155,8 @@ def test_the_loop_of_a_gpu_ends_runs_as_the_plain_loop_does():
 
 
 class Silent:
-    def epoch(self, epoch, runs_ended, work=None):
+    def epoch(self, epoch, runs_ended):
+        pass
+
+    def ended(self, result, runs):
         pass

@@ -18,7 +18,7 @@ from pprop.kernels.numba_cpu.fused_readout import Readout
 from pprop.kernels.numba_cpu.fused_structure import Entries
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, _Run, _Shared
 from pprop.kernels.trainer import TrainerSpec
-from pprop.training.plan import Plan, plan_runs
+from pprop.training.memory import RunPlan, plan_runs
 
 # widths that fill their blocks, that do not, and that take several
 MODELS = {
@@ -54,19 +54,19 @@ def make_graph(classes: int, *, weighted: bool) -> tuple[Graph, Split]:
     return graph, Split(train=order[:100], stopping=order[100:400], evaluation=order[400:])
 
 
-def prepare(model: Model, graph: Graph, split: Split, monkeypatch: pytest.MonkeyPatch) -> tuple[NumbaTrainer, Plan]:
+def prepare(model: Model, graph: Graph, split: Split, monkeypatch: pytest.MonkeyPatch) -> tuple[NumbaTrainer, RunPlan]:
     """Call `train` up to the first epoch; return the trainer and the plan that was made for it."""
-    plans: list[Plan] = []
+    plans: list[RunPlan] = []
 
-    def keep_plan(*arguments: Any, **options: Any) -> Plan:
+    def keep_plan(*arguments: Any, **options: Any) -> RunPlan:
         plans.append(plan_runs(*arguments, **options))
         return plans[0]
 
-    def stop_here(trainer: Any, task: object, progress: object, ended: object) -> NoReturn:
+    def stop_here(trainer: Any, *others: object) -> NoReturn:
         raise Ready(trainer)
 
     monkeypatch.setattr(TRAIN, "plan_runs", keep_plan)
-    monkeypatch.setattr("pprop.training.methods.drive", stop_here)
+    monkeypatch.setattr("pprop.training.schedule.run_loop", stop_here)
     monkeypatch.setattr(_Run, "_forward", lambda self, thread: None)  # nothing to compile
     before = numba.get_num_threads()
     numba.set_num_threads(1)  # every thread has a little room of its own, which the table leaves out
@@ -119,7 +119,7 @@ def test_the_table_agrees_with_the_arrays_of_a_run_within_five_percent(kind, wei
     assert isinstance(run, _Run)
     held = bytes_of(run, but=SHARED)
     assert held > 10**6
-    assert total(plan.training.values()) == pytest.approx(held, rel=0.05)
+    assert total(plan.bytes.training.values()) == pytest.approx(held, rel=0.05)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -127,11 +127,11 @@ def test_the_table_agrees_with_the_arrays_of_a_run_within_five_percent(kind, wei
 def test_the_table_agrees_with_what_all_runs_share_within_five_percent(kind, weighted, monkeypatch):
     model, classes = MODELS[kind]
     trainer, plan = prepare(model, *make_graph(classes, weighted=weighted), monkeypatch)
-    assert total(plan.shared.values()) == pytest.approx(bytes_of(trainer._shared), rel=0.05)
+    assert total(plan.bytes.shared.values()) == pytest.approx(bytes_of(trainer._shared), rel=0.05)
 
 
 def test_the_table_agrees_on_a_graph_of_the_paper(monkeypatch):
     graph = pprop.load_dataset("citeseer")
     trainer, plan = prepare(pprop.APPNP(), graph, pprop.paper_split(graph, seed=pprop.TEST_SEEDS[0]), monkeypatch)
-    assert total(plan.training.values()) == pytest.approx(bytes_of(trainer._runs, SHARED), rel=0.05)
-    assert total(plan.shared.values()) == pytest.approx(bytes_of(trainer._shared), rel=0.05)
+    assert total(plan.bytes.training.values()) == pytest.approx(bytes_of(trainer._runs, SHARED), rel=0.05)
+    assert total(plan.bytes.shared.values()) == pytest.approx(bytes_of(trainer._shared), rel=0.05)

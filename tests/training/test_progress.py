@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pprop.training.pace import LEAST_ENDED, Pace, _mean_rest, duration
-from pprop.training.progress import show_progress
+from pprop.training.progress import LEAST_ENDED, Pace, _mean_rest, duration, show_progress
 
 RECORDED = Path(__file__).parents[2] / "results" / "core_accuracy.json"
 
@@ -104,7 +103,7 @@ def test_the_estimate_is_unbiased_for_small_batches_where_the_risk_grows_in_prop
 
 
 def test_the_estimate_for_one_large_batch_is_too_short_and_less_so_later():
-    """The earliest end seen is later than the earliest possible one; `pprop.training.pace` states the size of it."""
+    """The earliest end seen is later than the earliest possible one; `pprop.training.progress` states the size of it."""
     early, late = ratio_at(0.8, 100), ratio_at(0.95, 100)
     assert 0.65 < early < late < 1
     assert late > 0.85

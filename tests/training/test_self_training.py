@@ -14,6 +14,7 @@ from pprop import APPNP, Graph, InputError, Split, Stopping, run_seed, train
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.training import self_training
 from pprop.training.self_training import SelfTraining, most_certain, self_train
+from pprop.training.train import TrainOptions
 
 FEW = Stopping(max_epochs=12)
 TRAIN, WATCHED = np.array([0, 1, 20, 21]), np.array([2, 3, 22, 23])
@@ -38,7 +39,7 @@ def labels() -> NDArray[np.int64]:
 
 def test_the_second_round_is_a_training_on_the_certain_nodes_with_their_predicted_classes(graph: Graph, labels):
     model, teaching = Ensemble(APPNP(hidden=6), members=2), SelfTraining(rounds=1, share=0.4, emphasis=3)
-    first, second = self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, stopping=FEW)
+    first, second = self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, options=TrainOptions(FEW))
     shares = softmax(first.trained.logits.astype(float), axis=2).mean(axis=0)
     assert not np.isin(second.taught, np.concatenate([TRAIN, WATCHED])).any()
     predicted, sure = shares.argmax(axis=1), shares.max(axis=1)
@@ -63,7 +64,8 @@ def test_labels_of_stopping_nodes_change_nothing_but_the_stopping(graph: Graph, 
     turned[WATCHED] = 1 - labels[WATCHED]
     model, teaching = Ensemble(APPNP(hidden=6), members=2), SelfTraining(rounds=1)
     here, there = (
-        list(self_train(model, teaching, graph, SPLIT, labels=given, stopping=last)) for given in (labels, turned)
+        list(self_train(model, teaching, graph, SPLIT, labels=given, options=TrainOptions(last)))
+        for given in (labels, turned)
     )
     assert (here[1].logits == there[1].logits).all()
     assert here[1].stopping_accuracy == pytest.approx(1 - there[1].stopping_accuracy)
@@ -71,7 +73,7 @@ def test_labels_of_stopping_nodes_change_nothing_but_the_stopping(graph: Graph, 
 
 def test_members_that_are_trained_already_are_not_trained_again(graph: Graph, labels, monkeypatch: pytest.MonkeyPatch):
     model, teaching = Ensemble(APPNP(hidden=6), members=2), SelfTraining(rounds=1, folds=2)
-    alone = list(self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, stopping=FEW))
+    alone = list(self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, options=TrainOptions(FEW)))
     calls: list[int] = []
 
     def counted(*args: Any, **settings: Any) -> Any:
@@ -80,7 +82,9 @@ def test_members_that_are_trained_already_are_not_trained_again(graph: Graph, la
 
     monkeypatch.setattr(self_training, "train", counted)
     given = alone[0].trained
-    taught = list(self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, first=given, stopping=FEW))
+    taught = list(
+        self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, first=given, options=TrainOptions(FEW))
+    )
     assert len(calls) == 1
     assert taught[0].trained is given
     assert (taught[1].trained.logits == alone[1].trained.logits).all()
@@ -89,7 +93,7 @@ def test_members_that_are_trained_already_are_not_trained_again(graph: Graph, la
 
 def test_with_folds_each_member_of_each_round_trains_on_all_but_its_own_stopping_nodes(graph: Graph, labels):
     model, teaching = Ensemble(APPNP(hidden=6), members=3), SelfTraining(rounds=1, share=0.4, emphasis=2, folds=2)
-    first, second = self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, stopping=FEW)
+    first, second = self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, options=TrainOptions(FEW))
     halves = [WATCHED[[0, 2]], WATCHED[[1, 3]]]  # sorted by class, every other one
     known = labels.copy()
     known[second.taught] = first.logits[second.taught].argmax(axis=1)
@@ -106,7 +110,7 @@ def test_with_folds_each_member_of_each_round_trains_on_all_but_its_own_stopping
 
 def test_with_folds_only_members_that_did_not_train_on_a_stopping_node_are_asked_about_it(graph: Graph, labels):
     model, teaching = Ensemble(APPNP(hidden=6), members=2), SelfTraining(folds=2)
-    (only,) = self_train(model, teaching, graph, SPLIT, labels=labels, stopping=FEW)
+    (only,) = self_train(model, teaching, graph, SPLIT, labels=labels, options=TrainOptions(FEW))
     shares = softmax(only.trained.logits.astype(float), axis=2)
     asked = np.array([0, 1, 0, 1])  # nodes 2 and 22 are held out by the first member
     assert only.stopping_loss == pytest.approx(-np.log(shares[asked, WATCHED, labels[WATCHED]]).mean(), rel=1e-5)
@@ -115,7 +119,7 @@ def test_with_folds_only_members_that_did_not_train_on_a_stopping_node_are_asked
 
 def test_the_scores_are_those_of_the_ensemble(graph: Graph, labels):
     model = Ensemble(APPNP(hidden=6), members=3)
-    (only,) = self_train(model, SelfTraining(), graph, SPLIT, labels=labels, stopping=FEW)
+    (only,) = self_train(model, SelfTraining(), graph, SPLIT, labels=labels, options=TrainOptions(FEW))
     shares = softmax(only.trained.logits.astype(float), axis=2).mean(axis=0)
     assert only.taught.size == 0
     assert only.stopping_loss == pytest.approx(-np.log(shares[WATCHED, labels[WATCHED]]).mean(), rel=1e-5)

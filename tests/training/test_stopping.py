@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pprop import InputError, Stopping
-from pprop.training.stopping import CRITERIA, StoppingState
+from pprop.settings import CRITERIA
+from pprop.training.stopping import StoppingState
 
 
 def stop_by_loss(losses: list[float], patience: int) -> tuple[int, int]:

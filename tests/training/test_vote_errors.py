@@ -8,8 +8,7 @@ from scipy.special import softmax
 
 from pprop import Split
 from pprop.models.error_spreading import best_temperature
-from pprop.training.folds import member_splits
-from pprop.training.vote_errors import vote_errors
+from pprop.training.votes import member_splits, vote_errors
 
 RANDOM = np.random.default_rng(5)
 LABELS = RANDOM.integers(0, 3, size=60)

@@ -8,14 +8,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.estimators.base import FitData, TrainedClassifier, training_arguments
+from pprop.estimators.base import FitData, TrainedClassifier, train_options
 from pprop.estimators.fitted import Learned, TrainingRecord
 from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
 from pprop.estimators.weights import AnyModel, named_weights
 from pprop.models import APPNP, Model
 from pprop.settings import ALPHAS, N_RUNS, SAME_DROPOUT, STEPS
 from pprop.training import run_seed
-from pprop.training.alphas import train_alphas
+from pprop.training.train import train_alphas
 
 
 @final
@@ -72,8 +72,8 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model)
         seeds = [data.seed, *(run_seed(data.seed, run) % 2**64 for run in range(1, values["n_runs"]))]
-        arguments = training_arguments(data, values)
-        trained = train_alphas(model, data.graph, data.split, alphas=values["alphas"], seeds=seeds, **arguments)
+        options, alphas = train_options(values), values["alphas"]
+        trained = train_alphas(model, data.graph, data.split, options, alphas=alphas, seeds=seeds, labels=data.labels)
         self.alphas_ = np.array(values["alphas"])
         self.scores_ = np.stack([one.stopping_accuracy for one in trained])
         self.losses_ = np.stack([one.stopping_loss for one in trained])

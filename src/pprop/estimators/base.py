@@ -27,7 +27,8 @@ from pprop.graph import Graph
 from pprop.models import Architecture, Model
 from pprop.propagation.attribution import Attributor
 from pprop.settings import ALPHA, CRITERION, STOPPING, check_fields
-from pprop.training import History, Stopping, train
+from pprop.training import History, Stopping
+from pprop.training.train import TrainOptions, train_with
 
 StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
 """Nodes and their labels; or a fraction of the nodes to fit."""
@@ -244,20 +245,16 @@ class TrainedClassifier(NodeClassifier, TrainingParameters):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model | Architecture)
-        trained = train(model, data.graph, data.split, seeds=data.seed, **training_arguments(data, values))
+        options = train_options(values)
+        trained = train_with(model, data.graph, data.split, options, seeds=data.seed, labels=data.labels)
         weights = named_weights(model, (np.asarray(array[0]) for array in trained.weights))
         return Learned(weights, trained.logits[0], TrainingRecord.of(trained), trained.history[0])
 
 
-def training_arguments(data: FitData, values: dict[str, Any]) -> dict[str, Any]:
-    """Return what all functions that train take alike."""
+def train_options(values: dict[str, Any]) -> TrainOptions:
+    """Return how to train, from the settings of a classifier."""
     rule = Stopping(values["patience"], values["max_epochs"], values.get("criterion", CRITERION.default))
-    return {
-        "labels": data.labels,
-        "stopping": rule,
-        "learning_rate": values["learning_rate"],
-        "backend": values["backend"],
-        "device": values["device"],
-        "progress": values["verbose"] >= 1,
-        "verbose": values["verbose"] >= 2,
-    }
+    level = values["verbose"]
+    return TrainOptions(
+        rule, values["learning_rate"], values["backend"], values["device"], progress=level >= 1, verbose=level >= 2
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._validate import describe, reject
-from pprop.estimators.base import FitData, TrainedClassifier, training_arguments
+from pprop.estimators.base import FitData, TrainedClassifier, train_options
 from pprop.estimators.fitted import Learned, TrainingRecord
 from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
 from pprop.estimators.weights import AnyModel, Weights, member_weights
@@ -32,10 +32,8 @@ from pprop.settings import (
     STEPS,
 )
 from pprop.training import History
-from pprop.training.alpha_choice import choose_alpha
-from pprop.training.folds import member_splits
-from pprop.training.self_training import SelfTraining, scores, self_train
-from pprop.training.vote_errors import vote_errors
+from pprop.training.self_training import SelfTraining, choose_alpha, self_train
+from pprop.training.votes import member_splits, scores, vote_errors
 
 
 @final
@@ -132,7 +130,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
             most = f"at most {len(split.stopping)}, the number of stopping nodes"
             reject("folds", type(self).__name__, most, folds)
         begin = time.perf_counter()
-        how: dict[str, Any] = {"seed": seed, **training_arguments(data, values)}
+        how: dict[str, Any] = {"labels": labels, "seed": seed, "options": train_options(values)}
         each, first, accuracies, best = replace(model, members=members), None, None, 0
         if len(alphas) > 1:
             choice = choose_alpha(each, graph, split, alphas=alphas, folds=folds, **how)

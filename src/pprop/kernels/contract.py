@@ -22,7 +22,7 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.random_bits import uniform
 from pprop.kernels.solves import ProductSolves, Solves, System
-from pprop.kernels.trainer import Trainer, TrainerSpec
+from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 SLOPE = 0.2
 """Slope of the attention's LeakyReLU below zero, that of the graph attention network."""
@@ -242,4 +242,8 @@ class Kernels(ABC):
 
     def trainer(self, spec: TrainerSpec) -> Trainer | None:
         """Return the fused training of the paper's models, or None where a backend has none."""
+        return None
+
+    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes | None:
+        """Return the memory that such a trainer will take, or None where a backend has none."""
         return None

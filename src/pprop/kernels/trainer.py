@@ -93,6 +93,55 @@ class TrainerSpec:
     penalty: float
 
 
+@final
+@dataclass(frozen=True)
+class TrainerSizes:
+    """The numbers that decide how much memory a trainer needs.
+
+    Attributes
+    ----------
+    nodes, features, hidden, classes
+        n, f, h and c.
+    feature_entries
+        Nonzeros of the feature matrix.
+    entries, steps
+        Entries of the transition matrix, self-loops included, and power steps K; 0 for a model without steps.
+    ppr_rows
+        Rows of the PPR block of an exact propagation; 0 without.
+    weighted
+        Whether the transition matrix has stored weights.
+    dropout
+        Whether masks are drawn.
+    train_nodes, stopping_nodes
+        Of one run.
+    """
+
+    nodes: int
+    features: int
+    hidden: int
+    classes: int
+    feature_entries: int
+    entries: int = 0
+    steps: int = 0
+    ppr_rows: int = 0
+    weighted: bool = False
+    dropout: bool = True
+    train_nodes: int = 0
+    stopping_nodes: int = 0
+
+
+@final
+@dataclass(frozen=True)
+class TrainerBytes:
+    """Bytes that a trainer takes, by name: once for all runs, and for each run in training.
+
+    What is small and does not grow with the graph, the features or the runs is left out.
+    """
+
+    shared: dict[str, int]
+    run: dict[str, int]
+
+
 class Trainer(ABC):
     """R runs in training. A slot is a run's place in the batch; slots disappear as runs end.
 

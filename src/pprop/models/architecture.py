@@ -21,8 +21,6 @@ from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import branch_seeds
 from pprop.kernels.streams import WEIGHTS, stream
 
-__all__ = ["Architecture", "BoundModel", "Masks", "Weight", "first_masks", "initial_weights"]
-
 
 @final
 @dataclass(frozen=True)
@@ -53,23 +51,28 @@ class Weight:
 
 
 @final
-class Masks:
+class DropoutMasks:
     """The dropout masks of one epoch, for R runs.
 
     Examples
     --------
-    >>> masks = Masks(torch.tensor([1, 2]), epoch=5)
+    >>> masks = DropoutMasks(torch.tensor([1, 2]), epoch=5)
     >>> masks.draw(0.5).epoch, masks.step(0.5, 1, of=2).epoch, masks.draw(0.0)
     (5, 11, None)
     >>> masks.branches(8).draw(0.6).seeds.shape
     torch.Size([16])
-    >>> Masks(None).draw(0.5) is None
+    >>> DropoutMasks(None).draw(0.5) is None
     True
     """
 
     def __init__(self, seeds: Tensor | None, epoch: int | Tensor = 0) -> None:
         self._seeds, self._epoch = seeds, epoch  # without seeds nothing is dropped
         self._branches: dict[tuple[int, int], Tensor] = {}
+
+    @classmethod
+    def first(cls, seeds: Tensor, on_device: bool) -> DropoutMasks:
+        """Return the masks of epoch 0, with the epoch counted on the device of the seeds or here."""
+        return cls(seeds, torch.zeros(1, dtype=torch.int64, device=seeds.device) if on_device else 0)
 
     def draw(self, probability: float) -> Draw | None:
         """Return what the kernels take for dropout with this probability; None for 0."""
@@ -81,14 +84,14 @@ class Masks:
             return None
         return Draw(self._seeds, self._epoch * of + step, probability)
 
-    def branches(self, count: int, layer: int = 0) -> Masks:
+    def branches(self, count: int, layer: int = 0) -> DropoutMasks:
         """Return the masks of R * count runs: each head or tower of a layer is a run with a seed of its own."""
         if self._seeds is None:
             return self
         known = self._branches.get((count, layer))
         if known is None:
             known = self._branches[count, layer] = branch_seeds(self._seeds, count, layer)
-        return Masks(known, self._epoch)
+        return DropoutMasks(known, self._epoch)
 
     @property
     def epoch(self) -> int | Tensor:
@@ -99,23 +102,14 @@ class Masks:
         """Go on to the next epoch, in place where it is a tensor."""
         self._epoch += 1
 
-    def keep(self, slots: Tensor) -> Masks:
+    def keep(self, slots: Tensor) -> DropoutMasks:
         """Return the masks of some of the runs."""
         if self._seeds is None:
             return self
-        fewer = Masks(self._seeds[slots], self._epoch)
+        fewer = DropoutMasks(self._seeds[slots], self._epoch)
         for (count, layer), seeds in self._branches.items():
             fewer._branches[count, layer] = seeds.reshape(-1, count)[slots].flatten()
         return fewer
-
-
-def first_masks(seeds: Tensor, on_device: bool) -> Masks:
-    """Return the masks of epoch 0, with the epoch counted on the device of the seeds or here.
-
-    >>> first_masks(torch.tensor([1]), on_device=True).epoch
-    tensor([0])
-    """
-    return Masks(seeds, torch.zeros(1, dtype=torch.int64, device=seeds.device) if on_device else 0)
 
 
 class BoundModel(ABC):
@@ -125,8 +119,8 @@ class BoundModel(ABC):
         self.kernels = kernels
 
     @abstractmethod
-    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
-        """Return the outputs of all nodes, (R, n, c), differentiable in the weights; ``Masks(None)`` drops nothing.
+    def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
+        """Return the outputs of all nodes, (R, n, c), differentiable in the weights; ``DropoutMasks(None)`` drops nothing.
 
         Outputs are logits unless the model has a loss of its own.
         """

@@ -11,8 +11,6 @@ import numpy as np
 from pprop.models.feature_rows import Device, FeatureRows
 from pprop.models.newton_cg import Design
 
-__all__ = ["Centred", "Directions", "Turned", "leading_directions"]
-
 N_DIRECTIONS = 256  # more cost more to find than they save
 PASSES = 2  # over the features, there and back, to find them
 SAMPLE = 4096  # rows that are enough to find them

@@ -12,8 +12,6 @@ from scipy import special
 from pprop._validate import check_int, describe, reject
 from pprop.models.model import Model
 
-__all__ = ["Ensemble", "mean_log_probabilities"]
-
 
 @final
 @dataclass(frozen=True)

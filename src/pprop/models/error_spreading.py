@@ -27,8 +27,6 @@ from pprop._validate import check_float, describe, reject
 from pprop.graph import Graph
 from pprop.propagation import PowerIteration, propagate
 
-__all__ = ["KnownErrors", "best_temperature", "spread_errors"]
-
 ALPHA, STEPS = 0.1, 10
 LEAST = 1e-6
 """What a class keeps whose corrected probability would be less; rows are divided by their sums afterwards."""

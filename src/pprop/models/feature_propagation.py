@@ -17,16 +17,6 @@ from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_n
 from pprop.models.network import normalized_features
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
 
-__all__ = [
-    "Bootstrapped",
-    "BootstrappedFP",
-    "Diffused",
-    "FeaturePropagation",
-    "diffused_features",
-    "feature_logits",
-    "most_certain",
-]
-
 Nodes = NDArray[np.int64]
 
 AT_ONCE = 128  # columns diffused at a time: they stay in the cache, and no second matrix of all features is needed

@@ -15,8 +15,6 @@ from threadpoolctl import threadpool_limits
 from pprop._errors import InputError
 from pprop._validate import check_choice
 
-__all__ = ["CPU", "Device", "FeatureRows", "Floats", "Torch", "device_named"]
-
 Floats = NDArray[np.float64]
 
 

@@ -12,11 +12,9 @@ from torch import Tensor
 from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, EdgeAttention, Kernels
-from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import drop, feature_product, linear
-
-__all__ = ["GAT"]
 
 
 @final
@@ -94,7 +92,7 @@ class _BoundGAT(BoundModel):
         # One for each layer: a backend may keep the random words of the runs that it last saw.
         self._layers = [kernels.attention(transition_matrix(graph)) for _ in range(2)]
 
-    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+    def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         runs, heads = len(weights[0]), self._model.heads
         # for the kernels a head is a run
         W_0, *first = [weight.reshape(runs * heads, -1, weight.shape[2]) for weight in weights[:4]]

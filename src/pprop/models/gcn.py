@@ -11,11 +11,9 @@ from torch import Tensor
 from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Kernels
-from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import feature_product, linear, power_steps, relu_drop
-
-__all__ = ["GCN"]
 
 
 @final
@@ -75,7 +73,7 @@ class _BoundGCN(BoundModel):
         self._X = kernels.features(normalized_features(graph))
         self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
 
-    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+    def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         model = self._model
         W_0, W_1 = weights
         hidden = feature_product(self._X, W_0, masks.draw(model.dropout))

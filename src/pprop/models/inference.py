@@ -15,13 +15,11 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import FeatureProduct, Kernels
-from pprop.models.architecture import Architecture, BoundModel, Masks
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
 from pprop.propagation import PPROperator
 from pprop.propagation.solvers import LinearMap
-
-__all__ = ["Inference", "make_module", "module_inputs", "module_state"]
 
 
 @final
@@ -55,7 +53,7 @@ class Inference:
         """Return the logits of all nodes in R runs, shape (R, n, c), from weights with the runs axis first."""
         if isinstance(self._model, Architecture):
             with torch.no_grad():
-                return self._architecture.logits(self._architecture.outputs(weights, Masks(None)))
+                return self._architecture.logits(self._architecture.outputs(weights, DropoutMasks(None)))
         return self.propagated(self.alone(weights))
 
     def alone(self, weights: list[Tensor]) -> Tensor:

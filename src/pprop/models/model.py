@@ -13,8 +13,6 @@ from pprop.graph import NORMALIZATIONS, Graph
 from pprop.models.network import FeatureNetwork
 from pprop.propagation import Exact, PowerIteration, PPROperator, Solver
 
-__all__ = ["APPNP", "MLP", "PPNP", "Model", "Predictor", "PropagationSettings"]
-
 Predictor = FeatureNetwork | nn.Module | Callable[[], nn.Module]
 """The paper's network; or a module, copied for every run with the weights it has; or a function that makes one."""
 

@@ -19,8 +19,6 @@ from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import uniform
 from pprop.kernels.streams import WEIGHTS, stream
 
-__all__ = ["FeatureNetwork", "RunsNetwork", "glorot_uniform", "normalized_features"]
-
 
 @final
 @dataclass(frozen=True)

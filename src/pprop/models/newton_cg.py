@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-__all__ = ["Design", "Fit", "minimise"]
-
 MOST_STEPS = 200
 MOST_PRODUCTS = 200  # of the Hessian and a vector, per step
 SOLVED = 0.03  # part of the gradient that a step may leave of its own linear system, while the end is far

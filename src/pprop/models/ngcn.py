@@ -12,11 +12,9 @@ from torch import Tensor
 from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, Kernels
-from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import feature_product, linear, power_steps, relu_drop, softmax
-
-__all__ = ["NGCN"]
 
 
 @final
@@ -90,7 +88,7 @@ class _BoundNGCN(BoundModel):
         A_hat = transition_matrix(graph)
         self._A_hat_to = [kernels.steps(A_hat, 0.0, power) for power in range(model.powers)]
 
-    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+    def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         """Return the mixed probabilities P."""
         model = self._model
         first, second = (self._by_power(matrix) for matrix in weights[:2])

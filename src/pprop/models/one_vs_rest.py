@@ -19,8 +19,6 @@ from pprop.models.directions import Centred, Directions, Turned
 from pprop.models.feature_rows import FeatureRows, Floats
 from pprop.models.newton_cg import Fit, minimise
 
-__all__ = ["CERTAIN", "TOLERANCE", "LearningRows", "Regression", "fit_one_vs_rest"]
-
 CERTAIN = 50.0
 """Log odds of a class that all training nodes have, and less of one that none has: no regression can be fitted then."""
 

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
 
-__all__ = ["drop", "feature_product", "linear", "power_steps", "relu_drop", "softmax"]
-
 
 def feature_product(product: FeatureProduct, weights: Tensor, draw: Draw | None) -> Tensor:
     """Return drop(X) W: weights (R, f, h) to (R, n, h)."""

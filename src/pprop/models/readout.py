@@ -1,4 +1,4 @@
-"""Propagated predictions at chosen nodes, forward and backward, for the three kinds of model.
+"""Propagated predictions at chosen nodes, forward and backward: what the loss reads and sends back.
 
 Training reads the predictions of its training and stopping nodes only, so that PPNP needs just those rows of its matrix.
 """
@@ -6,18 +6,20 @@ Training reads the predictions of its training and stopping nodes only, so that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, cast, final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop.kernels import Draw, Kernels
+from pprop.graph import Graph
+from pprop.kernels import Draw, Kernels, StepPropagation
+from pprop.models.model import Model
 from pprop.propagation.operator import PPROperator
-from pprop.propagation.solvers import Exact, LinearMap, RowSolver
-
-__all__ = ["MapReadout", "PlainReadout", "Readout", "RowReadout", "apply_readout", "gather_nodes"]
+from pprop.propagation.solvers import PowerIteration, RowSolver
 
 
 class Readout(ABC):
@@ -30,6 +32,10 @@ class Readout(ABC):
     @abstractmethod
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
         """Return the gradient (R, n, c) of the predictions, for that of the logits (R, m, c)."""
+
+    def of_runs(self, slots: Tensor | slice) -> Self:
+        """Return the readout of some of the runs."""
+        return self
 
 
 @final
@@ -47,17 +53,20 @@ class PlainReadout(Readout):
 
 
 @final
-class MapReadout(Readout):
-    """Propagate all nodes, then look at some."""
+class StepsReadout(Readout):
+    """K power steps of all nodes, then look at some."""
 
-    def __init__(self, linear_map: LinearMap, n_nodes: int) -> None:
-        self._map, self._n = linear_map, n_nodes
+    def __init__(self, steps: StepPropagation, n_nodes: int) -> None:
+        self._steps, self._n = steps, n_nodes
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return gather_nodes(self._map.forward(predictions, draw), nodes)
+        return gather_nodes(self._steps.forward(predictions, draw), nodes)
 
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return self._map.adjoint(_scatter(gradient, nodes, self._n), draw)
+        return self._steps.adjoint(_scatter(gradient, nodes, self._n), draw)
+
+    def of_runs(self, slots: Tensor | slice) -> StepsReadout:
+        return StepsReadout(self._steps.of_runs(slots), self._n)
 
 
 @final
@@ -69,15 +78,14 @@ class RowReadout(Readout):
         operator: PPROperator,
         needed: NDArray[np.int64],
         kernels: Kernels,
-        solver: RowSolver = Exact(),
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | None = None,
+        solver: RowSolver,
+        device: torch.device,
     ) -> None:
         nodes = np.unique(needed)
         self.nodes = torch.from_numpy(nodes).to(device)
         self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=device)
         self.row_of_node[self.nodes] = torch.arange(len(nodes), device=device)
-        self.block = solver.rows(operator, nodes, dtype).to(device)
+        self.block = solver.rows(operator, nodes, torch.float32).to(device)
         self._rows = kernels.rows(self.block, self.nodes)
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
@@ -85,6 +93,49 @@ class RowReadout(Readout):
 
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
         return self._rows.adjoint(gradient, self.row_of_node[nodes], draw)
+
+
+@final
+@dataclass(frozen=True)
+class PropagatedModel:
+    """A model bound to a graph: its operator (None without propagation), and its propagation to the labelled nodes."""
+
+    model: Model
+    operator: PPROperator | None
+    readout: Readout
+
+    @property
+    def dropout(self) -> float:
+        """Probability of dropping an entry of the propagation matrix."""
+        return 0.0 if self.model.propagation is None else self.model.propagation.dropout
+
+    def of_runs(self, slots: Tensor | slice) -> PropagatedModel:
+        """Return the model of some of the runs."""
+        return replace(self, readout=self.readout.of_runs(slots))
+
+
+def bind_propagation(
+    model: Model,
+    graph: Graph,
+    kernels: Kernels,
+    needed: NDArray[np.int64],
+    device: torch.device,
+    alphas: Sequence[float] | None = None,
+) -> PropagatedModel:
+    """Bind the propagation of a model to the nodes whose logits are needed.
+
+    Power steps may have one alpha per run, (R,), in place of the model's.
+    """
+    settings = model.propagation
+    if settings is None:
+        return PropagatedModel(model, None, PlainReadout(graph.n_nodes))
+    operator = settings.operator(graph)
+    if isinstance(settings.solver, RowSolver):
+        return PropagatedModel(model, operator, RowReadout(operator, needed, kernels, settings.solver, device))
+    assert isinstance(settings.solver, PowerIteration)
+    alpha = operator.alpha if alphas is None else torch.tensor(alphas, dtype=torch.float64).to(device)
+    steps = kernels.steps(operator.transition, alpha, settings.solver.steps)
+    return PropagatedModel(model, operator, StepsReadout(steps, graph.n_nodes))
 
 
 def gather_nodes(values: Tensor, nodes: Tensor) -> Tensor:

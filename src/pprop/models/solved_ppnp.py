@@ -13,13 +13,11 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import NORMALIZATIONS, Graph
 from pprop.kernels import Draw, Kernels
-from pprop.models.architecture import Architecture, BoundModel, Masks, Weight
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
 from pprop.models.network import normalized_features
 from pprop.models.operations import feature_product, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
 from pprop.propagation.solvers import LinearMap, apply_map
-
-__all__ = ["SolvedPPNP"]
 
 
 @final
@@ -104,7 +102,7 @@ class _BoundSolvedPPNP(BoundModel):
         operator = PPROperator(graph, float(model.alpha), model.normalization, model.self_loops)
         self._solve = _FiniteRuns(model.solver.bind(operator, kernels))
 
-    def outputs(self, weights: Sequence[Tensor], masks: Masks) -> Tensor:
+    def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         model = self._model
         W_0, W_1 = weights
         hidden = feature_product(self._X, W_0, masks.draw(model.dropout))

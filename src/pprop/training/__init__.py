@@ -1,7 +1,6 @@
 """Training: R independent runs at once, the paper's loss, optimiser and early stopping."""
 
-from pprop.training.loop import History
-from pprop.training.result import Trained
+from pprop.training.result import History, Trained
 from pprop.training.stopping import Stopping
 from pprop.training.train import run_seed, train
 

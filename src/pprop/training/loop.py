@@ -1,11 +1,15 @@
-"""The training loop: epochs, early stopping, best weights, runs that leave the batch."""
+"""The training loop: epochs, early stopping, best weights, runs that leave the batch.
+
+On a CPU, and wherever an epoch cannot be captured, `run_loop` looks at every epoch. On a GPU `run_captured` captures an
+epoch once in a CUDA graph: the trainer's kernels, the update of the stopping state, the copy of improved weights, and a
+note of the three curves. The host only replays it, and looks at the device every few epochs to see which runs have ended.
+Ended runs are packed away, which changes the shapes and so needs a new graph.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from typing import Any, Protocol, final
 
 import numpy as np
 import torch
@@ -14,81 +18,28 @@ from torch import Tensor
 
 from pprop._interrupt import check_interrupt
 from pprop.kernels.trainer import Trainer
-from pprop.training.progress import Progress
+from pprop.training.result import History, LoopResult
 from pprop.training.stopping import Stopping, StoppingState
-
-__all__ = ["COMPACT_SHARE", "Ended", "History", "Ledger", "LoopResult", "nobody", "run_loop"]
 
 COMPACT_SHARE = 0.1
 """The batch is packed anew when this share of it has ended; until then ended runs idle along."""
+_EPOCHS_PER_LOOK = 32
+_WARM_UP = 2  # epochs before the capture: the first compiles kernels and takes memory
 
 
-@final
-@dataclass(frozen=True)
-class History:
-    """Curves of one run, one value per epoch, shape (epochs,).
+class Observer(Protocol):
+    """What a loop reports to."""
 
-    Attributes
-    ----------
-    train_loss
-        Loss of the training step, dropout on, penalty included.
-    stopping_loss, stopping_accuracy
-        On the stopping nodes after the step, dropout off, penalty included.
+    def epoch(self, epoch: int, runs_ended: int) -> None:
+        """Take note that the runs of the loop have made `epoch` epochs, and so many of them have ended."""
 
-    Examples
-    --------
-    >>> import numpy as np, pprop, scipy.sparse as sp
-    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), labels=[0, 0, 0, 1, 1])
-    >>> split = pprop.Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
-    >>> trained = pprop.train(pprop.MLP(hidden=4), graph, split, stopping=pprop.Stopping(max_epochs=3))
-    >>> trained.history[0].train_loss.shape
-    (3,)
-    """
-
-    train_loss: NDArray[np.float64]
-    stopping_loss: NDArray[np.float64]
-    stopping_accuracy: NDArray[np.float64]
-
-
-@final
-@dataclass(frozen=True)
-class LoopResult:
-    """What the loop leaves behind, per run in the original order. The stopping loss of a run that diverged is not finite."""
-
-    weights: list[Tensor]
-    epochs: NDArray[np.int64]
-    best_epoch: NDArray[np.int64]
-    stopping_loss: NDArray[np.float64]
-    stopping_accuracy: NDArray[np.float64]
-    history: tuple[History, ...]
-
-    def of(self, runs: NDArray[np.bool_] | slice) -> LoopResult:
-        """Return what some of the runs leave behind."""
-        if not isinstance(runs, slice) and runs.all():
-            return self
-        places: list[int] = np.arange(len(self.history))[runs].tolist()
-        return LoopResult(
-            [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
-            self.epochs[runs],
-            self.best_epoch[runs],
-            self.stopping_loss[runs],
-            self.stopping_accuracy[runs],
-            tuple(self.history[place] for place in places),
-        )
-
-
-Ended = Callable[[LoopResult, NDArray[np.int64], int], None]
-"""Told of runs as they end: what they leave behind, which runs of the loop, and the epochs made by all runs so far."""
-
-
-def nobody(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
-    """Take no notice of runs that end."""
+    def ended(self, result: LoopResult, runs: NDArray[np.int64]) -> None:
+        """Take what some runs of the loop leave behind, as soon as they end."""
 
 
 @final
 class Ledger:
-    """What the runs leave behind, collected as they end."""
+    """Weights, curves and ends of the runs of a loop, collected as they end."""
 
     def __init__(self, runs: int, weights: list[Tensor]) -> None:
         self.run_of_slot = np.arange(runs)
@@ -122,11 +73,6 @@ class Ledger:
         """Go on with some of the slots."""
         self.run_of_slot = self.run_of_slot[slots]
 
-    @property
-    def work(self) -> int:
-        """Epochs that the runs which have ended were trained for."""
-        return int(self._epochs.sum())
-
     def result(self, runs: NDArray[np.int64] | None = None) -> LoopResult:
         """Return everything of some runs (default: all, in their order), which have ended."""
         runs = np.arange(len(self._epochs)) if runs is None else runs
@@ -152,9 +98,7 @@ class Ledger:
         )
 
 
-def run_loop(
-    trainer: Trainer, runs: int, stopping: Stopping, progress: Progress, ended_runs: Ended = nobody
-) -> LoopResult:
+def run_loop(trainer: Trainer, runs: int, stopping: Stopping, observer: Observer) -> LoopResult:
     """Train until every run has ended; return each run's best weights, as copies.
 
     One epoch is one training step, then the stopping loss and accuracy with dropout off.
@@ -169,12 +113,12 @@ def run_loop(
         if len(improved):
             ledger.keep_weights(improved, trainer.weights())
         ended = int(np.count_nonzero(state.ended))
+        observer.epoch(epoch, runs - len(ledger.run_of_slot) + ended)
         if ended > np.count_nonzero(before):
             fresh = np.flatnonzero(state.ended & ~before)
             ledger.end(fresh, state)
             over = ledger.run_of_slot[fresh]
-            ended_runs(ledger.result(over), over, ledger.work + epoch * (len(state.ended) - ended))
-        progress.epoch(epoch, runs - len(ledger.run_of_slot) + ended)
+            observer.ended(ledger.result(over), over)
         if ended == len(ledger.run_of_slot):
             break
         if ended >= max(1, COMPACT_SHARE * len(ledger.run_of_slot)):
@@ -182,4 +126,76 @@ def run_loop(
             ledger.keep(slots)
             trainer.keep(torch.from_numpy(slots))
             state.keep(slots)
+    return ledger.result()
+
+
+@final
+class _CapturedBatch:
+    """The slots in training, with everything on the device that one epoch reads and writes."""
+
+    def __init__(self, trainer: Trainer, state: StoppingState, runs: int, device: torch.device):
+        self.trainer, self.state = trainer, state
+        self._curves = torch.zeros(3, _EPOCHS_PER_LOOK, runs, device=device)
+        self._at = torch.zeros(1, dtype=torch.int64, device=device)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._made = 0
+        self._can_capture = trainer.capturable and device.type == "cuda"  # others keep their epoch in Python
+
+    def _epoch(self) -> None:
+        values = self.trainer.epoch()
+        improved = self.state.update(values[1].double(), values[2].double())
+        self.trainer.remember(improved)
+        self._curves.index_copy_(1, self._at, values[:, None])
+        self._at.add_(1).remainder_(_EPOCHS_PER_LOOK)
+
+    def advance(self) -> np.ndarray[Any, Any]:
+        """Make the epochs until the next look; return their curves, (3, epochs, slots)."""
+        for _ in range(_EPOCHS_PER_LOOK):
+            if self._graph is None and self._made >= _WARM_UP and self._can_capture:
+                self._capture()
+            if self._graph is None:
+                self._epoch()
+            else:
+                self._graph.replay()
+            self._made += 1
+        return self._curves.double().cpu().numpy()
+
+    def _capture(self) -> None:
+        torch.cuda.synchronize(self._curves.device)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._epoch()
+
+    def keep(self, slots: Tensor) -> None:
+        """Go on with some of the slots; their epoch is captured anew after one that takes the memory of its shapes."""
+        self.trainer.keep(slots)
+        self.state.keep(slots)
+        self._curves = self._curves[:, :, slots].contiguous()
+        self._graph, self._made = None, _WARM_UP - 1
+
+
+def run_captured(
+    trainer: Trainer, runs: int, stopping: Stopping, observer: Observer, device: torch.device
+) -> LoopResult:
+    """Train until every run has ended, as `run_loop` does; up to a few epochs more are computed and not counted."""
+    ledger = Ledger(runs, trainer.weights())
+    batch = _CapturedBatch(trainer, StoppingState(stopping, runs, device), runs, device)
+    known = np.zeros(runs, dtype=np.bool_)
+    for epochs in itertools.count(_EPOCHS_PER_LOOK, _EPOCHS_PER_LOOK):
+        ledger.record(batch.advance())
+        now = batch.state.ended.cpu().numpy().copy()
+        fresh, known, ended = np.flatnonzero(now & ~known), now, int(now.sum())
+        observer.epoch(epochs, runs - len(ledger.run_of_slot) + ended)
+        if len(fresh):
+            ledger.keep_weights(fresh, trainer.remembered())
+            ledger.end(fresh, batch.state)
+            over = ledger.run_of_slot[fresh]
+            observer.ended(ledger.result(over), over)
+        if ended == len(known):
+            break
+        if ended >= max(1, COMPACT_SHARE * len(known)):
+            slots = np.flatnonzero(~known)
+            ledger.keep(slots)
+            batch.keep(torch.from_numpy(slots).to(device))
+            known = known[slots]
     return ledger.result()

@@ -1,21 +1,92 @@
-"""The trained runs: what they cost, how they went, and what they predict."""
+"""What training leaves behind: curves, weights and predictions of every run, and the error for runs that diverged."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
-from pprop._errors import InputError
+from pprop._errors import DivergenceError, InputError
 from pprop._validate import check_positions
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.models import Architecture, Model
-from pprop.training.loop import History
 
-__all__ = ["Trained"]
+LARGEST_RATE = 1e37
+"""Learning rate beyond which float32 cannot hold a step; a training diverges in its first epoch long before."""
+_NAMED = 5  # runs in a message; the error has them all
+
+
+@final
+@dataclass(frozen=True)
+class History:
+    """Curves of one run, one value per epoch, shape (epochs,).
+
+    Attributes
+    ----------
+    train_loss
+        Loss of the training step, dropout on, penalty included.
+    stopping_loss, stopping_accuracy
+        On the stopping nodes after the step, dropout off, penalty included.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), labels=[0, 0, 0, 1, 1])
+    >>> split = pprop.Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
+    >>> trained = pprop.train(pprop.MLP(hidden=4), graph, split, stopping=pprop.Stopping(max_epochs=3))
+    >>> trained.history[0].train_loss.shape
+    (3,)
+    """
+
+    train_loss: NDArray[np.float64]
+    stopping_loss: NDArray[np.float64]
+    stopping_accuracy: NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class LoopResult:
+    """What training leaves behind of every run. The stopping loss of a run that diverged is not finite."""
+
+    weights: list[Tensor]
+    epochs: NDArray[np.int64]
+    best_epoch: NDArray[np.int64]
+    stopping_loss: NDArray[np.float64]
+    stopping_accuracy: NDArray[np.float64]
+    history: tuple[History, ...]
+
+    def of(self, runs: NDArray[np.bool_] | slice) -> LoopResult:
+        """Return what some of the runs leave behind."""
+        if not isinstance(runs, slice) and runs.all():
+            return self
+        places: list[int] = np.arange(len(self.history))[runs].tolist()
+        return LoopResult(
+            [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
+            self.epochs[runs],
+            self.best_epoch[runs],
+            self.stopping_loss[runs],
+            self.stopping_accuracy[runs],
+            tuple(self.history[place] for place in places),
+        )
+
+
+def join_results(results: Sequence[LoopResult]) -> LoopResult:
+    """Return the results of some runs, and of those after them, as one: every field is joined along the runs axis."""
+    if len(results) == 1:
+        return results[0]
+    arrays = ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")
+    return LoopResult(
+        [torch.cat(layer) for layer in zip(*(result.weights for result in results), strict=True)],
+        *(np.concatenate([getattr(result, name) for result in results]) for name in arrays),
+        tuple(curves for result in results for curves in result.history),
+    )
 
 
 @final
@@ -101,3 +172,47 @@ class Trained:
     def _positions(self, nodes: ArrayLike | None, function: str) -> NDArray[np.int64]:
         n = self.graph.n_nodes
         return np.arange(n) if nodes is None else check_positions(nodes, "nodes", function, n_nodes=n)
+
+
+def finite_logits(
+    result: LoopResult, infer: Callable[[list[Tensor]], Tensor], place: torch.device
+) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+    """Return which runs have not diverged, shape (R,), and the logits of just those, shape (s, n, c).
+
+    A logit of minus infinity, as a module may give to an impossible class, is a probability of zero: what counts is that
+    each node has probabilities.
+    """
+    sound = np.isfinite(result.stopping_loss)
+    if not sound.any():
+        return sound, np.empty((0, 0, 0), dtype=np.float32)
+    logits = infer([tensor.to(place) for tensor in result.of(sound).weights])
+    probable = logits.amax(dim=2).isfinite().all(dim=1)
+    sound[sound] = probable.cpu().numpy()
+    logits = (logits if bool(probable.all()) else logits[probable]).cpu().numpy()
+    return sound, logits
+
+
+def diverged(
+    result: LoopResult, sound: NDArray[np.bool_], finished: Any, names: Sequence[str] | None = None
+) -> DivergenceError:
+    """Return the error for the runs that are not sound; `names` are those of all runs, by default their positions."""
+    runs = np.flatnonzero(~sound).tolist()
+    epochs = (result.best_epoch[runs] + 1).tolist()
+    if names is None:
+        names = [f"run {run}" for run in range(len(sound))] if len(sound) > 1 else [""]
+    return DivergenceError(divergence_text([names[run] for run in runs], epochs), runs, epochs, finished)
+
+
+def divergence_text(names: Sequence[str], epochs: Sequence[int]) -> str:
+    """Return the sentences for runs that diverged, each with its epoch from 1. An only run needs no name.
+
+    >>> print(divergence_text(["run 4", "run 7"], [1, 30]))
+    Training diverged in epoch 1 of run 4, epoch 30 of run 7: the loss or the logits are not finite. \
+Use a lower learning_rate or penalty, or features of a smaller scale.
+    """
+    each = [f"epoch {epoch} of {name}" if name else f"epoch {epoch}" for name, epoch in zip(names, epochs, strict=True)]
+    more = f" and in {len(each) - _NAMED} more runs" if len(each) > _NAMED else ""
+    return (
+        f"Training diverged in {', '.join(each[:_NAMED])}{more}: the loss or the logits are not finite. "
+        "Use a lower learning_rate or penalty, or features of a smaller scale."
+    )

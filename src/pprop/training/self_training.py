@@ -1,8 +1,11 @@
-"""Ensembles that teach themselves: many runs vote, and the nodes they are most certain of train the next runs."""
+"""Ensembles that train again on their own predictions, and ensembles that choose their teleport probability.
+
+In self-training many runs vote, and the nodes with the most certain predictions join the training nodes of the next runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -10,18 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from pprop._validate import check_float, check_int, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
+from pprop.models import Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
-from pprop.training.folds import held_out, member_splits
+from pprop.settings import EMPHASIS, FOLDS, ROUNDS, SHARE, check_fields
 from pprop.training.result import Trained
-from pprop.training.stopping import Stopping
-from pprop.training.train import run_seed, train
-
-__all__ = ["Round", "SelfTraining", "member_seeds", "most_certain", "scores", "self_train"]
-
-Nodes = NDArray[np.int64]
+from pprop.training.train import TrainOptions, run_seed, train_alphas, train_with
+from pprop.training.votes import Nodes, member_splits, scores
 
 
 @final
@@ -49,17 +48,13 @@ class SelfTraining:
     pprop._errors.InputError: The 'share' parameter of SelfTraining must be a float in (0, 1]. Got 1.5 instead.
     """
 
-    rounds: int = 0
-    share: float = 0.5
-    emphasis: int = 1
-    folds: int = 0
+    rounds: int = ROUNDS.but(0).field()
+    share: float = SHARE.field()
+    emphasis: int = EMPHASIS.field()
+    folds: int = FOLDS.field()
 
     def __post_init__(self) -> None:
-        check_int(self.rounds, "rounds", "SelfTraining", low=0)
-        check_float(self.share, "share", "SelfTraining", "(0, 1]")
-        check_int(self.emphasis, "emphasis", "SelfTraining", low=1)
-        if check_int(self.folds, "folds", "SelfTraining", low=0) == 1:
-            reject("folds", "SelfTraining", "0, or an integer of at least 2", self.folds)
+        check_fields(self, "SelfTraining")
 
 
 @final
@@ -128,12 +123,7 @@ def self_train(
     labels: NDArray[np.int64],
     seed: int = 0,
     first: Trained | None = None,
-    stopping: Stopping = Stopping(),
-    learning_rate: float = 0.01,
-    backend: str = "auto",
-    device: str = "cpu",
-    progress: bool | None = None,
-    verbose: bool = False,
+    options: TrainOptions,
 ) -> Iterator[Round]:
     """Train an ensemble, then train it again from its own most certain predictions, and so on.
 
@@ -157,8 +147,8 @@ def self_train(
         Of the first member of the first round; member k of round r has ``run_seed(seed, r * members + k)``.
     first
         The members of the first round, if they are trained already on the nodes of `member_splits`; they are not trained again.
-    stopping, learning_rate, backend, device, progress, verbose
-        As for `train`.
+    options
+        How each member is trained.
 
     Yields
     ------
@@ -171,10 +161,10 @@ def self_train(
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(6, 6))
     >>> graph = pprop.Graph.from_scipy(path, features=np.eye(6))
     >>> split = Split(np.array([0, 5]), np.array([1, 4]), np.array([2, 3]))
-    >>> few = Stopping(max_epochs=30)
+    >>> few = TrainOptions(pprop.Stopping(max_epochs=30))
     >>> labels = np.array([0, 0, -1, -1, 1, 1])
     >>> model = Ensemble(pprop.APPNP(hidden=8, dropout=0.0), members=3)
-    >>> rounds = list(self_train(model, SelfTraining(1, share=1.0), graph, split, labels=labels, stopping=few))
+    >>> rounds = list(self_train(model, SelfTraining(1, share=1.0), graph, split, labels=labels, options=few))
     >>> [one.taught.tolist() for one in rounds], rounds[1].logits.argmax(axis=1)
     ([[], [2, 3]], array([0, 0, 0, 1, 1, 1]))
     """
@@ -186,18 +176,13 @@ def self_train(
         trained = (
             first
             if number == 0 and first is not None
-            else train(
+            else train_with(
                 model.member,
                 graph,
                 learnt,
+                options,
                 seeds=member_seeds(seed, number, model.members),
                 labels=known,
-                stopping=stopping,
-                learning_rate=learning_rate,
-                backend=backend,
-                device=device,
-                progress=progress,
-                verbose=verbose,
             )
         )
         logits = mean_log_probabilities(trained.logits)
@@ -211,33 +196,83 @@ def self_train(
         ]
 
 
-def scores(
-    logits: NDArray[np.float32], splits: list[Split], train: Nodes, labels: NDArray[np.int64]
-) -> tuple[float, float, float]:
-    """Return the mean cross entropy of training and of stopping nodes, and the accuracy on the latter.
+@final
+@dataclass(frozen=True, eq=False)
+class AlphaChoice:
+    """An ensemble per teleport probability, of which one is the best.
+
+    Attributes
+    ----------
+    index
+        Position of the best one.
+    member, trained
+        What its members are, and the trained ones.
+    accuracies, losses
+        Of all of them on the stopping nodes, shape (a,). Of a node only those members are asked that did not train on it.
+    """
+
+    index: int
+    member: Model
+    trained: Trained
+    accuracies: NDArray[np.float64]
+    losses: NDArray[np.float64]
+
+
+def best_alpha(accuracies: Sequence[float], losses: Sequence[float]) -> int:
+    """Return the position of the highest accuracy, among equals that of the lowest loss, among equals the first.
+
+    >>> best_alpha([0.8, 0.9, 0.9], [1.0, 0.7, 0.6])
+    2
+    """
+    return max(range(len(accuracies)), key=lambda k: (accuracies[k], -losses[k]))
+
+
+def choose_alpha(
+    model: Ensemble,
+    graph: Graph,
+    split: Split,
+    *,
+    alphas: Sequence[float],
+    folds: int,
+    labels: NDArray[np.int64],
+    seed: int = 0,
+    options: TrainOptions,
+) -> AlphaChoice:
+    """Train an ensemble with each of some teleport probabilities, all runs together, and choose one.
+
+    The vote with the highest stopping accuracy is chosen, among equals the one with the lowest stopping loss, then the
+    first. It can be the first round of `self_train`: it has the nodes and the seeds of one.
 
     Parameters
     ----------
-    logits
-        Of the members, shape (m, n, c).
-    splits
-        Their nodes; of a stopping node only those members are asked that stop on it, and so did not train on it.
-    train
-        Training nodes of all members.
-    labels
-        Class indices, shape (n,).
+    model
+        What is trained, and how many of it; its own alpha plays no part.
+    alphas
+        Teleport probabilities in [0, 1].
+    folds
+        As in `SelfTraining`. With folds the nodes that choose are all stopping nodes, each by the members that did
+        not train on it.
+    graph, split, labels, seed, options
+        As for `self_train`.
 
     Examples
     --------
-    >>> split = Split(np.array([0]), np.array([1, 2]), np.array([3]))
-    >>> logits = np.log(np.array([[[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.5, 0.5]]], dtype=np.float32))
-    >>> [round(score, 3) for score in scores(logits, [split], split.train, np.array([0, 0, 1, -1]))]
-    [0.693, 1.204, 0.5]
+    >>> import pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(6, 6))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(6))
+    >>> split = Split(np.array([0, 5]), np.array([1, 4]), np.array([2, 3]))
+    >>> model, labels = Ensemble(pprop.APPNP(hidden=8, dropout=0.0), members=2), np.array([0, 0, -1, -1, 1, 1])
+    >>> few = TrainOptions(pprop.Stopping(max_epochs=30))
+    >>> found = choose_alpha(model, graph, split, alphas=[1.0, 0.1], folds=0, labels=labels, options=few)
+    >>> found.index, found.accuracies, found.member.propagation.alpha
+    (1, array([0., 1.]), 0.1)
     """
-    watched, found = held_out(logits, splits)
-    stopping_logs = special.log_softmax(found.astype(np.float64), axis=1)
-    train_logs = special.log_softmax(mean_log_probabilities(logits[:, train]).astype(np.float64), axis=1)
-    right = stopping_logs.argmax(axis=1) == labels[watched]
-    train_loss = -float(train_logs[np.arange(len(train)), labels[train]].mean())
-    stopping_loss = -float(stopping_logs[np.arange(len(watched)), labels[watched]].mean())
-    return train_loss, stopping_loss, float(np.count_nonzero(right) / len(watched))
+    own = member_splits(split, labels, model.members, folds)
+    seeds = member_seeds(seed, 0, model.members)
+    trained = train_alphas(model.member, graph, own, options, alphas=alphas, seeds=seeds, labels=labels)
+    found = [scores(one.logits, own, split.train, labels) for one in trained]
+    losses, accuracies = [score[1] for score in found], [score[2] for score in found]
+    index = best_alpha(accuracies, losses)
+    member = trained[index].model
+    assert isinstance(member, Model)
+    return AlphaChoice(index, member, trained[index], np.array(accuracies), np.array(losses))

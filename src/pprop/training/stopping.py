@@ -8,12 +8,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from pprop._validate import check_choice, check_int
-
-__all__ = ["CRITERIA", "Stopping", "StoppingState"]
-
-CRITERIA = ("paper", "loss", "window")
-"""What early stopping may watch."""
+from pprop.settings import CRITERION, MAX_EPOCHS, PATIENCE, check_fields
 
 
 @final
@@ -45,14 +40,12 @@ class Stopping:
     Stopping(patience=100, max_epochs=10000, criterion='paper')
     """
 
-    patience: int = 100
-    max_epochs: int = 10000
-    criterion: str = "paper"
+    patience: int = PATIENCE.field()
+    max_epochs: int = MAX_EPOCHS.field()
+    criterion: str = CRITERION.field()
 
     def __post_init__(self) -> None:
-        check_int(self.patience, "patience", "Stopping", low=1)
-        check_int(self.max_epochs, "max_epochs", "Stopping", low=1)
-        check_choice(self.criterion, "criterion", "Stopping", CRITERIA)
+        check_fields(self, "Stopping")
 
 
 @final

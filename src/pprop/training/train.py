@@ -1,44 +1,43 @@
-"""`train`: R independent runs of a model on a graph."""
+"""`train`: R independent runs of a model on a graph; `train_alphas`: with several teleport probabilities at once."""
 
 from __future__ import annotations
 
-import numbers
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._errors import InputError
 from pprop._interrupt import remember_interrupts
-from pprop._validate import check_float, check_int, check_positions, describe, reject
+from pprop._validate import check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
-from pprop.graph.attributes import check_labels
 from pprop.kernels import choose_backend
 from pprop.kernels.random_bits import derive_seed, signed
 from pprop.kernels.streams import RUNS
 from pprop.models import Architecture, FeatureNetwork, Model
-from pprop.training.chunks import train_chunks
-from pprop.training.divergence import LARGEST_RATE, diverged, finite_logits
-from pprop.training.loop import Ended, LoopResult
-from pprop.training.methods import Method, method_of
-from pprop.training.plan import plan_runs
-from pprop.training.program import Task, node_sets
-from pprop.training.progress import Progress, show_progress
-from pprop.training.result import Trained
+from pprop.models.inference import Inference
+from pprop.propagation import PowerIteration
+from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
+from pprop.training.memory import plan_runs
+from pprop.training.progress import show_progress
+from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits
+from pprop.training.schedule import RunsEnded, train_chunks
 from pprop.training.stopping import Stopping
+from pprop.training.task import Task, check_device, check_runs, check_split_labels, node_sets
+from pprop.training.trainers import ModelTraining, training_of
 
-__all__ = ["run_seed", "train"]
+OnEnd = Callable[[Trained, NDArray[np.int64]], None]
 
 
 def run_seed(split_seed: int, init_seed: int) -> int:
     """Return the seed of a run from the seed of its split and of its initialisation, a 64-bit integer.
 
-    Runs of a study differ in both, and no two of them shall share weights or masks.
+    Runs of a study differ in both, and no two of them share weights or masks.
 
     Examples
     --------
@@ -50,6 +49,19 @@ def run_seed(split_seed: int, init_seed: int) -> int:
     return derive_seed(split_seed, RUNS, init_seed)
 
 
+@final
+@dataclass(frozen=True)
+class TrainOptions:
+    """The arguments of `train` that say how to train, and are the same for all runs; see there."""
+
+    stopping: Stopping = Stopping()
+    learning_rate: float = LEARNING_RATE.default
+    backend: str = BACKEND.default
+    device: str = DEVICE.default
+    progress: bool | None = None
+    verbose: bool = False
+
+
 def train(
     model: Model | Architecture,
     graph: Graph,
@@ -58,19 +70,19 @@ def train(
     seeds: int | Sequence[int] = 0,
     labels: ArrayLike | None = None,
     stopping: Stopping = Stopping(),
-    learning_rate: float = 0.01,
-    backend: str = "auto",
-    device: str = "cpu",
+    learning_rate: float = LEARNING_RATE.default,
+    backend: str = BACKEND.default,
+    device: str = DEVICE.default,
     progress: bool | None = None,
     verbose: bool = False,
-    on_end: Callable[[Trained, NDArray[np.int64]], None] | None = None,
+    on_end: OnEnd | None = None,
 ) -> Trained:
     """Train a model once for every split and seed.
 
     The loss is the mean cross entropy of the training nodes plus penalty / 2 * |W|^2 of the first layer; Adam minimises
-    it in full batches. The paper's network trains all runs as one program; a module of one's own, one run after another.
-    Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits whatever else is in
-    the batch and however many threads work.
+    it in full batches. The paper's network trains all runs as one program; a torch module, one run after another.
+    Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits for any batch
+    and any number of threads.
 
     Parameters
     ----------
@@ -96,10 +108,10 @@ def train(
     progress
         Whether to draw a progress bar on standard error; None: if that is a terminal.
     verbose
-        Whether to say on standard error how much memory the training takes and how many runs go together.
+        Whether to write to standard error how much memory the training takes and how many runs go together.
     on_end
-        Called in this thread as runs end, with the results of just those and their positions among all, so that nothing
-        of them is lost if the others never end. What it raises ends the training.
+        Called in this thread as runs end, with the results of just those and their positions among all, so that they
+        can be stored before the others end. An exception that it raises ends the training.
 
     Returns
     -------
@@ -109,8 +121,8 @@ def train(
     Raises
     ------
     DivergenceError
-        The loss of a run, or what it predicts in the end, is no finite number. Such a run ends at once, without the others
-        noticing, and `on_end` is not told of it. When all have ended, the error names these runs and has the others.
+        The loss of a run, or its predictions, are not finite. Such a run ends at once and does not affect the others;
+        `on_end` is not called for it. When all have ended, the error names these runs and has the others.
 
     Examples
     --------
@@ -121,23 +133,113 @@ def train(
     >>> trained.epochs, trained.predict([0, 1, 2]).shape, trained.backend
     (array([3]), (1, 3), 'numba')
     """
+    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose)
+    return train_with(model, graph, splits, options, seeds=seeds, labels=labels, on_end=on_end)
+
+
+def train_with(
+    model: Model | Architecture,
+    graph: Graph,
+    splits: Split | Sequence[Split],
+    options: TrainOptions,
+    *,
+    seeds: int | Sequence[int],
+    labels: ArrayLike | None,
+    on_end: OnEnd | None = None,
+) -> Trained:
+    """`train`, with some of its arguments as one object."""
+    if not isinstance(model, Model | Architecture):
+        reject("model", "train", "a model such as pprop.APPNP()", describe(model))
+    result, sound, trained = _train_models([model], graph, splits, seeds, labels, options, "train", on_end)
+    if not sound.all():
+        raise diverged(result, sound, trained[0] if trained else None)
+    return trained[0]
+
+
+def train_alphas(
+    model: Model,
+    graph: Graph,
+    splits: Split | Sequence[Split],
+    options: TrainOptions,
+    *,
+    alphas: Sequence[float],
+    seeds: int | Sequence[int] = 0,
+    labels: ArrayLike | None = None,
+) -> tuple[Trained, ...]:
+    """Train a model with each of several teleport probabilities, all runs together.
+
+    Each run has the initial weights, the masks and the nodes that `train` gives it. On the ``numba`` backend with a
+    network of one hidden layer it also has the same bits; elsewhere the numbers agree within rounding.
+
+    Parameters
+    ----------
+    model
+        ``APPNP(...)``; its alpha is not used.
+    alphas
+        Teleport probabilities in [0, 1].
+    graph, splits, seeds, labels
+        As for `train`; every alpha gets all splits and seeds.
+    options
+        How all runs are trained.
+
+    Returns
+    -------
+    One `Trained` per alpha, in their order. ``seconds`` and ``run_epochs_per_second`` are those of all together.
+
+    Raises
+    ------
+    DivergenceError
+        As in `train`. Runs are counted alpha by alpha; `finished` has the alphas with a run that did not diverge.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), labels=[0, 0, 0, 1, 1])
+    >>> split = Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
+    >>> short = TrainOptions(Stopping(max_epochs=3))
+    >>> few = train_alphas(pprop.APPNP(hidden=4), graph, split, short, alphas=[0.1, 0.5])
+    >>> [one.model.propagation.alpha for one in few], few[1].logits.shape
+    ([0.1, 0.5], (1, 5, 2))
+    """
+    given = ALPHAS.check(alphas, "train_alphas")
+    settings = model.propagation if isinstance(model, Model) else None
+    if settings is None or not isinstance(settings.solver, PowerIteration):
+        reject("model", "train_alphas", "a model with power steps such as pprop.APPNP()", describe(model))
+    models = [replace(model, propagation=replace(settings, alpha=alpha)) for alpha in given]
+    result, sound, trained = _train_models(models, graph, splits, seeds, labels, options, "train_alphas")
+    if not sound.all():
+        each = len(sound) // len(given)
+        names = [f"run {run} with alpha {alpha:g}" for alpha in given for run in range(each)]
+        raise diverged(result, sound, trained or None, names)
+    return trained
+
+
+def _train_models(
+    models: Sequence[Model | Architecture],
+    graph: Graph,
+    splits: Split | Sequence[Split],
+    seeds: int | Sequence[int],
+    labels: ArrayLike | None,
+    options: TrainOptions,
+    function: str,
+    on_end: OnEnd | None = None,
+) -> tuple[LoopResult, NDArray[np.bool_], tuple[Trained, ...]]:
+    """Train models that differ in alpha alone, model after model all runs of each.
+
+    Return the result of the loop, which runs did not diverge, and the models that have such a run.
+    """
     begin = time.perf_counter()
-    for value, kind, name in (
-        (model, Model | Architecture, "model"),
-        (graph, Graph, "graph"),
-        (stopping, Stopping, "stopping"),
-    ):
+    for value, kind, name in ((graph, Graph, "graph"), (options.stopping, Stopping, "stopping")):
         if not isinstance(value, kind):
-            wanted = "a model such as pprop.APPNP()" if name == "model" else f"a pprop.{name.title()}"
-            reject(name, "train", wanted, describe(value))
-    run_splits, run_seeds = _pair(splits, seeds)
-    for split in set(run_splits):
-        _check_nodes(split, graph.n_nodes)
-    known, n_classes = _check_labels(graph, labels, run_splits)
-    place = _device(device)
-    if isinstance(model, Model) and not isinstance(model.predictor, FeatureNetwork) and place.type != "cpu":
-        raise InputError(f"A predictor of one's own is trained on the CPU. Got device={device!r}.")
-    chosen = choose_backend(backend, place.type, "train")
+            reject(name, function, f"a pprop.{kind.__name__}", describe(value))
+    run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes, function)
+    known, n_classes = check_split_labels(graph, labels, run_splits, function)
+    place, first, each = check_device(options.device, function), models[0], len(run_seeds)
+    if isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork) and place.type != "cpu":
+        raise InputError(f"A torch module is trained on the CPU. Got device={options.device!r}.")
+    chosen = choose_backend(options.backend, place.type, function)
+    run_splits, run_seeds = run_splits * len(models), run_seeds * len(models)
     task = Task(
         graph=graph,
         kernels=chosen.kernels,
@@ -145,9 +247,10 @@ def train(
         n_classes=n_classes,
         train=node_sets([split.train for split in run_splits], known).to(place),
         stopping=node_sets([split.stopping for split in run_splits], known).to(place),
-        rule=stopping,
-        rate=min(check_float(learning_rate, "learning_rate", "train", "(0, inf)"), LARGEST_RATE),
+        rule=options.stopping,
+        rate=min(LEARNING_RATE.check(options.learning_rate, function), LARGEST_RATE),
         device=place,
+        alphas=_alphas(models, each) if len(models) > 1 else None,
     )
     logits = np.zeros((len(run_seeds), graph.n_nodes, n_classes), dtype=np.float32)
     sound = np.zeros(len(run_seeds), dtype=np.bool_)
@@ -155,7 +258,7 @@ def train(
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
         now = time.perf_counter()
         return Trained(
-            model=model,
+            model=models[runs[0] // each],
             graph=graph,
             splits=tuple(run_splits[int(run)] for run in runs.tolist()),
             seeds=tuple(run_seeds[int(run)] for run in runs.tolist()),
@@ -173,116 +276,46 @@ def train(
         )
 
     with remember_interrupts():
-        method = method_of(model, task)
+        training = training_of(first, task)
+        operator = training.operator if len(models) == 1 else None
+        inferences = [Inference(model, graph, chosen.kernels, operator) for model in models]
         loop_begin = time.perf_counter()
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
-            sound[runs], found = finite_logits(result, method.logits, place)
-            finite = sound[runs]
-            if not finite.any():
-                return
-            runs = runs[finite]
-            logits[runs] = found
-            if on_end is not None:
-                on_end(trained(result.of(finite), runs, work), runs)
+            for number in np.unique(runs // each):
+                of_model = runs // each == number
+                part, mine = result.of(of_model), runs[of_model]
+                finite, found = finite_logits(part, inferences[number].logits, place)
+                sound[mine] = finite
+                if finite.any():
+                    logits[mine[finite]] = found
+                    if on_end is not None:
+                        on_end(trained(part.of(finite), mine[finite], work), mine[finite])
 
-        result = _train(task, method, ended, progress, verbose=verbose)
-    if not sound.all():
-        others = np.flatnonzero(sound)
-        finished = trained(result.of(sound), others, int(result.epochs.sum())) if len(others) else None
-        raise diverged(result, sound, finished)
-    return trained(result, np.arange(len(run_seeds)), int(result.epochs.sum()))
+        result = _train(task, training, ended, options)
+    made: list[Trained] = []
+    for runs in np.split(np.arange(len(run_seeds)), len(models)):
+        mine = sound & np.isin(np.arange(len(run_seeds)), runs)
+        if mine.any():
+            made.append(trained(result.of(mine), np.flatnonzero(mine), int(result.epochs.sum())))
+    return result, sound, tuple(made)
 
 
-def _train(task: Task, method: Method, ended: Ended, progress: bool | None, *, verbose: bool) -> LoopResult:
+def _alphas(models: Sequence[Model | Architecture], each: int) -> tuple[float, ...]:
+    """Return the alpha of every run."""
+    settings = [model.propagation for model in models if isinstance(model, Model)]
+    return tuple(one.alpha for one in settings if one is not None for _ in range(each))
+
+
+def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: TrainOptions) -> LoopResult:
     """Train in as many runs at once as fit into memory."""
-    sizes, runs, cap = method.sizes(), len(task.seeds), task.rule.max_epochs
-    if sizes is None:
-        with show_progress(progress, "Training", runs, batch=1, max_epochs=cap) as bar:
-            return method.train(task, bar, ended)
-    plan = plan_runs(sizes, runs, device=str(task.device), at_once=method.at_once)
-    if verbose:
-        sys.stderr.write(plan.describe() + "\n")
-    work = 0
-
-    def train_chunk(part: slice, bar: Progress) -> LoopResult:
-        nonlocal work
-        before = work
-
-        def ended_here(result: LoopResult, which: NDArray[np.int64], epochs: int) -> None:
-            ended(result, which + part.start, before + epochs)
-
-        result = method.train(task.part(part), bar, ended_here)
-        work += int(result.epochs.sum())
-        return result
-
-    refill = plan.at_once < plan.chunk
-    batch = plan.at_once if refill else plan.chunk
-    with show_progress(progress, "Training", runs, batch=batch, max_epochs=cap, refill=refill) as bar:
-        return train_chunks(plan, train_chunk, bar)
-
-
-def _device(device: object) -> torch.device:
-    try:
-        place = torch.device(device)  # pyright: ignore[reportArgumentType]  what is no device is refused below
-    except (RuntimeError, TypeError):
-        reject("device", "train", "a torch device such as 'cpu' or 'cuda'", describe(device))
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device={str(place)!r} needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
-    if place.type not in ("cpu", "cuda"):
-        reject("device", "train", "'cpu' or 'cuda'", describe(device))
-    if place.type == "cpu":
-        return place
-    current = torch.device("cuda", torch.cuda.current_device())
-    if place.index not in (None, current.index):
-        raise InputError(
-            f"Kernels run on torch's current GPU, {str(current)!r}. To train on {str(place)!r}, call "
-            f"torch.cuda.set_device({place.index}) first, or set CUDA_VISIBLE_DEVICES."
-        )
-    return current
-
-
-def _pair(splits: object, seeds: object) -> tuple[tuple[Split, ...], tuple[int, ...]]:
-    """Return one split and one seed per run."""
-    run_splits = (splits,) if isinstance(splits, Split) else _elements(splits)
-    if not run_splits or not all(isinstance(split, Split) for split in run_splits):
-        reject("splits", "train", "a Split or a sequence of at least one", describe(splits))
-    run_seeds = (seeds,) if isinstance(seeds, numbers.Number) else _elements(seeds)
-    if not run_seeds:
-        reject("seeds", "train", "an integer or a sequence of at least one", describe(seeds))
-    if len(run_splits) == 1:
-        run_splits = run_splits * len(run_seeds)
-    if len(run_seeds) == 1:
-        run_seeds = run_seeds * len(run_splits)
-    if len(run_seeds) != len(run_splits):
-        reject("seeds", "train", f"one seed, or {len(run_splits)} of them, one per split", f"{len(run_seeds)} seeds")
-    checked = tuple(check_int(seed, "seeds", "train", low=-(2**63), high=2**64 - 1) for seed in run_seeds)
-    return cast("tuple[Split, ...]", run_splits), checked
-
-
-def _elements(value: object) -> tuple[object, ...]:
-    return tuple(cast("Iterable[object]", value)) if isinstance(value, Iterable) else ()
-
-
-def _check_labels(graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]) -> tuple[NDArray[np.int64], int]:
-    """Return the labels with those of all other nodes hidden, and the number of classes."""
-    n = graph.n_nodes
-    if labels is None and graph.labels is None:
-        raise InputError("train needs labels, and this graph has none. Pass labels=..., one class index per node.")
-    given = graph.labels if labels is None else check_labels(labels, n, graph.class_names, "train")
-    assert given is not None
-    known = np.full(n, -1, dtype=np.int64)
-    for split in splits:
-        for name, nodes in (("train", split.train), ("stopping", split.stopping)):
-            if len(nodes) == 0:
-                reject(f"splits.{name}", "train", "at least one node", "none")
-            if given[nodes].min() < 0:
-                bad = nodes[given[nodes] < 0][0]
-                reject("labels", "train", f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
-            known[nodes] = given[nodes]
-    return known, max(graph.n_classes, int(known.max()) + 1)
-
-
-def _check_nodes(split: Split, n: int) -> None:
-    for name in ("train", "stopping", "evaluation"):
-        check_positions(getattr(split, name), f"splits.{name}", "train", n_nodes=n)
+    held, runs, cap = training.bytes(), len(task.seeds), task.rule.max_epochs
+    chunks, batch, refill = [slice(0, runs)], 1, False
+    if held is not None:
+        plan = plan_runs(held, runs, device=str(task.device), at_once=training.at_once)
+        chunks, refill = list(plan.slices()), plan.at_once < plan.chunk
+        batch = plan.at_once if refill else plan.chunk
+        if options.verbose:
+            sys.stderr.write(plan.describe() + "\n")
+    with show_progress(options.progress, "Training", runs, batch=batch, max_epochs=cap, refill=refill) as progress:
+        return train_chunks(chunks, training.batches, task.rule, task.device, progress, ended)

@@ -23,11 +23,11 @@ from pprop.kernels.numba_cpu.attention import NumbaAttention
 from pprop.kernels.numba_cpu.keep_words import NO_WORDS, KeepWords, keep_words
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.solves import NumbaSolves, accurate_residual
-from pprop.kernels.numba_cpu.trainer import NumbaTrainer
+from pprop.kernels.numba_cpu.trainer import NumbaTrainer, trainer_bytes
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.solves import ProductSolves, Solves, System
 from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
-from pprop.kernels.trainer import Trainer, TrainerSpec
+from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 __all__ = ["NumbaKernels"]
 
@@ -334,3 +334,6 @@ class NumbaKernels(Kernels):
 
     def trainer(self, spec: TrainerSpec) -> Trainer:
         return NumbaTrainer(spec)
+
+    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
+        return trainer_bytes(sizes)

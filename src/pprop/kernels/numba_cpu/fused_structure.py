@@ -100,9 +100,13 @@ class Masks:
             self.planes = crew.arena.empty((2, 1, size), np.uint32)
             self.planes[...] = 0xFFFFFFFF
             return
+        self.planes = crew.arena.empty((2, self.planes_for(positions_per_epoch), size), np.uint32)
+
+    @staticmethod
+    def planes_for(positions_per_epoch: int) -> int:
+        """Return the planes of one side."""
         span = (positions_per_epoch - 1) // 32 + 2  # blocks of 32 positions that one epoch may touch
-        groups = 1 if positions_per_epoch == 1 else (span + 2) // 4 + 1
-        self.planes = crew.arena.empty((2, 4 * groups, size), np.uint32)
+        return 4 if positions_per_epoch <= 1 else 4 * ((span + 2) // 4 + 1)
 
     def renew(self, thread: int, epoch: int, positions: int) -> None:
         """Draw what an epoch with that many positions is the first to need: one thread's share of it."""

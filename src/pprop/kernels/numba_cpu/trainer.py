@@ -21,11 +21,10 @@ from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, p
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.streams import FEATURES, HIDDEN, stream
-from pprop.kernels.trainer import Trainer, TrainerSpec
-
-__all__ = ["NumbaTrainer"]
+from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 _HIDDEN = stream(HIDDEN, 1)
+_UNITS, _CLASSES = (16, 64), (4, 8, 16)  # lanes of a block of hidden units, and of classes
 _SOME = lanes(16)  # that Adam works on at a time
 _WORK_PER_THREAD = 100_000  # entries times lanes: with less, waking a second thread costs more than it brings
 
@@ -43,8 +42,8 @@ class _Shared:
         X = spec.features
         self.n, self.f = X.shape
         self.h, self.c = spec.weights[0].shape[2], spec.weights[1].shape[2]
-        self.h_lanes, self.h_blocks = padded(self.h, (16, 64))
-        self.c_lanes, self.c_blocks = padded(self.c, (4, 8, 16))
+        self.h_lanes, self.h_blocks = padded(self.h, _UNITS)
+        self.c_lanes, self.c_blocks = padded(self.c, _CLASSES)
         self.features = Entries.of(X.indptr, X.indices, X.data.astype(np.float32), self.f)
         self.law = Law.of(spec.dropout)
         self.readout: Readout = make_readout(spec, self.c_lanes, self.c_blocks)
@@ -229,3 +228,27 @@ class NumbaTrainer(Trainer):
             for run in self._runs:
                 run.close()
             self._runs.clear()
+
+
+def trainer_bytes(sizes: TrainerSizes) -> TrainerBytes:
+    """Return the bytes of `_Shared` and of one `_Run`."""
+    n, f, nonzeros, entries = sizes.nodes, sizes.features, sizes.feature_entries, sizes.entries
+    (h_lanes, h_blocks), (c_lanes, c_blocks) = padded(sizes.hidden, _UNITS), padded(sizes.classes, _CLASSES)
+    units, classes = h_lanes * h_blocks, c_lanes * c_blocks
+    first, second = f * units, units * classes
+    partial = -(-n // fused_network.SUM_ROWS) * second
+    planes = [Masks.planes_for(positions) if sizes.dropout else 1 for positions in (1, sizes.steps)]
+    # by rows and by columns: index and value; where an entry is on the other side, and its row
+    features = 24 * nonzeros + 8 * (n + f + 2)
+    graph = (16 + 8 * sizes.weighted) * entries + 48 * n + 16 if entries else 0
+    shared = {"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}
+    run = {
+        "weights": 4 * (first + 2 * second),
+        "moments": 4 * 2 * (first + second),
+        "hidden layer": 4 * 2 * n * units,
+        "states": 4 * n * (3 * classes + 4 * c_lanes * (entries > 0)),
+        "feature masks": 4 * 2 * planes[0] * nonzeros,
+        "edge masks": 4 * 2 * planes[1] * entries,
+        "sums": 4 * (partial + (2 * sizes.train_nodes + sizes.stopping_nodes) * classes),
+    }
+    return TrainerBytes(shared, run)

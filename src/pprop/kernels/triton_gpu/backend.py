@@ -16,11 +16,12 @@ from pprop.kernels.contract import Draw, EdgeAttention, FeatureProduct, Kernels,
 from pprop.kernels.reference.backend import ReferenceKernels
 from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.streams import HIDDEN, Bernoulli, stream
-from pprop.kernels.trainer import Trainer, TrainerSpec
+from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu._jit import epoch_tensor, kernel
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
+from pprop.kernels.triton_gpu.memory import trainer_bytes
 from pprop.kernels.triton_gpu.rows import TritonRows
 from pprop.kernels.triton_gpu.sparse import TritonFeatures, TritonSteps
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
@@ -77,6 +78,9 @@ class TritonKernels(Kernels):
     def trainer(self, spec: TrainerSpec) -> Trainer:
         """Bind the fused training of R runs; its weights say on which device."""
         return TritonTrainer(spec)
+
+    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
+        return trainer_bytes(sizes)
 
     def features(self, matrix: sparse.csr_array) -> FeatureProduct:
         return TritonFeatures(matrix)

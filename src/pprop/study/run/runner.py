@@ -23,7 +23,7 @@ from pprop.study.run.watch import StudyPace, Watch
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
 from pprop.study.zoo import model_kind
-from pprop.training.divergence import divergence_text
+from pprop.training.result import divergence_text
 
 
 @final

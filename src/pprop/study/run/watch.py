@@ -97,7 +97,7 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from pprop.training.pace import duration  # here: it brings torch along, which naming a cell does without
+    from pprop.training.progress import duration  # here: it brings torch along, which naming a cell does without
 
     with Progress(
         TextColumn("{task.description}", markup=False),

@@ -1,4 +1,4 @@
-"""How many runs are trained at once: as many as fit into memory."""
+"""How much memory a training takes, and how many runs are trained at once: as many as fit."""
 
 from __future__ import annotations
 
@@ -6,24 +6,96 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
+import torch
+from scipy import sparse
+
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
 from pprop._validate import check_int, describe
-from pprop.training.sizes import Items, Sizes, kept_items, result_items, shared_items, training_items
+from pprop.kernels.trainer import TrainerBytes
 
-__all__ = ["Plan", "memory_limit", "plan_runs"]
+Items = dict[str, int]
+"""Bytes by name."""
 
 CPU_SHARE = 0.6
 """Of the usable memory that a training may take: the graph as loaded, other programs and the file cache need some."""
 GPU_SHARE = 0.7
-"""Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some,
-and the table of sizes is some 10 to 20 % too low for graphs whose rows are short."""
+"""Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some."""
 
 
 @final
 @dataclass(frozen=True)
-class Plan:
-    """What a training of R runs holds in memory, and how many runs go together. All numbers are bytes.
+class TrainingBytes:
+    """What a training holds in memory, item by item, in bytes.
+
+    Attributes
+    ----------
+    shared
+        Held once.
+    training
+        Held by each run while it is in training.
+    kept
+        Held by each run of a chunk, in training or not.
+    results
+        Left behind by each run, in main memory.
+    hidden, features
+        Units and features of the model, for the remedy in an error.
+    """
+
+    shared: Items
+    training: Items
+    kept: Items
+    results: Items
+    hidden: int
+    features: int
+
+
+def training_bytes(
+    trainer: TrainerBytes, *, nodes: int, features: int, hidden: int, classes: int, weights: int, max_epochs: int
+) -> TrainingBytes:
+    """Return the bytes of a training, given those of its trainer and the number of weights of one run.
+
+    The predictions of all nodes are made once, after the training, for all runs of a chunk together.
+
+    >>> few = training_bytes(TrainerBytes({}, {}), nodes=5, features=4, hidden=8, classes=2, weights=48, max_epochs=100)
+    >>> few.kept, few.results
+    ({'initial weights': 192, 'best weights': 192, 'predictions': 240}, {'weights': 192, 'logits': 40, 'curves': 4800})
+    """
+    kept = {
+        "initial weights": 4 * weights,
+        "best weights": 4 * weights,
+        "predictions": 4 * nodes * (hidden + 2 * classes),
+    }
+    curves = 2 * 3 * 8 * max_epochs  # at their longest, as recorded and as handed out
+    results = {"weights": 4 * weights, "logits": 4 * nodes * classes, "curves": curves}
+    return TrainingBytes(trainer.shared, trainer.run, kept, results, hidden, features)
+
+
+def operations_bytes(
+    features: sparse.csr_array, *, floats: int, weights: int, entries: int, ppr_rows: int = 0, mask_words: int
+) -> TrainerBytes:
+    """Return the bytes of `RunsTrainer`: so many activations and weights of a run, and mask words an entry."""
+    n, f = features.shape
+    shared = {
+        "features": 24 * features.nnz + 8 * (n + f + 2),
+        "graph": 16 * entries + 48 * n,
+        "PPR rows": 4 * ppr_rows * n,
+    }
+    run = {
+        "weights": 4 * weights,
+        "moments": 8 * weights,
+        "gradients": 4 * weights,
+        "states": 4 * floats,
+        "feature masks": 4 * mask_words * features.nnz,
+        "edge masks": 4 * mask_words * entries,
+    }
+    return TrainerBytes(shared, run)
+
+
+@final
+@dataclass(frozen=True)
+class RunPlan:
+    """What a training of R runs holds in memory, and how many runs go together.
 
     Attributes
     ----------
@@ -32,22 +104,9 @@ class Plan:
     device
         Where the memory is.
     limit
-        What may be used.
-    shared
-        Held once.
-    training
-        Held by each run while it is in training.
-    kept
-        Held by each run of a chunk.
-    results
-        Left behind by each run, in main memory.
-
-    Examples
-    --------
-    >>> sizes = Sizes(2810, 2879, 64, 7, feature_entries=142286, entries=18772)
-    >>> plan = plan_runs(sizes, 100, memory=2 * 2**30)
-    >>> plan.chunk, plan.chunks, list(plan.slices())[-1]
-    (100, 1, slice(0, 100, None))
+        Bytes that may be used.
+    bytes
+        What is held.
     """
 
     runs: int
@@ -55,10 +114,7 @@ class Plan:
     at_once: int
     device: str
     limit: int
-    shared: Items
-    training: Items
-    kept: Items
-    results: Items
+    bytes: TrainingBytes
 
     @property
     def chunks(self) -> int:
@@ -66,18 +122,11 @@ class Plan:
         return -(-self.runs // self.chunk)
 
     @property
-    def per_run(self) -> int:
-        """Bytes of one run in training."""
-        return sum(self.training.values()) + sum(self.kept.values())
-
-    @property
     def peak(self) -> int:
         """Bytes at most in use at the same time."""
-        return self._fixed + self.chunk * sum(self.kept.values()) + self.at_once * sum(self.training.values())
-
-    @property
-    def _fixed(self) -> int:
-        return sum(self.shared.values()) + _results(self.results, self.runs, self.device)
+        held = self.bytes
+        fixed = sum(held.shared.values()) + _results(held.results, self.runs, self.device)
+        return fixed + self.chunk * sum(held.kept.values()) + self.at_once * sum(held.training.values())
 
     def slices(self) -> Iterator[slice]:
         """Yield the runs of every chunk."""
@@ -85,27 +134,17 @@ class Plan:
             yield slice(begin, min(begin + self.chunk, self.runs))
 
     def describe(self) -> str:
-        """Return the plan in a few lines for people.
-
-        Examples
-        --------
-        >>> sizes = Sizes(2810, 2879, 64, 7, feature_entries=142286, entries=18772)
-        >>> print(plan_runs(sizes, 100, memory=320 * 2**20, at_once=2).describe())
-        plan: 100 runs on cpu in 2 chunks of up to 50; at most 259 MiB of the 320 MiB that may be used
-          once             3.7 MiB        features 3.3 MiB, graph 425 KiB
-          run in training  9.6 MiB x 2    feature masks 4.3 MiB, moments 1.4 MiB, hidden layer 1.4 MiB, ...
-          run of a chunk   2.2 MiB x 50   predictions 856 KiB, initial weights 722 KiB, best weights 722 KiB
-          run's results    1.2 MiB x 100  weights 722 KiB, curves 469 KiB, logits 77 KiB
-        """
+        """Return the plan in a few lines for people."""
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         together = f" in {self.chunks} chunks of up to {self.chunk}" if self.chunks > 1 else ""
         head = f"plan: {runs} on {self.device}{together}; "
         head += f"at most {_size(self.peak)} of the {_size(self.limit)} that may be used"
+        held = self.bytes
         rows = [
-            ("once", self.shared, ""),
-            ("run in training", self.training, f"x {self.at_once}"),
-            ("run of a chunk", self.kept, f"x {self.chunk}"),
-            ("run's results", self.results, f"x {self.runs}"),
+            ("once", held.shared, ""),
+            ("run in training", held.training, f"x {self.at_once}"),
+            ("run of a chunk", held.kept, f"x {self.chunk}"),
+            ("run's results", held.results, f"x {self.runs}"),
         ]
         width = max(len(times) for _, _, times in rows)
         lines = [
@@ -116,14 +155,14 @@ class Plan:
 
 
 def plan_runs(
-    sizes: Sizes, runs: int, *, memory: int | None = None, device: str = "cpu", at_once: int | None = None
-) -> Plan:
+    held: TrainingBytes, runs: int, *, memory: int | None = None, device: str = "cpu", at_once: int | None = None
+) -> RunPlan:
     """Choose the largest chunk of runs that fits, and make the chunks equally long.
 
     Parameters
     ----------
-    sizes
-        Of the graph and the model.
+    held
+        Bytes of the training.
     runs
         R.
     memory
@@ -136,39 +175,26 @@ def plan_runs(
 
     Returns
     -------
-    Plan
+    RunPlan
         Its chunk is at least one run.
 
     Raises
     ------
     CapacityError
         If not even one run fits.
-
-    Examples
-    --------
-    >>> sizes = Sizes(2810, 2879, 64, 7, feature_entries=142286, entries=18772)
-    >>> plan_runs(sizes, 100, memory=2**30).chunk
-    50
-    >>> plan_runs(sizes, 1, memory=2**20)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    pprop._errors.CapacityError: One run needs 17 MiB on cpu (feature masks 4.3 MiB, features 3.3 MiB, ...), and 1.0 MiB may be used. ...
     """
     check_int(runs, "runs", "plan_runs", low=1)
     limit = memory_limit(device) if memory is None else check_int(memory, "memory", "plan_runs", low=1)
-    shared, training = shared_items(sizes, device), training_items(sizes, device)
-    kept, results = kept_items(sizes, device), result_items(sizes)
-    each, working = sum(kept.values()), sum(training.values())
+    shared, each, working = (sum(items.values()) for items in (held.shared, held.kept, held.training))
     most = runs if at_once is None else min(runs, check_int(at_once, "at_once", "plan_runs", low=1))
-    free = limit - sum(shared.values())
-    if free < each + working + _results(results, 1, device):
-        tables = (shared, training, kept, results if device == "cpu" else {})
-        raise CapacityError(_one_run_sentence(sizes, device, limit, tables))
-    free -= _results(results, runs, device)
+    free = limit - shared
+    if free < each + working + _results(held.results, 1, device):
+        raise CapacityError(_one_run_sentence(held, device, limit))
+    free -= _results(held.results, runs, device)
     if free < each + working:
-        fitting = (limit - sum(shared.values()) - each - working) // sum(results.values())
+        fitting = (limit - shared - each - working) // sum(held.results.values())
         raise CapacityError(
-            f"The results of {runs} runs need {_size(_results(results, runs, device))} beside the training, and "
+            f"The results of {runs} runs need {_size(_results(held.results, runs, device))} beside the training, and "
             f"{_size(limit)} may be used on {device}. Train at most {fitting} runs in one call."
         )
     together = min(most, free // (each + working))
@@ -176,22 +202,17 @@ def plan_runs(
     if together == most:  # the others of a chunk wait for their turn, or have had it
         chunk = min(runs, (free - most * working) // each)
     chunk = -(-runs // -(-runs // chunk))  # as many chunks, of equal length
-    return Plan(runs, chunk, min(chunk, together), device, limit, shared, training, kept, results)
+    return RunPlan(runs, chunk, min(chunk, together), device, limit, held)
 
 
 def memory_limit(device: str) -> int:
     """Return how many bytes a training may use: a share of the usable memory, or of the GPU's free memory.
 
-    Where the system does not tell its memory, there is no limit.
-
-    >>> memory_limit("cpu") > 0
-    True
+    Where the system does not report its memory, there is no limit.
     """
     if device == "cpu":
         memory = usable_memory()
         return 2**62 if memory is None else int(CPU_SHARE * memory)
-    import torch
-
     if torch.device(device).type != "cuda":
         return 2**62
     free, _ = torch.cuda.mem_get_info(device)
@@ -204,16 +225,16 @@ def _results(items: Items, runs: int, device: str) -> int:
     return runs * sum(items.values()) if device == "cpu" else 0
 
 
-def _one_run_sentence(sizes: Sizes, device: str, limit: int, tables: tuple[Items, ...]) -> str:
+def _one_run_sentence(held: TrainingBytes, device: str, limit: int) -> str:
     together: Items = {}
-    for table in tables:
+    for table in (held.shared, held.training, held.kept, held.results if device == "cpu" else {}):
         for name, size in table.items():
             together[name] = together.get(name, 0) + size
     largest = max(together, key=lambda name: together[name])
-    remedy = f"Use a smaller 'hidden' ({describe(sizes.hidden)} units here), fewer features ({sizes.features}), or"
+    remedy = f"Use a smaller 'hidden' ({describe(held.hidden)} units here), fewer features ({held.features}), or"
     if largest == "curves":
         remedy = "Use a smaller 'max_epochs', or"
-    if sizes.ppr_rows and largest == "PPR rows":
+    if largest == "PPR rows":
         remedy = "Use APPNP, which needs no PPR rows, fewer splits in one call, or"
     return (
         f"One run needs {_size(sum(together.values()))} on {device} ({_largest(together, 2)}), and {_size(limit)} may be "

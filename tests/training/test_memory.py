@@ -7,13 +7,27 @@ from dataclasses import replace
 import pytest
 
 from pprop import CapacityError, InputError
-from pprop.training import plan as plan_module
-from pprop.training.plan import memory_limit, plan_runs
-from pprop.training.sizes import Sizes, kept_items, result_items, shared_items, training_items
+from pprop.kernels.numba_cpu.trainer import trainer_bytes
+from pprop.kernels.trainer import TrainerSizes
+from pprop.training import memory as memory_module
+from pprop.training.memory import TrainingBytes, memory_limit, plan_runs, training_bytes
 
-# 5 nodes, 4 features, 8 hidden units, 2 classes; on the CPU padded to 16 units and 4 classes, on a GPU to 8 and 8
-TINY = Sizes(5, 4, 8, 2, feature_entries=10, entries=13, train_nodes=2, stopping_nodes=1, max_epochs=100)
-CORA_ML = Sizes(2810, 2879, 64, 7, feature_entries=142286, entries=18772, train_nodes=140, stopping_nodes=500)
+# 5 nodes, 4 features, 8 hidden units, 2 classes; on the CPU padded to 16 units and 4 classes
+TINY = TrainerSizes(5, 4, 8, 2, feature_entries=10, entries=13, steps=10, train_nodes=2, stopping_nodes=1)
+CORA_ML = TrainerSizes(
+    2810, 2879, 64, 7, feature_entries=142286, entries=18772, steps=10, train_nodes=140, stopping_nodes=500
+)
+
+
+def held(sizes: TrainerSizes, max_epochs: int = 10000) -> TrainingBytes:
+    n, f, hidden, classes = sizes.nodes, sizes.features, sizes.hidden, sizes.classes
+    return training_bytes(
+        trainer_bytes(sizes), nodes=n, features=f, hidden=hidden, classes=classes, weights=hidden * (f + classes),
+        max_epochs=max_epochs,
+    )  # fmt: skip
+
+
+BYTES, CORA_BYTES = held(TINY, 100), held(CORA_ML)
 
 
 def total(items: dict[str, int]) -> int:
@@ -21,65 +35,50 @@ def total(items: dict[str, int]) -> int:
 
 
 def test_a_run_on_the_cpu_is_counted_item_by_item():
-    assert training_items(TINY, "cpu") == {
+    assert trainer_bytes(TINY).run == {
         "weights": 4 * (4 * 16 + 2 * 16 * 4),
         "moments": 4 * 2 * (4 * 16 + 16 * 4),
         "hidden layer": 4 * 2 * 5 * 16,
         "states": 4 * 5 * 7 * 4,
         "feature masks": 4 * 2 * 4 * 10,
         "edge masks": 4 * 2 * 8 * 13,
-        "attention": 0,
         "sums": 4 * (16 * 4 + (2 * 2 + 1) * 4),
-    }
-
-
-def test_a_run_on_a_gpu_is_counted_item_by_item():
-    assert training_items(TINY, "cuda") == {
-        "weights": 4 * (4 * 8 + 8 * 8),
-        "moments": 4 * 2 * (4 * 8 + 8 * 8),
-        "hidden layer": 4 * 2 * 5 * 8 + 4 * 5,
-        "states": 4 * 5 * (9 + 2) * 8,
-        "feature masks": 4 * 2 * 10 * 5 // 4,
-        "edge masks": 4 * 2 * 2 * 13 * 5 // 4,
-        "attention": 0,
-        "sums": 4 * (8 * 8 + (2 * 2 + 1) * 8) + 2 * 8 * 5,
     }
 
 
 def test_what_all_runs_share_is_counted_once():
     features, graph = 24 * 10 + 8 * (5 + 4 + 2), 16 * 13 + 48 * 5 + 16
-    assert shared_items(TINY, "cpu") == {"features": features, "graph": graph, "PPR rows": 0}
-    rows = shared_items(replace(TINY, entries=0, ppr_rows=3), "cpu")
+    assert trainer_bytes(TINY).shared == {"features": features, "graph": graph, "PPR rows": 0}
+    rows = trainer_bytes(replace(TINY, entries=0, steps=0, ppr_rows=3)).shared
     assert rows == {"features": features, "graph": 0, "PPR rows": 4 * 3 * 5}
-    weighted = shared_items(replace(TINY, weighted=True), "cpu")
+    weighted = trainer_bytes(replace(TINY, weighted=True)).shared
     assert weighted["graph"] - graph == 8 * 13
 
 
-def test_attention_heads_cost_two_floats_an_entry_and_no_dropout_saves_mask_planes():
-    assert training_items(replace(TINY, heads=3), "cpu")["attention"] == 2 * 4 * 3 * 13
-    still = training_items(replace(TINY, dropout=False), "cuda")
-    assert still["feature masks"] == still["edge masks"] == 0
+def test_without_dropout_there_is_one_plane_of_masks():
+    still = trainer_bytes(replace(TINY, dropout=False)).run
+    assert (still["feature masks"], still["edge masks"]) == (4 * 2 * 10, 4 * 2 * 13)
 
 
 def test_the_kept_and_resulting_bytes_follow_from_the_weights_and_predictions():
     weights = 4 * 8 * (4 + 2)
-    assert kept_items(TINY, "cpu") == {
+    assert BYTES.kept == {
         "initial weights": weights,
         "best weights": weights,
         "predictions": 4 * 5 * (8 + 2 * 2),
     }
-    assert result_items(TINY) == {"weights": weights, "logits": 4 * 5 * 2, "curves": 48 * 100}
+    assert BYTES.results == {"weights": weights, "logits": 4 * 5 * 2, "curves": 48 * 100}
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("at_once", [None, 1, 2, 1000])
 @pytest.mark.parametrize("runs", [1, 2, 7, 100])
 def test_the_chunk_fits_and_one_more_run_would_not(device, at_once, runs):
-    shared, each = total(shared_items(TINY, device)), total(kept_items(TINY, device))
-    working, left = total(training_items(TINY, device)), total(result_items(TINY)) * runs * (device == "cpu")
+    shared, each = total(BYTES.shared), total(BYTES.kept)
+    working, left = total(BYTES.training), total(BYTES.results) * runs * (device == "cpu")
     least = shared + left + each + working
     for memory in range(least, least + 12 * (each + working), 997):
-        plan = plan_runs(TINY, runs, memory=memory, device=device, at_once=at_once)
+        plan = plan_runs(BYTES, runs, memory=memory, device=device, at_once=at_once)
         together = min(plan.chunk, at_once or plan.chunk)
         assert plan.at_once <= together
         assert plan.peak <= memory
@@ -92,7 +91,7 @@ def test_the_chunk_fits_and_one_more_run_would_not(device, at_once, runs):
 
 
 def test_chunks_cover_every_run_once_and_differ_by_little():
-    plan = plan_runs(TINY, 10, memory=52000 + 4 * 3760, at_once=None)
+    plan = plan_runs(BYTES, 10, memory=52000 + 4 * 3760, at_once=None)
     assert 1 < plan.chunk < 10
     covered = [run for part in plan.slices() for run in range(10)[part]]
     assert covered == list(range(10))
@@ -102,16 +101,16 @@ def test_chunks_cover_every_run_once_and_differ_by_little():
 
 
 def test_seven_runs_of_which_six_fit_make_chunks_of_four_and_three():
-    each = total(kept_items(TINY, "cuda")) + total(training_items(TINY, "cuda"))
-    plan = plan_runs(TINY, 7, memory=total(shared_items(TINY, "cuda")) + 6 * each, device="cuda")
+    each = total(BYTES.kept) + total(BYTES.training)
+    plan = plan_runs(BYTES, 7, memory=total(BYTES.shared) + 6 * each, device="cuda")
     assert [part.stop - part.start for part in plan.slices()] == [4, 3]
 
 
 def test_runs_trained_one_after_another_share_the_training_memory():
-    each, working = total(kept_items(TINY, "cuda")), total(training_items(TINY, "cuda"))
-    memory = total(shared_items(TINY, "cuda")) + 50 * each + 2 * working
-    assert plan_runs(TINY, 50, memory=memory, device="cuda", at_once=2).chunk == 50
-    assert plan_runs(TINY, 50, memory=memory, device="cuda").chunk < 25
+    each, working = total(BYTES.kept), total(BYTES.training)
+    memory = total(BYTES.shared) + 50 * each + 2 * working
+    assert plan_runs(BYTES, 50, memory=memory, device="cuda", at_once=2).chunk == 50
+    assert plan_runs(BYTES, 50, memory=memory, device="cuda").chunk < 25
 
 
 def test_one_run_that_does_not_fit_is_refused_with_the_numbers_and_the_remedy():
@@ -120,41 +119,41 @@ def test_one_run_that_does_not_fit_is_refused_with_the_numbers_and_the_remedy():
         r"Use a smaller 'hidden' \(64 units here\), fewer features \(2879\), or a machine with more memory.$"
     )
     with pytest.raises(CapacityError, match=sentence):
-        plan_runs(CORA_ML, 1, memory=2**20)
+        plan_runs(CORA_BYTES, 1, memory=2**20)
 
 
 def test_ppr_rows_that_do_not_fit_are_named_with_their_own_remedy():
     with pytest.raises(CapacityError, match=r"^One run needs .*PPR rows 69 GiB.* Use APPNP, which needs no PPR rows"):
-        plan_runs(replace(CORA_ML, nodes=10**6, entries=0, ppr_rows=18421), 1, memory=2**34)
+        plan_runs(held(replace(CORA_ML, nodes=10**6, entries=0, steps=0, ppr_rows=18421)), 1, memory=2**34)
 
 
 def test_results_that_do_not_fit_say_how_many_runs_would():
     with pytest.raises(
         CapacityError, match=r"The results of 100 runs need \d+ KiB.* Train at most (\d+) runs"
     ) as caught:
-        plan_runs(TINY, 100, memory=100_000)
+        plan_runs(BYTES, 100, memory=100_000)
     fitting = int(str(caught.value).split("at most ")[1].split()[0])
-    assert plan_runs(TINY, fitting, memory=100_000).runs == fitting
+    assert plan_runs(BYTES, fitting, memory=100_000).runs == fitting
     with pytest.raises(CapacityError):
-        plan_runs(TINY, fitting + 1, memory=100_000)
+        plan_runs(BYTES, fitting + 1, memory=100_000)
 
 
 def test_the_limit_is_a_share_of_the_machine(monkeypatch):
-    monkeypatch.setattr(plan_module, "usable_memory", lambda: 1000)
+    monkeypatch.setattr(memory_module, "usable_memory", lambda: 1000)
     assert memory_limit("cpu") == 600
-    monkeypatch.setattr(plan_module, "usable_memory", lambda: None)
+    monkeypatch.setattr(memory_module, "usable_memory", lambda: None)
     assert memory_limit("cpu") == 2**62
-    assert plan_runs(CORA_ML, 10**5).chunks == 1
+    assert plan_runs(CORA_BYTES, 10**5).chunks == 1
 
 
 def test_bad_numbers_are_refused():
     with pytest.raises(InputError, match="The 'runs' parameter of plan_runs must be"):
-        plan_runs(TINY, 0)
+        plan_runs(BYTES, 0)
 
 
 def test_the_description_names_device_runs_chunks_and_the_largest_items():
-    text = plan_runs(CORA_ML, 100, memory=2**30).describe()
+    text = plan_runs(CORA_BYTES, 100, memory=2**30).describe()
     assert text.startswith("plan: 100 runs on cpu in 2 chunks of up to 50; at most ")
     assert "feature masks 4.3 MiB" in text
     assert len(text.splitlines()) == 5
-    assert plan_runs(CORA_ML, 1, memory=2**30).describe().startswith("plan: 1 run on cpu; at most ")
+    assert plan_runs(CORA_BYTES, 1, memory=2**30).describe().startswith("plan: 1 run on cpu; at most ")

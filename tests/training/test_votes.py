@@ -8,7 +8,7 @@ from scipy.special import softmax
 from sklearn.model_selection import StratifiedKFold
 
 from pprop import InputError, Split
-from pprop.training.folds import held_out, member_splits
+from pprop.training.votes import held_out, member_splits
 
 RANDOM = np.random.default_rng(7)
 LABELS = RANDOM.integers(0, 3, size=60)

@@ -1,0 +1,246 @@
+"""What happens in one epoch of training, written to be read.
+
+    loss = mean cross entropy of the training nodes + sum of penalty / 2 * |W|^2 over the weights,
+
+minimised by Adam in full batches, for R independent runs at once:
+
+1. draw the dropout masks of this epoch, a function of each run's seed and the epoch (``docs/randomness.md``);
+2. predict every node, propagate the predictions, compute the loss at the training nodes and its gradient;
+3. make one Adam step;
+4. predict again with dropout off, for loss and accuracy at the stopping nodes. `pprop.training.loop` decides on them.
+
+`RunsTrainer` makes these steps from a backend's single operations, for any depth and any propagation. For the paper's
+two-layer network backends have a fused trainer (`pprop.kernels.trainer`), which computes the same numbers and is tested
+against this one. `ModuleTrainer` trains a torch module, one run at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from pprop._errors import InputError
+from pprop.kernels import Draw
+from pprop.kernels.random_bits import derive_seed
+from pprop.kernels.streams import MODULE
+from pprop.kernels.trainer import Trainer
+from pprop.models.architecture import Architecture, DropoutMasks
+from pprop.models.inference import make_module, module_inputs, module_state
+from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
+from pprop.models.readout import PropagatedModel, apply_readout, gather_nodes
+from pprop.training.task import NodeSet, Task
+
+
+class Objective(ABC):
+    """The loss of R runs of a model, without the penalty, as a function of their weights."""
+
+    @abstractmethod
+    def loss_and_gradients(
+        self, weights: list[Tensor], nodes: NodeSet, masks: DropoutMasks
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the loss at some nodes with dropout, (R,), and its gradient for every weight."""
+
+    @abstractmethod
+    def loss_and_right(self, weights: list[Tensor], nodes: NodeSet) -> tuple[Tensor, Tensor]:
+        """Return the loss at some nodes without dropout, (R,), and how many of them are right, (R,)."""
+
+    def keep(self, slots: Tensor) -> None:  # noqa: B027  most hold nothing of a run
+        """Go on with some of the runs."""
+
+
+@final
+class NetworkObjective(Objective):
+    """The paper's network and a propagation, forward and back by the kernels of a backend."""
+
+    def __init__(self, task: Task, bound: PropagatedModel) -> None:
+        assert isinstance(bound.model.predictor, FeatureNetwork)
+        self._kernels, self._readout = task.kernels, bound.readout
+        self._features = task.kernels.features(normalized_features(task.graph))
+        self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
+
+    def loss_and_gradients(
+        self, weights: list[Tensor], nodes: NodeSet, masks: DropoutMasks
+    ) -> tuple[Tensor, list[Tensor]]:
+        on_network, on_matrix = masks.draw(self._dropout), masks.draw(self._matrix_dropout)
+        network = RunsNetwork(self._kernels, self._features, weights)
+        H = network.forward(on_network)
+        Z = self._readout.forward(H, nodes.nodes, on_matrix)
+        loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels)
+        return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
+
+    def loss_and_right(self, weights: list[Tensor], nodes: NodeSet) -> tuple[Tensor, Tensor]:
+        H = RunsNetwork(self._kernels, self._features, weights).forward(None)
+        loss, right, _ = self._kernels.cross_entropy(self._readout.forward(H, nodes.nodes, None), nodes.labels)
+        return loss, right
+
+    def keep(self, slots: Tensor) -> None:
+        self._readout = self._readout.of_runs(slots)
+
+
+@final
+class ArchitectureObjective(Objective):
+    """A baseline's description (`pprop.models.architecture`), back through torch's autograd."""
+
+    def __init__(self, task: Task, model: Architecture) -> None:
+        self._bound = model.bind(task.graph, task.kernels)
+
+    def loss_and_gradients(
+        self, weights: list[Tensor], nodes: NodeSet, masks: DropoutMasks
+    ) -> tuple[Tensor, list[Tensor]]:
+        leaves = [w.detach().requires_grad_() for w in weights]
+        with torch.enable_grad():
+            at_nodes = gather_nodes(self._bound.outputs(leaves, masks), nodes.nodes)
+        loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels)
+        return loss, [g.contiguous() for g in torch.autograd.grad(at_nodes, leaves, gradient)]
+
+    def loss_and_right(self, weights: list[Tensor], nodes: NodeSet) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            at_nodes = gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes.nodes)
+            loss, right, _ = self._bound.loss(at_nodes, nodes.labels)
+        return loss, right
+
+
+@final
+class RunsTrainer(Trainer):
+    """R runs of one objective, from single operations. The number of Python calls in an epoch does not depend on R.
+
+    Parameters
+    ----------
+    task, objective
+        What is trained.
+    weights
+        Initial weights, one tensor (R, a, b) each; they are changed in place.
+    penalties
+        lambda of lambda / 2 * |W|^2 for each of them.
+    """
+
+    def __init__(self, task: Task, objective: Objective, weights: list[Tensor], penalties: list[float]) -> None:
+        self._kernels, self._rate, self._objective = task.kernels, task.rate, objective
+        self._train, self._stopping = task.train, task.stopping
+        self._weights, self._penalties = weights, penalties
+        self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
+        # The kernel sums squares in a fixed order; a step of rate 0 leaves the weights as they are.
+        self._squares = [
+            task.kernels.adam(w, *(torch.zeros_like(w) for _ in range(3)), step=1, rate=0.0, penalty=0.0)
+            for w in weights
+        ]
+        self._best = [w.clone() for w in weights]
+        self.capturable = task.device.type == "cuda" and task.kernels.capturable
+        self._masks = DropoutMasks.first(task.seed_tensor, self.capturable)
+
+    def epoch(self) -> Tensor:
+        loss, gradients = self._objective.loss_and_gradients(self._weights, self._train, self._masks)
+        loss = loss + self._penalty()
+        self._adam_step(gradients)
+        self._masks.advance()
+        after, right = self._objective.loss_and_right(self._weights, self._stopping)
+        return torch.stack([loss, after + self._penalty(), right / self._stopping.sizes])
+
+    def _penalty(self) -> Tensor:
+        """Return the sum of penalty / 2 * |W|^2, shape (R,)."""
+        total = torch.zeros_like(self._squares[0])
+        for penalty, squares in zip(self._penalties, self._squares, strict=True):
+            if penalty > 0:
+                total = total + 0.5 * penalty * squares
+        return total
+
+    def _adam_step(self, gradients: list[Tensor]) -> None:
+        step = self._masks.epoch + 1
+        for layer, gradient in enumerate(gradients):
+            squares = self._kernels.adam(
+                self._weights[layer], gradient, *self._moments[layer],
+                step=step, rate=self._rate, penalty=self._penalties[layer],
+            )  # fmt: skip
+            self._squares[layer].copy_(squares)  # in place: the next epoch reads it, and may be a replay
+
+    def weights(self) -> list[Tensor]:
+        return self._weights
+
+    def remember(self, wanted: Tensor) -> None:
+        for kept, live in zip(self._best, self._weights, strict=True):
+            kept.copy_(torch.where(wanted[:, None, None], live, kept))
+
+    def remembered(self) -> list[Tensor]:
+        return self._best
+
+    def keep(self, slots: Tensor) -> None:
+        self._objective.keep(slots)
+        self._masks = self._masks.keep(slots)
+        self._train, self._stopping = self._train.keep(slots), self._stopping.keep(slots)
+        self._weights, self._best = [w[slots] for w in self._weights], [w[slots] for w in self._best]
+        self._moments = [(mean[slots], square[slots]) for mean, square in self._moments]
+        self._squares = [squares[slots] for squares in self._squares]
+
+
+@final
+class ModuleTrainer(Trainer):
+    """One run of a torch module in place of the network: the same loss, through torch's autograd and optimiser.
+
+    The penalty applies to the first parameter of the module that is a matrix.
+    """
+
+    def __init__(self, task: Task, bound: PropagatedModel) -> None:
+        (self._seed,), self._train, self._stopping = task.seeds, task.train, task.stopping
+        self._inputs, self._readout = module_inputs(task.graph), bound.readout
+        self._penalty, self._matrix_dropout = bound.model.penalty, bound.dropout
+        self._expected, self._epoch = (task.graph.n_nodes, task.n_classes), 0
+        with self._seeded(0):
+            self._module = make_module(bound.model.predictor)
+        trainable = [p for p in self._module.parameters() if p.requires_grad]
+        if not trainable:
+            raise InputError("The predictor has no trainable parameter. Use pprop.propagate for fixed predictions.")
+        self._first = next((p for p in trainable if p.ndim >= 2), None)
+        self._optimizer = torch.optim.Adam(trainable, lr=task.rate)
+
+    @contextmanager
+    def _seeded(self, moment: int) -> Generator[None]:
+        """Seed torch's generator by (run, moment) in a block: 0 is the initialisation, epoch + 1 an epoch."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(self._seed, MODULE, moment))
+            yield
+
+    def epoch(self) -> Tensor:
+        draw = None
+        if self._matrix_dropout > 0:
+            draw = Draw(torch.tensor([self._seed]), self._epoch, self._matrix_dropout)
+        self._module.train()
+        with self._seeded(self._epoch + 1):
+            predictions = self._predict()
+        loss, _ = self._loss(predictions, self._train, draw)
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        self._epoch += 1
+        with torch.no_grad():
+            self._module.eval()
+            after, accuracy = self._loss(self._predict(), self._stopping, None)
+        return torch.stack([loss.detach(), after, accuracy.to(after.dtype)])[:, None]
+
+    def weights(self) -> list[Tensor]:
+        return [tensor.detach()[None] for tensor in module_state(self._module).values()]
+
+    def keep(self, slots: Tensor) -> None:
+        pass  # one run: it is here, or the loop has ended
+
+    def _predict(self) -> Tensor:
+        predictions = self._module(self._inputs)
+        shape = tuple(getattr(predictions, "shape", ()))
+        if shape != self._expected:
+            raise InputError(
+                f"The predictor must return a tensor of shape {self._expected}, (n, classes). Got {shape} instead."
+            )
+        return predictions.to(torch.promote_types(predictions.dtype, torch.float32))  # kernels have no half precision
+
+    def _loss(self, predictions: Tensor, nodes: NodeSet, draw: Draw | None) -> tuple[Tensor, Tensor]:
+        logits = apply_readout(self._readout, predictions[None], nodes.nodes, draw)[0]
+        labels = nodes.labels[0]
+        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        if self._penalty and self._first is not None:
+            loss = loss + 0.5 * self._penalty * self._first.square().sum()
+        right = (logits.argmax(dim=-1) == labels).sum()
+        return loss, right / nodes.sizes[0]

@@ -1,0 +1,182 @@
+"""What is trained: the checked arguments of `train`, as tensors on a device, bound to a backend."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import cast, final
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from pprop._errors import InputError
+from pprop._validate import check_int, check_positions, describe, reject
+from pprop.datasets import Split
+from pprop.graph import Graph
+from pprop.graph.attributes import check_labels
+from pprop.kernels import Kernels
+from pprop.training.stopping import Stopping
+
+
+@final
+@dataclass(frozen=True)
+class NodeSet:
+    """Labelled nodes of every run, both of shape (R, m); shorter sets are padded with node 0 and label -1."""
+
+    nodes: Tensor
+    labels: Tensor
+
+    def keep(self, slots: Tensor | slice) -> NodeSet:
+        """Return the sets of some of the runs."""
+        return NodeSet(self.nodes[slots], self.labels[slots])
+
+    def to(self, device: torch.device) -> NodeSet:
+        """Return the sets on a device."""
+        return NodeSet(self.nodes.to(device), self.labels.to(device))
+
+    @property
+    def sizes(self) -> Tensor:
+        """Number of real nodes per run, shape (R,)."""
+        return (self.labels >= 0).sum(dim=1)
+
+
+def node_sets(sets: list[NDArray[np.int64]], labels: NDArray[np.int64]) -> NodeSet:
+    """Stack one set of nodes per run, of any sizes, with their labels.
+
+    Examples
+    --------
+    >>> node_sets([np.array([2, 0]), np.array([1])], np.array([5, 6, 7])).labels
+    tensor([[ 7,  5],
+            [ 6, -1]])
+    """
+    width = max(len(nodes) for nodes in sets)
+    stacked = np.zeros((len(sets), width), dtype=np.int64)
+    known = np.full((len(sets), width), -1, dtype=np.int64)
+    for run, nodes in enumerate(sets):
+        stacked[run, : len(nodes)] = nodes
+        known[run, : len(nodes)] = labels[nodes]
+    return NodeSet(torch.from_numpy(stacked), torch.from_numpy(known))
+
+
+@final
+@dataclass(frozen=True)
+class Task:
+    """Everything a training needs, checked and bound to a backend.
+
+    Attributes
+    ----------
+    graph, kernels
+        The graph and the backend.
+    seeds
+        One signed 64-bit seed per run.
+    n_classes
+        Number of classes, c.
+    train, stopping
+        Labelled nodes of every run.
+    rule
+        When a run ends.
+    rate
+        Adam's learning rate.
+    device
+        Where it is computed; the labelled nodes are there.
+    alphas
+        One teleport probability per run, where runs differ in it; None: that of the model.
+    """
+
+    graph: Graph
+    kernels: Kernels
+    seeds: tuple[int, ...]
+    n_classes: int
+    train: NodeSet
+    stopping: NodeSet
+    rule: Stopping
+    rate: float
+    device: torch.device
+    alphas: tuple[float, ...] | None = None
+
+    @property
+    def seed_tensor(self) -> Tensor:
+        """The seeds on the device, shape (R,), int64."""
+        return torch.tensor(self.seeds, dtype=torch.int64).to(self.device)
+
+    def part(self, runs: slice) -> Task:
+        """Return the same training for some of the runs."""
+        return replace(
+            self,
+            seeds=self.seeds[runs],
+            train=self.train.keep(runs),
+            stopping=self.stopping.keep(runs),
+            alphas=None if self.alphas is None else self.alphas[runs],
+        )
+
+
+def check_device(device: object, function: str) -> torch.device:
+    """Return the torch device of that name: the CPU, or torch's current GPU."""
+    try:
+        place = torch.device(device)  # pyright: ignore[reportArgumentType]  what is no device is refused below
+    except (RuntimeError, TypeError):
+        reject("device", function, "a torch device such as 'cpu' or 'cuda'", describe(device))
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device={str(place)!r} needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+    if place.type not in ("cpu", "cuda"):
+        reject("device", function, "'cpu' or 'cuda'", describe(device))
+    if place.type == "cpu":
+        return place
+    current = torch.device("cuda", torch.cuda.current_device())
+    if place.index not in (None, current.index):
+        raise InputError(
+            f"Kernels run on torch's current GPU, {str(current)!r}. To train on {str(place)!r}, call "
+            f"torch.cuda.set_device({place.index}) first, or set CUDA_VISIBLE_DEVICES."
+        )
+    return current
+
+
+def check_runs(splits: object, seeds: object, n_nodes: int, function: str) -> tuple[tuple[Split, ...], tuple[int, ...]]:
+    """Return one split and one seed per run."""
+    run_splits = (splits,) if isinstance(splits, Split) else _elements(splits)
+    if not run_splits or not all(isinstance(split, Split) for split in run_splits):
+        reject("splits", function, "a Split or a sequence of at least one", describe(splits))
+    run_seeds = (seeds,) if isinstance(seeds, numbers.Number) else _elements(seeds)
+    if not run_seeds:
+        reject("seeds", function, "an integer or a sequence of at least one", describe(seeds))
+    if len(run_splits) == 1:
+        run_splits = run_splits * len(run_seeds)
+    if len(run_seeds) == 1:
+        run_seeds = run_seeds * len(run_splits)
+    if len(run_seeds) != len(run_splits):
+        reject("seeds", function, f"one seed, or {len(run_splits)} of them, one per split", f"{len(run_seeds)} seeds")
+    for split in set(run_splits):
+        for name in ("train", "stopping", "evaluation"):
+            check_positions(getattr(split, name), f"splits.{name}", function, n_nodes=n_nodes)
+    checked = tuple(check_int(seed, "seeds", function, low=-(2**63), high=2**64 - 1) for seed in run_seeds)
+    return cast("tuple[Split, ...]", run_splits), checked
+
+
+def _elements(value: object) -> tuple[object, ...]:
+    return tuple(cast("Iterable[object]", value)) if isinstance(value, Iterable) else ()
+
+
+def check_split_labels(
+    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...], function: str
+) -> tuple[NDArray[np.int64], int]:
+    """Return the labels, -1 for all nodes but training and stopping nodes, and the number of classes."""
+    n = graph.n_nodes
+    if labels is None and graph.labels is None:
+        raise InputError(
+            f"{function} needs labels, and this graph has none. Pass labels=..., one class index per node."
+        )
+    given = graph.labels if labels is None else check_labels(labels, n, graph.class_names, function)
+    assert given is not None
+    known = np.full(n, -1, dtype=np.int64)
+    for split in splits:
+        for name, nodes in (("train", split.train), ("stopping", split.stopping)):
+            if len(nodes) == 0:
+                reject(f"splits.{name}", function, "at least one node", "none")
+            if given[nodes].min() < 0:
+                bad = nodes[given[nodes] < 0][0]
+                reject("labels", function, f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
+            known[nodes] = given[nodes]
+    return known, max(graph.n_classes, int(known.max()) + 1)

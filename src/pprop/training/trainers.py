@@ -1,0 +1,225 @@
+"""How each kind of model is trained: which trainer makes its epochs, in which batches, and how much memory that takes."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+
+from pprop.graph import transition_matrix
+from pprop.kernels.trainer import (
+    LabelledNodes,
+    PropagateRows,
+    PropagateSteps,
+    Trainer,
+    TrainerSizes,
+    TrainerSpec,
+)
+from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models.architecture import initial_weights
+from pprop.models.network import glorot_uniform, normalized_features
+from pprop.models.readout import PropagatedModel, RowReadout, bind_propagation
+from pprop.propagation import PowerIteration, PPROperator
+from pprop.training.epoch import ArchitectureObjective, ModuleTrainer, NetworkObjective, RunsTrainer
+from pprop.training.memory import TrainingBytes, operations_bytes, training_bytes
+from pprop.training.schedule import Batch, Batches
+from pprop.training.task import Task
+
+CPU_BATCH = 8
+"""Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle."""
+
+
+class ModelTraining(ABC):
+    """The training of one kind of model on one graph.
+
+    Attributes
+    ----------
+    at_once
+        Runs that are in training at the same time, where that is fewer than are given; None: all.
+    operator
+        The PPR operator of a model that has one.
+    """
+
+    at_once: int | None = None
+    operator: PPROperator | None = None
+
+    @abstractmethod
+    def bytes(self) -> TrainingBytes | None:
+        """Return how much memory it takes; None: it is not known, and runs go one by one."""
+
+    @abstractmethod
+    def batches(self, runs: slice) -> Batches:
+        """Return the batches of some of the runs."""
+
+
+def training_of(model: Model | Architecture, task: Task) -> ModelTraining:
+    """Return the way to train a model."""
+    if isinstance(model, Architecture):
+        return _ArchitectureTraining(model, task)
+    needed = torch.cat([task.train.nodes.flatten(), task.stopping.nodes.flatten()]).cpu().numpy()
+    bound = bind_propagation(model, task.graph, task.kernels, needed, task.device, task.alphas)
+    return (_NetworkTraining if isinstance(model.predictor, FeatureNetwork) else _ModuleTraining)(bound, task)
+
+
+@final
+class _NetworkTraining(ModelTraining):
+    """The paper's network: fused where the backend has a trainer for it."""
+
+    def __init__(self, bound: PropagatedModel, task: Task) -> None:
+        self._bound, self._task, self.operator = bound, task, bound.operator
+        self._fused = len(_network(bound.model).hidden) == 1
+        if self._fused:
+            self.at_once = task.kernels.runs_at_once(len(task.seeds))
+
+    def batches(self, runs: slice) -> Batches:
+        task = self._task.part(runs)
+        trainer = network_trainer(task, self._bound.of_runs(runs), fused=self._fused)
+        threads, parts = (1, [trainer]) if task.device.type == "cuda" else trainer.parts()
+        each = len(task.seeds) // len(parts)
+        return Batches([Batch(each, lambda part=part: part) for part in parts], threads)
+
+    def bytes(self) -> TrainingBytes:
+        task, bound, predictor = self._task, self._bound, _network(self._bound.model)
+        features, settings = normalized_features(task.graph), bound.model.propagation
+        n, f, hidden, classes = task.graph.n_nodes, features.shape[1], sum(predictor.hidden), task.n_classes
+        widths = predictor.widths(f, classes)
+        weights = sum(a * b for a, b in itertools.pairwise(widths))
+        steps = settings.solver.steps if settings and isinstance(settings.solver, PowerIteration) else 0
+        transition = None if bound.operator is None else bound.operator.transition
+        dropout = predictor.dropout > 0 or bound.dropout > 0
+        sizes = TrainerSizes(
+            nodes=n,
+            features=f,
+            hidden=hidden,
+            classes=classes,
+            feature_entries=features.nnz,
+            entries=0 if transition is None or isinstance(bound.readout, RowReadout) else len(transition.indices),
+            steps=steps,
+            ppr_rows=len(bound.readout.nodes) if isinstance(bound.readout, RowReadout) else 0,
+            weighted=transition is not None and transition.weights is not None,
+            dropout=dropout,
+            train_nodes=task.train.nodes.shape[1],
+            stopping_nodes=task.stopping.nodes.shape[1],
+        )
+        trainer = task.kernels.trainer_bytes(sizes) if self._fused else None
+        if trainer is None:
+            trainer = operations_bytes(
+                features,
+                floats=(4 * hidden + 6 * classes) * n,
+                weights=weights,
+                entries=sizes.entries,
+                ppr_rows=sizes.ppr_rows,
+                mask_words=_mask_words(task) * dropout,
+            )
+        return training_bytes(
+            trainer,
+            nodes=n,
+            features=f,
+            hidden=hidden,
+            classes=classes,
+            weights=weights,
+            max_epochs=task.rule.max_epochs,
+        )
+
+
+def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Trainer:
+    """Return the backend's fused trainer for a network with one hidden layer, else one of single operations."""
+    predictor, features = _network(bound.model), normalized_features(task.graph)
+    weights = glorot_uniform(predictor.widths(features.shape[1], task.n_classes), task.seed_tensor, task.kernels)
+    if fused:
+        spec = TrainerSpec(
+            features=features,
+            weights=(weights[0], weights[1]),
+            seeds=task.seed_tensor,
+            propagation=_propagation(task, bound),
+            train=LabelledNodes(task.train.nodes, task.train.labels),
+            stopping=LabelledNodes(task.stopping.nodes, task.stopping.labels),
+            dropout=predictor.dropout,
+            matrix_dropout=bound.dropout,
+            rate=task.rate,
+            penalty=bound.model.penalty,
+        )
+        trainer = task.kernels.trainer(spec)
+        if trainer is not None:
+            return trainer
+    penalties = [bound.model.penalty, *(0.0 for _ in weights[1:])]
+    return RunsTrainer(task, NetworkObjective(task, bound), weights, penalties)
+
+
+def _network(model: Model) -> FeatureNetwork:
+    assert isinstance(model.predictor, FeatureNetwork)
+    return model.predictor
+
+
+def _propagation(task: Task, bound: PropagatedModel) -> PropagateSteps | PropagateRows | None:
+    settings, operator, readout = bound.model.propagation, bound.operator, bound.readout
+    if operator is None or settings is None:
+        return None
+    if isinstance(readout, RowReadout):
+        return PropagateRows(readout.block, readout.nodes, readout.row_of_node)
+    assert isinstance(settings.solver, PowerIteration)
+    alpha = operator.alpha if task.alphas is None else torch.tensor(task.alphas, dtype=torch.float64)
+    return PropagateSteps(operator.transition, alpha, settings.solver.steps) if settings.solver.steps > 0 else None
+
+
+@final
+class _ModuleTraining(ModelTraining):
+    """A torch module in place of the network, one run after another."""
+
+    def __init__(self, bound: PropagatedModel, task: Task) -> None:
+        self._bound, self._task, self.operator = bound, task, bound.operator
+
+    def bytes(self) -> None:
+        return None
+
+    def batches(self, runs: slice) -> Batches:
+        return Batches([Batch(1, lambda run=run: self._trainer(run)) for run in range(runs.start, runs.stop)])
+
+    def _trainer(self, run: int) -> Trainer:
+        alone = slice(run, run + 1)
+        return ModuleTrainer(self._task.part(alone), self._bound.of_runs(alone))
+
+
+@final
+class _ArchitectureTraining(ModelTraining):
+    """A description, through autograd: all runs together on a GPU, a few at a time on a CPU."""
+
+    def __init__(self, model: Architecture, task: Task) -> None:
+        self._model, self._task = model, task
+        self._weights = model.weights(normalized_features(task.graph).shape[1], task.n_classes)
+        if task.device.type == "cpu":
+            self.at_once = CPU_BATCH
+
+    def batches(self, runs: slice) -> Batches:
+        size = self.at_once or runs.stop - runs.start
+        parts = [slice(begin, min(begin + size, runs.stop)) for begin in range(runs.start, runs.stop, size)]
+        return Batches([Batch(part.stop - part.start, lambda part=part: self._trainer(part)) for part in parts])
+
+    def _trainer(self, runs: slice) -> Trainer:
+        task = self._task.part(runs)
+        weights = initial_weights(self._weights, task.seed_tensor, task.kernels)
+        penalties = [weight.penalty for weight in self._weights]
+        return RunsTrainer(task, ArchitectureObjective(task, self._model), weights, penalties)
+
+    def bytes(self) -> TrainingBytes:
+        task, classes = self._task, self._task.n_classes
+        features = normalized_features(task.graph)
+        n, f = features.shape
+        weights = sum(weight.shape[0] * weight.shape[1] for weight in self._weights)
+        trainer = operations_bytes(
+            features,
+            floats=n * self._model.floats_per_node(classes),
+            weights=weights,
+            entries=len(transition_matrix(task.graph).indices),
+            mask_words=_mask_words(task) * self._model.branches(),
+        )
+        return training_bytes(
+            trainer, nodes=n, features=f, hidden=0, classes=classes, weights=weights, max_epochs=task.rule.max_epochs
+        )
+
+
+def _mask_words(task: Task) -> int:
+    """Return the mask words of an entry: on a CPU two, by rows and by columns, are kept for 32 epochs."""
+    return 2 if task.device.type == "cpu" else 0
