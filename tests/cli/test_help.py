@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
+
+from pprop import settings
+from pprop.cli.app import app
 
 VERBS = [
     (),
@@ -72,3 +77,48 @@ def test_the_version_is_printed(pprop_here):
     from pprop import __version__
 
     assert pprop_here("--version").out == f"pprop {__version__}\n"
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """The options of each section of a verb's help."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if re.fullmatch(r"\w[\w ]*:", line):
+            found[line[:-1]] = []
+        elif option := re.match(r"  (--[\w-]+)", line):
+            found[list(found)[-1]].append(option[1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [
+        ("train", ["Arguments", "Model", "Training", "Split", "Your graph", "Output", "Options"]),
+        ("tune", ["Arguments", "Search", "Split", "Your graph", "Output", "Options"]),
+        ("predict", ["Arguments", "Your graph", "Output", "Options"]),
+        ("propagate", ["Arguments", "Propagation", "Your graph", "Output", "Options"]),
+        ("live", ["Arguments", "Options"]),  # few options need no sections
+    ],
+)
+def test_many_options_are_shown_in_sections_each_once(pprop_here, verb: str, expected: list[str]):
+    shown = sections(pprop_here(verb, "--help").out)
+    assert list(shown) == expected
+    options = [option for group in shown.values() for option in group]
+    command = get_command(app).commands[verb]  # pyright: ignore[reportAttributeAccessIssue]
+    declared = [each.opts[0] for each in command.params if each.param_type_name == "option"]
+    assert sorted(options) == sorted([*declared, "--help"])
+    assert all(len(group) <= 13 for group in shown.values())
+
+
+def test_options_that_are_settings_have_their_default_and_help_from_the_schema():
+    command = get_command(app).commands["train"]  # pyright: ignore[reportAttributeAccessIssue]
+    options = {each.name: each for each in command.params}
+    schema = [settings.DROPOUT, settings.PENALTY, settings.LEARNING_RATE, settings.PATIENCE, settings.MAX_EPOCHS]
+    for setting in (*schema, settings.STEPS, settings.TOL, settings.MEMBERS, settings.ROUNDS, settings.SPREAD_ERRORS):
+        option = options[setting.name]
+        assert setting.help in option.help
+        if setting in schema:
+            assert option.default == setting.default
+        else:  # None: the model's default, which the help names
+            assert option.default is None
+            assert f"[default: {setting.default}]" in option.help

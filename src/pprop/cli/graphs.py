@@ -37,18 +37,18 @@ class Tables(Options):
 
     panel: ClassVar[str] = "Your graph"
     nodes: Annotated[str | None, option("Node table (.csv, .parquet): ids, features, labels.", metavar="FILE")] = None
-    source: Annotated[str, option("Column of the edge list.", metavar="COLUMN")] = "source"
-    target: Annotated[str, option("Column of the edge list.", metavar="COLUMN")] = "target"
-    weight: Annotated[str | None, option("Column of the edge list; without it, no weights.", metavar="COLUMN")] = None
+    source: Annotated[str, option("Column of the edge list where edges begin.", metavar="COLUMN")] = "source"
+    target: Annotated[str, option("Column of the edge list where edges end.", metavar="COLUMN")] = "target"
+    weight: Annotated[
+        str | None, option("Column of the edge list with weights; by default there are none.", metavar="COLUMN")
+    ] = None
     id_column: Annotated[str, option("Column with the nodes' ids.", metavar="COLUMN")] = "id"
     label_column: Annotated[
         str | None, option("Column of the node table; empty cells are unknown labels.", metavar="COLUMN")
     ] = None
     features: Annotated[
         str | None,
-        option(
-            "Columns of the node table, separated by commas; without it, all columns of numbers.", metavar="COLUMNS"
-        ),
+        option("Columns of the node table, separated by commas; by default all numeric columns.", metavar="COLUMNS"),
     ] = None
     directed: Annotated[bool, option("Keep the directions of the edges.", "--directed")] = False
 

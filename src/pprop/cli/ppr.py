@@ -25,6 +25,7 @@ SHOWN = 10  # Entries of a row that are printed without --topk.
     "pprop ppr citeseer 17 --topk 10",
     "pprop ppr edges.csv anna bert --eps 1e-5 --normalization row",
     "pprop ppr cora_ml 0 1 2 --eps 1e-4 --out rows.npz",
+    panel="Rows",
 )
 def ppr(
     session: Session,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     "pprop propagate citeseer scores.npy --alpha 0.1 --out spread.npy",
     "pprop propagate edges.csv scores.csv --normalization row --exact --out spread.csv",
     "pprop propagate edges.csv scores.csv --solver chebyshev --tol 1e-6 --out spread.csv",
+    panel="Propagation",
 )
 def propagate(
     session: Session,
@@ -44,7 +45,7 @@ def propagate(
         str, option("sym, row (probabilities stay probabilities) or col.")
     ] = NORMALIZATION.default,
     columns: Annotated[
-        str | None, option("Columns of PREDICTIONS, separated by commas; without it, all of numbers.")
+        str | None, option("Columns of PREDICTIONS, separated by commas; by default all numeric columns.")
     ] = None,
     backend: BackendOption = BACKEND.default,
     tables: StructureTables,

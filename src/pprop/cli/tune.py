@@ -23,8 +23,6 @@ from pprop.settings import BACKEND, DEVICE
 if TYPE_CHECKING:
     from pprop.tuning import Tuned
 
-SEARCH = "Search"
-
 
 class TunedModel(StrEnum):
     """The models that can be tuned."""
@@ -39,24 +37,24 @@ class TunedModel(StrEnum):
     "pprop tune citeseer --out tuned --time-limit 10",
     "pprop tune citeseer --out tuned --space alpha=0.02:0.5:log --space hidden=32,64 --space max_epochs=2000",
     "pprop tune edges.csv --nodes nodes.csv --label-column topic --out tuned --trials 30 --fit",
+    panel="Search",
 )
 def tune(
     session: Session,
     graph: GraphArgument,
     *,
-    model: Annotated[TunedModel, option("What to tune.", panel=SEARCH)] = TunedModel.APPNP,
+    model: Annotated[TunedModel, option("What to tune.")] = TunedModel.APPNP,
     space: Annotated[
         list[str] | None,
         option(
             "LOW:HIGH, LOW:HIGH:log, A,B,... or one value; may be repeated.  [default: all common settings]",
             metavar="SETTING=VALUES",
-            panel=SEARCH,
         ),
     ] = None,
-    trials: Annotated[int, option("Trials in all, earlier ones in the folder included.", panel=SEARCH)] = 50,
-    time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN", panel=SEARCH)] = None,
-    holdouts: Annotated[int, option("Holdouts, and trainings, per trial.", panel=SEARCH)] = 4,
-    seed: Annotated[int, option("Of the search; own graph: also of the split.", panel=SEARCH)] = 0,
+    trials: Annotated[int, option("Trials in all, earlier ones in the folder included.")] = 50,
+    time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
+    holdouts: Annotated[int, option("Holdouts, and trainings, per trial.")] = 4,
+    seed: Annotated[int, option("Of the search; own graph: also of the split.")] = 0,
     backend: BackendOption = BACKEND.default,
     device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, {"init_seed", "seed"}],

@@ -12,13 +12,14 @@ from typing import Annotated, Any, ClassVar, final, get_args, get_origin, get_ty
 
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 from pprop.cli.output import Session
 from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
 
 KEEP_LINES = "\b"  # tells typer not to fill the paragraph
 OUTPUT = "Output"  # the section of --out, --force and --json
-FEW = 8  # options that need no sections
+FEW = 10  # options that need no sections
 
 
 def option(text: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
@@ -54,10 +55,7 @@ class Options:
         """Yield the fields as parameters of a function, each in the section of the group."""
         hints = get_type_hints(cls, include_extras=True)
         for field in fields(cls):  # pyright: ignore[reportArgumentType]
-            kind, info = get_args(hints[field.name])
-            info = copy(info)
-            info.rich_help_panel = cls.panel
-            yield _parameter(field.name, Annotated[kind, info], field.default)
+            yield _parameter(field.name, hints[field.name], field.default, cls.panel)
 
     def words(self) -> list[str]:
         """Return the options that are not at their defaults, as they are typed.
@@ -88,7 +86,9 @@ class Verb:
         app.command(self.name, epilog=self.epilog, cls=_SectionedCommand)(self.callback)
 
 
-def verb(title: str, *commands: str, notes: str = "") -> Callable[[Callable[..., None]], Verb]:
+def verb(
+    title: str, *commands: str, notes: str = "", panel: str | None = None
+) -> Callable[[Callable[..., None]], Verb]:
     """Return a decorator that makes a verb of a function whose first parameter is the `Session`.
 
     Every parameter that is a group of `Options` becomes the options of the group; ``--json`` and ``--debug`` are added.
@@ -100,7 +100,9 @@ def verb(title: str, *commands: str, notes: str = "") -> Callable[[Callable[...,
     commands
         Examples.
     notes
-        What follows them.
+        Text after the examples.
+    panel
+        The section of the function's own options; without it they are among the common ones, which come last.
     """
 
     def decorate(function: Callable[..., None]) -> Verb:
@@ -116,7 +118,7 @@ def verb(title: str, *commands: str, notes: str = "") -> Callable[[Callable[...,
                 groups[each.name] = kind, [one.name for one in options]
                 parameters += options
             else:
-                parameters.append(_parameter(each.name, hint, each.default))
+                parameters.append(_parameter(each.name, hint, each.default, panel))
         parameters += [_parameter("json", JsonOption, False), _parameter("debug", DebugOption, False)]
 
         def callback(**values: Any) -> None:
@@ -163,8 +165,13 @@ def examples(*commands: str) -> str:
     return "\n  ".join((f"{KEEP_LINES}\n{heading}", *commands))
 
 
-def _parameter(name: str, annotation: Any, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _parameter(name: str, annotation: Any, default: object, panel: str | None = None) -> inspect.Parameter:
+    """Return a parameter for typer; an option that has no section is put in `panel`."""
+    kind, info = get_args(annotation)
+    if info.rich_help_panel is None and isinstance(info, OptionInfo):
+        info = copy(info)
+        info.rich_help_panel = panel
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
 class _SectionedCommand(TyperCommand):
