@@ -1,17 +1,22 @@
-"""Counter-based random bits, for the definition in ``docs/randomness.md``.
+"""Counter-based random bits, for the definition in ``docs/randomness.md``, and the masks that are made of them.
 
 All arithmetic is in uint64, so that the 32-bit products and their high halves are plain shifts and masks.
 """
 
 from __future__ import annotations
 
+from typing import Any, final
+
 import numpy as np
 from numba import prange
+from numpy.typing import NDArray
 
+from pprop.kernels.contract import Draw
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, part, serial
+from pprop.kernels.streams import Bernoulli
 
-__all__ = ["RAW_WORDS", "keep_word", "keep_words", "plane_words", "reorder_planes", "site_words", "uniform"]
-
+NO_WORDS = np.empty((1, 0), dtype=np.uint32)
+"""Keep decisions where nothing is dropped."""
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -127,3 +132,41 @@ def site_words(seeds, stream, indptr, indices, transposed, position, threshold, 
                     after = keep_word(seed, stream, first, second, word + 1, threshold, digits)
                     keep = (keep | (after << (_32 - shift))) & _LOW
                 out[run, e] = np.uint32(keep)
+
+
+Structure = tuple[NDArray[Any], NDArray[Any]]
+"""Row pointers and column indices."""
+
+
+def matrix_words(structure: Structure, draw: Draw, kind: int, position: int, *, transposed: bool) -> NDArray[np.uint32]:
+    """Return the 32 keep decisions from `position` on, of every entry and every run, shape (R, entries)."""
+    out = np.empty((len(draw.seeds), len(structure[1])), dtype=np.uint32)
+    law, seeds = Bernoulli.from_probability(draw.probability), draw.seeds.contiguous().numpy().view(np.uint64)
+    site_words(seeds, kind, *structure, transposed, position, law.threshold, law.digits, out)
+    return out
+
+
+@final
+class KeepWords:
+    """Decisions of a matrix, and of its transpose, at the position that a draw's epoch names.
+
+    One word holds an entry's decisions for 32 epochs, so that random bits cost next to nothing per epoch. A model may
+    draw for several branches in turn: all words of the present 32 epochs are kept, by side and seeds.
+    """
+
+    def __init__(self, kind: int, *sides: Structure) -> None:
+        self._kind, self._sides = kind, sides
+        self._group = -1
+        self._known: dict[object, NDArray[np.uint32]] = {}
+
+    def at(self, draw: Draw | None, side: int = 0) -> tuple[NDArray[np.uint32], int, float]:
+        """Return words (R, entries), the bit of the epoch in them, and what kept entries are multiplied by."""
+        if draw is None:
+            return NO_WORDS, 0, 1.0
+        group, bit = divmod(draw.number, 32)
+        if self._group != group:
+            self._group, self._known = group, {}
+        key = (side, draw.probability, draw.seeds.numpy().tobytes())
+        if key not in self._known:
+            self._known[key] = matrix_words(self._sides[side], draw, self._kind, 32 * group, transposed=side == 1)
+        return self._known[key], bit, Bernoulli.from_probability(draw.probability).scale

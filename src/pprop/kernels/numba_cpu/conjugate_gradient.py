@@ -14,23 +14,15 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.team import Team, meet
-from pprop.kernels.numba_cpu.vectors import Vector, add, address, count, fma, item, lanes, load, store, times, zeros
-from pprop.kernels.solves import Limits
-
-__all__ = ["conjugate_gradient"]
+from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
+from pprop.kernels.solves import LOOK_EVERY, Limits
 
 BLOCK = 64
 """Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine."""
-_REST = 8
-"""Products between two looks at the norms, before the end is near."""
 _WORK = 1 << 15
 """Entries times columns that are worth one more thread: to start one takes some 50 microseconds."""
 _CURVATURE, _SQUARE, _SIZE = 0, 1, 2
@@ -84,44 +76,6 @@ def _share(indptr: NDArray[Any], blocks: int, threads: int) -> NDArray[np.int64]
     return share
 
 
-@intrinsic
-def _wide(typing, vector):
-    """Return a vector in float64."""
-    result = Vector(types.float64, vector.width)
-
-    def codegen(context, builder, sig, args):
-        return args[0] if vector.dtype == types.float64 else builder.fpext(args[0], context.get_value_type(result))
-
-    return result(vector), codegen
-
-
-@intrinsic
-def _fma(typing, left, right, total):
-    """Return left * right + total, lane by lane, with one rounding where the processor can."""
-
-    def codegen(context, builder, sig, args):
-        kind = args[0].type
-        suffix = "f32" if isinstance(kind.element, ir.FloatType) else "f64"
-        signature = ir.FunctionType(kind, [kind] * 3)
-        name = f"llvm.fmuladd.v{kind.count}{suffix}"
-        return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)
-
-    return left(left, right, total), codegen
-
-
-@part
-def _gather(first, past, indices, weights, weighted, source, stride, shift, token):
-    """A row of A times a state, the lanes from `shift` on."""
-    total = zeros(source, token)
-    if weighted:
-        for e in range(first, past):
-            total = fma(item(weights, e), load(source, np.int64(item(indices, e)) * stride + shift, token), total)
-    else:
-        for e in range(first, past):
-            total = add(total, load(source, np.int64(item(indices, e)) * stride + shift, token))
-    return total
-
-
 @part
 def _added(partial, kind, q):
     """The sum of one column over all blocks, in their order."""
@@ -157,8 +111,8 @@ def solve_part(
         for shift in range(0, stride, step):
             total = zeros(out, token)
             for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
-                one = _wide(load(r, i * stride + shift, token))
-                total = _fma(times(item(mass, i), one), one, total)
+                one = wide(load(r, i * stride + shift, token))
+                total = fma(times(item(mass, i), one), one, total)
             store(out, (3 * block + _SQUARE) * stride + shift, total)
     meet(desk, threads)
     for q in range(stride):
@@ -169,34 +123,34 @@ def solve_part(
                 total = zeros(out, token)
                 for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
                     at = i * stride + shift
-                    arrived = _gather(indptr[i], indptr[i + 1], columns, values, weighted, p, stride, shift, token)
+                    arrived = gather(indptr[i], indptr[i + 1], columns, values, weighted, p, stride, shift, token)
                     one = load(p, at, token)
                     other = fma(item(scale, i), arrived, one)
                     store(image, at, other)
-                    total = _fma(times(item(mass, i), _wide(one)), _wide(other), total)
+                    total = fma(times(item(mass, i), wide(one)), wide(other), total)
                 store(out, (3 * block + _CURVATURE) * stride + shift, total)
         meet(desk, threads)
         for q in range(stride):
             curvature = _added(partial, _CURVATURE, q)
             ahead[q] = square[q] / curvature if curvature > 0.0 else 0.0  # a column solved to the last bit rests
             behind[q] = -ahead[q]
-        watched = k >= look or k % _REST == 0 or k == most
+        watched = k >= look or k % LOOK_EVERY == 0 or k == most
         for block in range(first, past):
             for shift in range(0, stride, step):
                 factor, total, size = load(address(behind), shift, token), zeros(out, token), zeros(out, token)
                 for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
                     at = i * stride + shift
-                    one = _fma(factor, load(image, at, token), load(r, at, token))
+                    one = fma(factor, load(image, at, token), load(r, at, token))
                     store(r, at, one)
-                    total = _fma(times(item(mass, i), _wide(one)), _wide(one), total)
+                    total = fma(times(item(mass, i), wide(one)), wide(one), total)
                 store(out, (3 * block + _SQUARE) * stride + shift, total)
                 if watched:
                     factor = load(address(ahead), shift, token)
                     for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
                         at = i * stride + shift
-                        one = _fma(factor, load(p, at, token), load(u, at, token))
+                        one = fma(factor, load(p, at, token), load(u, at, token))
                         store(u, at, one)
-                        size = _fma(times(item(mass, i), _wide(one)), _wide(one), size)
+                        size = fma(times(item(mass, i), wide(one)), wide(one), size)
                     store(out, (3 * block + _SIZE) * stride + shift, size)
         meet(desk, threads)
         good = watched
@@ -217,7 +171,7 @@ def solve_part(
                     at = i * stride + shift
                     one = load(p, at, token)
                     if not watched:
-                        store(u, at, _fma(other, one, load(u, at, token)))
-                    store(p, at, _fma(factor, one, load(r, at, token)))
+                        store(u, at, fma(other, one, load(u, at, token)))
+                    store(p, at, fma(factor, one, load(r, at, token)))
         meet(desk, threads)
     return most

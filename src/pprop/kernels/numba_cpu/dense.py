@@ -1,10 +1,11 @@
-"""Dense operators: hidden activation, the second layer and its adjoints.
+"""Dense operators: activations, softmax, the second layer with its adjoints, and the optimiser.
 
 Products are compiled for one width, the number of columns of the result, so that their inner loops are unrolled.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -13,42 +14,72 @@ from numba import prange
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
 from pprop.kernels.numba_cpu.bits import keep_word
 
-__all__ = ["activate", "activate_adjoint", "linear", "linear_weight_adjoint"]
-
 
 @kernel
-def activate(values, seeds, stream, epoch, threshold, digits, scale):
-    """values = scale * keep * max(values, 0) in place; no dropout when there are no seeds."""
+def activate(values, relu, seeds, stream, epoch, threshold, digits, scale):
+    """values = scale * keep * values in place, (R, n, h), of max(values, 0) for `relu`; no dropout without seeds."""
     runs, n, width = values.shape
-    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-    drop = len(seeds) > 0
-    for task in prange(runs * blocks):
-        run, block = task // blocks, task % blocks
-        target = values[run]
-        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            if not drop:
-                for q in range(width):
-                    if target[i, q] <= 0:  # so that a NaN stays one and a diverging run shows
-                        target[i, q] = 0
-                continue
-            for first in range(0, width, 32):
+    for row in prange(runs * n):
+        run, i = row // n, row % n
+        for first in range(0, width, 32):
+            keep = np.uint64(0xFFFFFFFF)
+            if len(seeds) > 0:
                 keep = keep_word(seeds[run], stream, i, epoch, first // 32, threshold, digits)
-                for q in range(first, min(width, first + 32)):
-                    kept = (keep >> np.uint64(q - first)) & np.uint64(1)
-                    target[i, q] = 0 if not kept or target[i, q] <= 0 else target[i, q] * scale
+            for q in range(first, min(width, first + 32)):
+                kept, value = (keep >> np.uint64(q - first)) & np.uint64(1), values[run, i, q]
+                # a NaN stays one, so that a run that diverges shows
+                values[run, i, q] = 0 if not kept or (relu and value <= 0) else value * scale
 
 
 @kernel
 def activate_adjoint(gradient, activated, scale):
-    """gradient = scale * gradient where the activated value is positive, else 0, in place."""
-    runs, n, width = gradient.shape
-    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-    for task in prange(runs * blocks):
-        run, block = task // blocks, task % blocks
-        target, after = gradient[run], activated[run]
-        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            for q in range(width):
-                target[i, q] = target[i, q] * scale if after[i, q] > 0 else 0
+    """gradient = scale * gradient where the activated value is positive, else 0, in place; both flat."""
+    for k in prange(len(gradient)):
+        gradient[k] = gradient[k] * scale if activated[k] > 0 else 0
+
+
+@kernel
+def elu(values):
+    """values = exp(values) - 1 where negative, in place; flat."""
+    for k in prange(len(values)):
+        if values[k] < 0:
+            values[k] = math.expm1(values[k])
+
+
+@kernel
+def elu_adjoint(gradient, result):
+    """gradient = gradient * (result + 1) where the result is negative, in place: the slope exp(x) is y + 1; both flat."""
+    for k in prange(len(gradient)):
+        if not result[k] >= 0:  # so that a NaN stays one
+            gradient[k] *= result[k] + 1
+
+
+@kernel
+def softmax(values, out):
+    """Softmax of every row of values (rows, width)."""
+    width = values.shape[1]
+    for i in prange(len(values)):
+        largest = values[i, 0]
+        for q in range(1, width):
+            largest = max(largest, values[i, q])
+        norm = 0.0
+        for q in range(width):
+            out[i, q] = math.exp(values[i, q] - largest)
+            norm += out[i, q]
+        for q in range(width):
+            out[i, q] /= norm
+
+
+@kernel
+def softmax_adjoint(gradient, result, out):
+    """out = result * (gradient - <gradient, result>) in every row of (rows, width)."""
+    width = gradient.shape[1]
+    for i in prange(len(gradient)):
+        centre = 0.0
+        for q in range(width):
+            centre += gradient[i, q] * result[i, q]
+        for q in range(width):
+            out[i, q] = result[i, q] * (gradient[i, q] - centre)
 
 
 @cache
@@ -104,3 +135,30 @@ def linear_weight_adjoint(width):
                         total[p, q] += part[p, q]
 
     return run_linear_weight_adjoint
+
+
+@kernel
+def adam(weights, gradient, mean, square, rate, mean_correction, square_correction, penalty, partial, squares):
+    """One Adam step in place; squares[r] = |W_new|^2, summed by column within a block, then over blocks in order."""
+    runs, rows, width = weights.shape
+    blocks = partial.shape[1]
+    keep_mean, keep_square = weights.dtype.type(0.9), weights.dtype.type(0.999)
+    new_mean, new_square = weights.dtype.type(0.1), weights.dtype.type(0.001)
+    epsilon = weights.dtype.type(1e-8)
+    for task in prange(runs * blocks):
+        run, block = task // blocks, task % blocks
+        w, g, a, b, part = weights[run], gradient[run], mean[run], square[run], partial[run, block]
+        part[:] = 0
+        for i in range(block * ROW_BLOCK, min(rows, (block + 1) * ROW_BLOCK)):
+            for q in range(width):
+                full = g[i, q] + penalty * w[i, q]
+                a[i, q] = keep_mean * a[i, q] + new_mean * full
+                b[i, q] = keep_square * b[i, q] + new_square * (full * full)
+                w[i, q] -= rate * (a[i, q] / mean_correction) / (np.sqrt(b[i, q] / square_correction) + epsilon)
+                part[q] += w[i, q] * w[i, q]
+    for run in prange(runs):
+        total = 0.0
+        for block in range(blocks):
+            for q in range(width):
+                total += partial[run, block, q]
+        squares[run] = total

@@ -18,13 +18,11 @@ from pprop.kernels.numba_cpu.vectors import (
     address,
     count,
     divide,
-    filled,
     fma,
     item,
     lane,
     lanes,
     load,
-    multiply,
     prefetch,
     put,
     relu_keep,
@@ -195,12 +193,12 @@ def _adam_row(weights, mean, square, gradient, at, width, penalty, step, correct
         w = load(weights, at + q, token)
         full = fma(penalty, w, load(gradient, q, token))
         a = fma(0.1, full, times(0.9, load(mean, at + q, token)))
-        b = fma(0.001, multiply(full, full), times(0.999, load(square, at + q, token)))
-        w = fma(-step, divide(a, fma(correction, root(b), filled(weights, 1e-8, token))), w)
+        b = fma(0.001, times(full, full), times(0.999, load(square, at + q, token)))
+        w = fma(-step, divide(a, fma(correction, root(b), 1e-8)), w)
         store(mean, at + q, a)
         store(square, at + q, b)
         store(weights, at + q, w)
-        store(squares, q, add(load(squares, q, token), multiply(w, w)))
+        store(squares, q, add(load(squares, q, token), times(w, w)))
 
 
 @serial

@@ -16,10 +16,8 @@ from numba import prange
 from numpy.typing import NDArray
 
 from pprop.graph import Transition
-from pprop.kernels.numba_cpu._jit import kernel, part, serial
-from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, store, times, zeros
-
-__all__ = ["LANES", "OperatorStructure", "Recurrence", "level_push", "recurrence_rows", "structure_of", "summaries"]
+from pprop.kernels.numba_cpu._jit import kernel, serial
+from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times
 
 LANES = 8
 """Rows that one thread computes together: a cache line of float64."""
@@ -103,19 +101,6 @@ def _all_tasks(T, first, product, before, own, starts, out, width):
         _one_task(T, first, product, before, own, starts[task], out[task], width)
 
 
-@part
-def _gather(begin, end, indices, weights, weighted, state, width):
-    """Return the sum of weight times row of the state over the entries begin to end."""
-    total = zeros(state, width)
-    for e in range(begin, end):
-        at = np.int64(item(indices, e)) * count(width)
-        if weighted:
-            total = fma(item(weights, e), load(state, at, width), total)
-        else:
-            total = add(total, load(state, at, width))
-    return total
-
-
 @serial
 def _one_task(T, first, product, before, own, starts, out, width):
     """Make all steps of some rows. As long as they have reached few nodes, only those are visited."""
@@ -145,7 +130,7 @@ def _one_task(T, first, product, before, own, starts, out, width):
         a, b, x, y = product[k], before[k], address(state), address(other)
         for r in range(size if few else n):
             i = reached[r] if few else r
-            total = _gather(item(pointers, i), item(pointers, i + 1), indices, weights, weighted, x, width)
+            total = gather(item(pointers, i), item(pointers, i + 1), indices, weights, weighted, x, lane_count, 0, width)
             at = i * lane_count
             store(y, at, fma(a * item(scale, i), total, times(b, load(y, at, width))))
         for q in range(lane_count):

@@ -1,110 +1,171 @@
-"""Sparse products: the first layer, its adjoint, and one power step. One thread owns each output row.
-
-Every kernel here is compiled for one width, the length of a row of the dense operand, so that its inner loops are
-unrolled; `acc` holds one row of the result.
-"""
+"""Sparse products of R runs: the first layer, the power steps, and their adjoints. One thread owns each output row."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any, final
 
 import numpy as np
+import torch
 from numba import prange
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
 
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
-
-__all__ = ["product", "step", "step_adjoint"]
+from pprop.graph import Transition
+from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
+from pprop.kernels.numba_cpu.bits import NO_WORDS, KeepWords, matrix_words
+from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
 
 
 @cache
 def product(width):
-    """out_r = drop_r(M) dense_r for a CSR matrix M with values; words (R, entries), or (1, 0) for no dropout."""
+    """s = drop(M) operand for a CSR matrix M, then one of three, where every scale is per row and absent ones are None:
+
+        out = s;    out = scale * s + own_scale * own;    out = scale * s, total += total_scale * s.
+
+    Empty values are all one; words (R, entries), or (1, 0) for no dropout. Compiled for one width, the length of a row of
+    the operand, so that the inner loops are unrolled; `acc` holds one row of s. The arguments that are None are part of
+    the type, so that each of the three is a kernel of its own.
+    """
 
     @kernel
-    def run_product(indptr, indices, values, words, bit, scale, dense, out):
+    def run_product(indptr, indices, values, words, bit, operand, scale, own, own_scale, total, total_scale, out):
         runs, n, _ = out.shape
         blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
+        drop, mask, weighted = words.shape[1] > 0, np.uint32(1) << np.uint32(bit), len(values) > 0
         for task in prange(runs * blocks):
             run, block = task // blocks, task % blocks
-            source, target, acc = dense[run], out[run], np.empty(width, out.dtype)
+            source, target, keep = operand[run], out[run], words[run if drop else 0]
+            acc = np.empty(width, out.dtype)
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
                 for q in range(width):
                     acc[q] = 0
-                for e in range(indptr[i], indptr[i + 1]):
-                    if drop and not (words[run, e] & mask):
-                        continue
-                    value, j = values[e] * scale, indices[e]
-                    for q in range(width):
-                        acc[q] += value * source[j, q]
+                if weighted:
+                    for e in range(indptr[i], indptr[i + 1]):
+                        if not drop or keep[e] & mask:
+                            value, j = values[e], indices[e]
+                            for q in range(width):
+                                acc[q] += value * source[j, q]
+                else:
+                    for e in range(indptr[i], indptr[i + 1]):
+                        if not drop or keep[e] & mask:
+                            j = indices[e]
+                            for q in range(width):
+                                acc[q] += source[j, q]
                 for q in range(width):
-                    target[i, q] = acc[q]
+                    if scale is None:
+                        target[i, q] = acc[q]
+                    elif total is None:
+                        target[i, q] = scale[i] * acc[q] + own_scale[i] * own[run, i, q]
+                    else:
+                        total[run, i, q] += total_scale[i] * acc[q]
+                        target[i, q] = scale[i] * acc[q]
 
     return run_product
 
 
-@inline
-def _gather(width, i, indptr, indices, weights, drop, words, mask, source, acc):
-    """acc = sum over the kept entries of row i of A times the state; `weights` is empty when all are one.
+@final
+class NumbaFeatures(FeatureProduct):
+    """drop(X) W by rows of X; the adjoint by rows of X^T, which is stored apart."""
 
-    Takes the width as an argument: a kernel that closes over another compiled function is never found in the cache.
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        flipped = matrix.T.tocsr()
+        flipped.sort_indices()
+        self._matrices = [
+            (m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.copy()) for m in (matrix, flipped)
+        ]
+        self._words = KeepWords(FEATURES, *((indptr, indices) for indptr, indices, _ in self._matrices))
+
+    def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
+        return self._apply(0, weights, draw)
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        return self._apply(1, gradient, draw)
+
+    def _apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+        indptr, indices, values = self._matrices[side]
+        out = torch.empty(len(operand), len(indptr) - 1, operand.shape[2], dtype=operand.dtype)
+        words, bit, scale = self._words.at(draw, side)
+        array = operand.contiguous().numpy()
+        values = values.astype(array.dtype, copy=False)
+        if draw is not None:
+            values = values * array.dtype.type(scale)
+        product(operand.shape[2])(
+            indptr, indices, values, words, bit, array, None, None, None, None, None, out.numpy()
+        )
+        return out
+
+
+@final
+class NumbaSteps(StepPropagation):
+    """Power steps in scaled variables, so that a step reads each edge once and no edge value is stored.
+
+    With T = S_r A S_c and y = S_c z, a step z' = (1 - alpha) T z + alpha h is
+
+        y' = (1 - alpha) S_c S_r A y + alpha S_c h,
+
+    one scale per node; the last step leaves out the factor S_c and gives z. The adjoint runs over A^T with the scales
+    exchanged, y = S_r g, and collects dH = alpha (g_1 + ... + g_K) + g_0 on the way.
     """
-    for q in range(width):
-        acc[q] = 0
-    if len(weights) > 0:
-        for e in range(indptr[i], indptr[i + 1]):
-            if not drop or words[e] & mask:
-                j = indices[e]
-                for q in range(width):
-                    acc[q] += weights[e] * source[j, q]
-    else:
-        for e in range(indptr[i], indptr[i + 1]):
-            if not drop or words[e] & mask:
-                j = indices[e]
-                for q in range(width):
-                    acc[q] += source[j, q]
 
+    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
+        self._alpha, self._steps = alpha, steps
+        self._sides = (transition, transition.transpose)
+        self._words = KeepWords(EDGES, *((side.indptr, side.indices) for side in self._sides))
 
-@cache
-def step(width):
-    """out = state_scale * (drop(A) state) + start_scale * start, every scale per node, (1, n) or of each run, (R, n)."""
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        start = predictions.contiguous()
+        if self._steps == 0:
+            return start.clone()
+        matrix, arrived, columns, state = self._begin(0, start, draw)
+        spare, a = torch.empty_like(state), columns.dtype.type(self._alpha)
+        for step, words, bit in self._masks(0, draw, range(self._steps)):
+            factor = np.ones_like(columns) if step == self._steps - 1 else columns
+            product(start.shape[2])(
+                *matrix, words, bit, state.numpy(), arrived * factor, start.numpy(), a * factor, None, None, spare.numpy()
+            )  # fmt: skip
+            state, spare = spare, state
+        return state
 
-    @kernel
-    def run_step(indptr, indices, weights, words, bit, state, state_scale, start, start_scale, out):
-        runs, n, _ = out.shape
-        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
-        for task in prange(runs * blocks):
-            run, block = task // blocks, task % blocks
-            source, target, own, keep = state[run], out[run], start[run], words[run if drop else 0]
-            scale, share = state_scale[run % len(state_scale)], start_scale[run % len(start_scale)]
-            acc = np.empty(width, out.dtype)
-            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                _gather(width, i, indptr, indices, weights, drop, keep, mask, source, acc)
-                for q in range(width):
-                    target[i, q] = scale[i] * acc[q] + share[i] * own[i, q]
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        gradient = gradient.contiguous()
+        if self._steps == 0:
+            return gradient.clone()
+        matrix, arrived, columns, state = self._begin(1, gradient, draw)
+        spare, a = torch.empty_like(state), columns.dtype.type(self._alpha)
+        total = gradient * float(a)
+        for step, words, bit in self._masks(1, draw, reversed(range(self._steps))):
+            share = arrived * a if step > 0 else arrived
+            product(gradient.shape[2])(
+                *matrix, words, bit, state.numpy(), arrived * columns, None, None, total.numpy(), share, spare.numpy()
+            )
+            state, spare = spare, state
+        return total
 
-    return run_step
+    def _begin(self, which: int, start: Tensor, draw: Draw | None) -> tuple[Any, NDArray[Any], NDArray[Any], Tensor]:
+        """Return A or its transpose, (1 - alpha) S_r over the keep probability, S_c, and the first scaled state."""
+        side, dtype = self._sides[which], start.numpy().dtype
+        weights = np.empty(0, dtype) if side.weights is None else side.weights.astype(dtype)
+        columns = side.column_scale.astype(dtype)
+        keep = dtype.type(1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale)
+        arrived = (1 - dtype.type(self._alpha)) * keep * side.row_scale.astype(dtype)
+        state = (start * torch.from_numpy(columns)[:, None]).contiguous()
+        return (side.indptr, side.indices, weights), arrived, columns, state
 
-
-@cache
-def step_adjoint(width):
-    """s = drop(A) state; out = state_scale * s and total += total_scale * s, scales as in `step`."""
-
-    @kernel
-    def run_step_adjoint(indptr, indices, weights, words, bit, state, state_scale, total, total_scale, out):
-        runs, n, _ = out.shape
-        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-        drop, mask = words.shape[1] > 0, np.uint32(1) << np.uint32(bit)
-        for task in prange(runs * blocks):
-            run, block = task // blocks, task % blocks
-            source, target, sums, keep = state[run], out[run], total[run], words[run if drop else 0]
-            scale, share = state_scale[run % len(state_scale)], total_scale[run % len(total_scale)]
-            acc = np.empty(width, out.dtype)
-            for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                _gather(width, i, indptr, indices, weights, drop, keep, mask, source, acc)
-                for q in range(width):
-                    sums[i, q] += share[i] * acc[q]
-                    target[i, q] = scale[i] * acc[q]
-
-    return run_step_adjoint
+    def _masks(
+        self, which: int, draw: Draw | None, steps: Iterable[int]
+    ) -> Iterator[tuple[int, NDArray[np.uint32], int]]:
+        """Yield every step with the words and the bit of its mask; a word of an entry serves 32 steps, or 32 epochs."""
+        words, drawn, side = NO_WORDS, -1, self._sides[which]
+        for step in steps:
+            if draw is None or self._steps == 1:
+                yield step, *self._words.at(draw, which)[:2]
+                continue
+            if step // 32 != drawn:
+                drawn = step // 32
+                position = draw.number * self._steps + 32 * drawn
+                words = matrix_words((side.indptr, side.indices), draw, EDGES, position, transposed=which == 1)
+            yield step, words, step % 32

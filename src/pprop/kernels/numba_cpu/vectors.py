@@ -13,37 +13,17 @@ are counted in elements. Nothing is checked, and the caller keeps the arrays ali
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
 
-__all__ = [
-    "Vector",
-    "add",
-    "address",
-    "count",
-    "divide",
-    "filled",
-    "fma",
-    "fma_halves",
-    "item",
-    "lane",
-    "lanes",
-    "load",
-    "multiply",
-    "prefetch",
-    "put",
-    "relu_keep",
-    "root",
-    "store",
-    "times",
-    "where_positive",
-    "zeros",
-]
+from pprop.kernels.numba_cpu._jit import part
 
 
 def lanes(width: int) -> tuple[int, ...]:
@@ -90,11 +70,28 @@ def _splat(builder: Any, vector: Any, scalar: Any, *others: Any) -> Any:
     return builder.shuffle_vector(start, ir.Constant(vector, ir.Undefined), order)
 
 
-def _llvm(builder: Any, name: str, vector: Any, arguments: list[Any]) -> Any:
+def _llvm(builder: Any, name: str, *arguments: Any) -> Any:
+    vector = arguments[0].type
     kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
     signature = ir.FunctionType(vector, [vector] * len(arguments))
     function = cgutils.get_or_insert_function(builder.module, signature, f"llvm.{name}.v{vector.count}{kind}")
     return builder.call(function, arguments)
+
+
+def _lane_by_lane(operands: tuple[Any, ...], operation: Callable[..., Any]) -> Any:
+    """Return signature and code of an operation on vectors of one type; a number counts as a vector of it."""
+    vector = next(kind for kind in operands if isinstance(kind, Vector))
+
+    def codegen(context, builder, sig, args):
+        whole = [
+            value
+            if isinstance(kind, Vector)
+            else _splat(builder, context.get_value_type(vector), context.cast(builder, value, kind, vector.dtype))
+            for kind, value in zip(sig.args, args, strict=True)
+        ]
+        return operation(builder, *whole)
+
+    return vector(*operands), codegen
 
 
 @intrinsic
@@ -153,18 +150,6 @@ def zeros(typing, address, token):
 
 
 @intrinsic
-def filled(typing, address, scalar, token):
-    """Return a vector of the type at an address, with one number in every lane."""
-    vector = Vector(address.dtype, 2**token.count)
-
-    def codegen(context, builder, sig, args):
-        value = context.cast(builder, args[1], sig.args[1], vector.dtype)
-        return _splat(builder, context.get_value_type(vector), value)
-
-    return vector(address, scalar, token), codegen
-
-
-@intrinsic
 def load(typing, address, offset, token):
     """Return the lanes that begin at an offset."""
     vector = Vector(address.dtype, 2**token.count)
@@ -189,14 +174,68 @@ def store(typing, address, offset, vector):
 
 
 @intrinsic
-def fma(typing, scalar, vector, total):
-    """Return scalar * vector + total, with one rounding where the processor can."""
+def fma(typing, factor, vector, total):
+    """Return factor * vector + total, with one rounding where the processor can."""
+    return _lane_by_lane((factor, vector, total), lambda builder, *args: _llvm(builder, "fmuladd", *args))
+
+
+@intrinsic
+def times(typing, left, right):
+    """Return left * right."""
+    return _lane_by_lane((left, right), lambda builder, *args: builder.fmul(*args))
+
+
+@intrinsic
+def add(typing, left, right):
+    """Return left + right."""
+    return _lane_by_lane((left, right), lambda builder, *args: builder.fadd(*args))
+
+
+@intrinsic
+def divide(typing, left, right):
+    """Return left / right."""
+    return _lane_by_lane((left, right), lambda builder, *args: builder.fdiv(*args))
+
+
+@intrinsic
+def root(typing, vector):
+    """Return the square root of every lane."""
+    return _lane_by_lane((vector,), lambda builder, value: _llvm(builder, "sqrt", value))
+
+
+@intrinsic
+def where_positive(typing, vector, test, scale):
+    """Return scale * vector where `test` is positive, else zero."""
+
+    def operation(builder, value, tested, factor):
+        zero = ir.Constant(value.type, None)
+        return builder.select(builder.fcmp_ordered(">", tested, zero), builder.fmul(value, factor), zero)
+
+    return _lane_by_lane((vector, test, scale), operation)
+
+
+@intrinsic
+def any_above(typing, vector, number):
+    """Return whether the absolute value of any lane is above a number."""
+    width = ir.IntType(vector.width)
 
     def codegen(context, builder, sig, args):
-        factor = context.cast(builder, args[0], sig.args[0], vector.dtype)
-        return _llvm(builder, "fmuladd", args[1].type, [_splat(builder, args[1].type, factor), args[1], args[2]])
+        bound = _splat(builder, args[0].type, context.cast(builder, args[1], sig.args[1], vector.dtype))
+        above = builder.fcmp_ordered(">", _llvm(builder, "fabs", args[0]), bound)
+        return builder.icmp_unsigned("!=", builder.bitcast(above, width), width(0))
 
-    return vector(scalar, vector, total), codegen
+    return types.boolean(vector, number), codegen
+
+
+@intrinsic
+def wide(typing, vector):
+    """Return a vector in float64."""
+    result = Vector(types.float64, vector.width)
+
+    def codegen(context, builder, sig, args):
+        return args[0] if vector.dtype == types.float64 else builder.fpext(args[0], context.get_value_type(result))
+
+    return result(vector), codegen
 
 
 @intrinsic
@@ -205,7 +244,7 @@ def fma_halves(typing, left, right, vector, total):
 
     def codegen(context, builder, sig, args):
         factors = [context.cast(builder, args[side], sig.args[side], vector.dtype) for side in (0, 1)]
-        return _llvm(builder, "fmuladd", args[2].type, [_splat(builder, args[2].type, *factors), args[2], args[3]])
+        return _llvm(builder, "fmuladd", _splat(builder, args[2].type, *factors), args[2], args[3])
 
     return vector(left, right, vector, total), codegen
 
@@ -219,57 +258,6 @@ def lane(typing, vector, place):
         return builder.extract_element(args[0], ir.IntType(32)(place_value))
 
     return vector.dtype(vector, place), codegen
-
-
-@intrinsic
-def times(typing, scalar, vector):
-    """Return scalar * vector."""
-
-    def codegen(context, builder, sig, args):
-        factor = context.cast(builder, args[0], sig.args[0], vector.dtype)
-        return builder.fmul(_splat(builder, args[1].type, factor), args[1])
-
-    return vector(scalar, vector), codegen
-
-
-@intrinsic
-def add(typing, left, right):
-    """Return left + right."""
-
-    def codegen(context, builder, sig, args):
-        return builder.fadd(args[0], args[1])
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def multiply(typing, left, right):
-    """Return left * right, lane by lane."""
-
-    def codegen(context, builder, sig, args):
-        return builder.fmul(args[0], args[1])
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def divide(typing, left, right):
-    """Return left / right, lane by lane."""
-
-    def codegen(context, builder, sig, args):
-        return builder.fdiv(args[0], args[1])
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def root(typing, vector):
-    """Return the square root of every lane."""
-
-    def codegen(context, builder, sig, args):
-        return _llvm(builder, "sqrt", args[0].type, [args[0]])
-
-    return vector(vector), codegen
 
 
 @intrinsic
@@ -300,19 +288,6 @@ def relu_keep(typing, vector, low, high, scale):
 
 
 @intrinsic
-def where_positive(typing, vector, test, scale):
-    """Return scale * vector where `test` is positive, else zero."""
-
-    def codegen(context, builder, sig, args):
-        kind = args[0].type
-        zero = ir.Constant(kind, None)
-        factor = _splat(builder, kind, context.cast(builder, args[2], sig.args[2], vector.dtype))
-        return builder.select(builder.fcmp_ordered(">", args[1], zero), builder.fmul(args[0], factor), zero)
-
-    return vector(vector, test, scale), codegen
-
-
-@intrinsic
 def prefetch(typing, address, offset):
     """Ask for the cache line at an offset, to be read soon."""
 
@@ -325,3 +300,16 @@ def prefetch(typing, address, offset):
         return context.get_dummy_value()
 
     return types.void(address, offset), codegen
+
+
+@part
+def gather(begin, end, indices, weights, weighted, source, stride, column, token):
+    """Return the sum of weight times row of `source`, the lanes from `column` on, over the entries begin to end."""
+    total = zeros(source, token)
+    if weighted:
+        for e in range(begin, end):
+            total = fma(item(weights, e), load(source, np.int64(item(indices, e)) * stride + column, token), total)
+    else:
+        for e in range(begin, end):
+            total = add(total, load(source, np.int64(item(indices, e)) * stride + column, token))
+    return total
