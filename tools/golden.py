@@ -25,7 +25,7 @@ from scipy import sparse
 
 from pprop import Graph, Split, Stopping, train
 from pprop.kernels import BACKENDS
-from pprop.kernels.cpu_kind import cpu_kind
+from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.revisions import declared_revisions
 from pprop.study.run.prepared import Datasets

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import pprop
 from pprop import Graph
 from pprop.graph import read_npz
-from pprop.kernels.cpu_kind import cpu_kind
+from pprop.kernels.registry import cpu_kind
 
 FOLDER = Path(__file__).parent / "fixtures"
 NAMES = ("appnp", "ensemble", "gcn")

@@ -10,7 +10,7 @@ import torch
 
 from pprop.kernels import random_bits as reference_bits
 from pprop.kernels.numba_cpu import bits as numba_bits
-from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, WEIGHTS, Bernoulli, stream
+from pprop.kernels.random_bits import EDGES, FEATURES, HIDDEN, PPR, WEIGHTS, Bernoulli, stream
 
 ONES = 0xFFFFFFFF
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from pprop import Graph
 from pprop.graph import transition_matrix
 from pprop.kernels import BACKENDS, Draw
-from pprop.kernels.numba_cpu import bits, dense, rows, training
+from pprop.kernels.numba_cpu import bits, dense, rows
 from pprop.kernels.numba_cpu import sparse as sparse_kernels
 
 SEEDS = torch.tensor([4, -9, 2**62 + 1])
@@ -135,14 +135,12 @@ def test_cached_kernels_close_over_plain_numbers_only():
     """numba pickles what a kernel closes over into its cache key; another compiled function changes at every start."""
     made: list[Any] = [
         sparse_kernels.product(7),
-        sparse_kernels.step(7),
-        sparse_kernels.step_adjoint(7),
         dense.linear(7),
         dense.linear_weight_adjoint(7),
         rows.rows_forward(7),
         rows.rows_adjoint(7),
     ]
-    plain: list[Any] = [dense.activate, dense.activate_adjoint, training.cross_entropy, training.adam, bits.site_words]
+    plain: list[Any] = [dense.activate, dense.activate_adjoint, dense.cross_entropy, dense.adam, bits.site_words]
     for kernel in [*made, *plain]:
         closure = kernel.__wrapped__.__closure__ or ()
         assert all(isinstance(cell.cell_contents, int) for cell in closure), kernel.__wrapped__.__qualname__

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from pprop.kernels.numba_cpu.bits import keep_word
-from pprop.kernels.random_bits import keep_bits, sequence_word, signed
-from pprop.kernels.streams import Bernoulli
+from pprop.kernels.random_bits import Bernoulli, keep_bits, sequence_word, signed
 
 PAGE = Path(__file__).parents[2] / "docs" / "randomness.md"
 ROWS = [

@@ -10,8 +10,8 @@ from scipy import sparse
 from pprop import Graph
 from pprop.graph import transition_matrix
 from pprop.kernels import BACKENDS, Draw
+from pprop.kernels.contract import LARGE_ENTRIES, SizedSteps
 from pprop.kernels.numba_cpu import backend as numba_backend
-from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
 
 
 @pytest.fixture

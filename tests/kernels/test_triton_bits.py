@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pprop.kernels.random_bits import keep_bits, signed
-from pprop.kernels.streams import Bernoulli
+from pprop.kernels.random_bits import Bernoulli, keep_bits, signed
 
 pytest.importorskip("triton", reason="the GPU backend needs triton")
 

@@ -13,8 +13,7 @@ import torch
 from scipy import sparse
 
 from pprop.graph import transition_matrix
-from pprop.kernels.random_bits import keep_bits
-from pprop.kernels.streams import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, stream
+from pprop.kernels.random_bits import EDGES, FEATURES, HIDDEN, PPR, Bernoulli, keep_bits, stream
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSizes, TrainerSpec
 
 pytest.importorskip("triton", reason="the GPU backend needs triton")

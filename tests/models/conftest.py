@@ -14,8 +14,7 @@ from torch import Tensor
 
 from pprop import Graph, Split, Stopping, train
 from pprop.kernels import BACKENDS
-from pprop.kernels.random_bits import keep_bits
-from pprop.kernels.streams import Bernoulli
+from pprop.kernels.random_bits import Bernoulli, keep_bits
 from pprop.models import Architecture
 from pprop.models.architecture import DropoutMasks, initial_weights
 

@@ -8,7 +8,7 @@ import torch
 from tools.golden import ROUNDING, check_rows, first_epochs, golden_file, golden_rows, remedy, stored_epochs
 
 from pprop.kernels import BACKENDS
-from pprop.kernels.cpu_kind import cpu_kind
+from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell
 from pprop.study.revisions import declared_revisions, revision_of
 from pprop.study.store.row import Row

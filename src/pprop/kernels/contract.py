@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, final
 
+import torch
 from scipy import sparse
 from torch import Tensor
 
@@ -26,6 +28,8 @@ from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSp
 
 SLOPE = 0.2
 """Slope of the attention's LeakyReLU below zero, that of the graph attention network."""
+LARGE_ENTRIES = 2**20
+"""A transition matrix with as many entries is large: the states of one run no longer fit into a cache."""
 
 
 @final
@@ -91,6 +95,29 @@ class StepPropagation(ABC):
     @abstractmethod
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         """Return the gradient with respect to H, given that with respect to Z: (R, n, c) to (R, n, c)."""
+
+
+@final
+class SizedSteps(StepPropagation):
+    """Steps over a large graph: with masks by one implementation, without by another, run by run.
+
+    The choice depends on the graph and on whether there are masks, never on the number of runs, so that a run has the
+    same bits in any company.
+    """
+
+    def __init__(self, dropped: StepPropagation, whole: StepPropagation) -> None:
+        self._dropped, self._whole, self.alpha = dropped, whole, dropped.alpha
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        return self._dropped.forward(predictions, draw) if draw else _each_run(self._whole.forward, predictions)
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        return self._dropped.adjoint(gradient, draw) if draw else _each_run(self._whole.adjoint, gradient)
+
+
+def _each_run(function: Callable[[Tensor, None], Tensor], operand: Tensor) -> Tensor:
+    values = [function(run[None], None) for run in operand]
+    return values[0] if len(values) == 1 else torch.cat(values)
 
 
 class RowPropagation(ABC):
@@ -212,16 +239,9 @@ class Kernels(ABC):
 
     @abstractmethod
     def adam(
-        self,
-        weights: Tensor,
-        gradient: Tensor,
-        mean: Tensor,
-        square: Tensor,
-        *,
-        step: int | Tensor,
-        rate: float,
-        penalty: float,
-    ) -> Tensor:
+        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
+        step: int | Tensor, rate: float, penalty: float,
+    ) -> Tensor:  # fmt: skip
         """Make one Adam step in place with the gradient of penalty / 2 * |W|^2 added; return |W_new|^2 per run, (R,).
 
         All four tensors have shape (R, a, b); `step` counts from 1, and may be a tensor like `Draw.epoch`. Adam's

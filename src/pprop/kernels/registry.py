@@ -1,10 +1,11 @@
-"""Which backends there are, and the one place that chooses among them."""
+"""Which backends there are, the one place that chooses among them, and the kind of CPU they are compiled for."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import os
+import platform
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import final
@@ -14,8 +15,6 @@ import torch
 from pprop._errors import InputError, MissingDependencyError
 from pprop._validate import check_choice
 from pprop.kernels.contract import Kernels
-
-__all__ = ["BACKENDS", "Backend", "choose_backend"]
 
 
 @final
@@ -145,3 +144,17 @@ def choose_backend(name: str, device: str, function: str) -> Backend:
     if not backend.available:
         _load(backend)
     return backend
+
+
+@cache
+def cpu_kind() -> str:
+    """Return the architecture and LLVM's name of this CPU, such as ``"aarch64 neoverse-n1"``.
+
+    Results of compiled kernels have the same bits on machines of one kind.
+
+    >>> len(cpu_kind().split())
+    2
+    """
+    from llvmlite import binding
+
+    return f"{platform.machine()} {binding.get_host_cpu_name()}"

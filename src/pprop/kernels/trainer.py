@@ -22,8 +22,6 @@ from torch import Tensor
 
 from pprop.graph import Transition
 
-__all__ = ["LabelledNodes", "PropagateRows", "PropagateSteps", "Trainer", "TrainerSpec"]
-
 
 @final
 @dataclass(frozen=True)

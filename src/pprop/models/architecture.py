@@ -18,8 +18,7 @@ from torch import Tensor
 
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.random_bits import branch_seeds
-from pprop.kernels.streams import WEIGHTS, stream
+from pprop.kernels.random_bits import WEIGHTS, branch_seeds, stream
 
 
 @final

@@ -16,8 +16,7 @@ from pprop._errors import InputError
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels
-from pprop.kernels.random_bits import uniform
-from pprop.kernels.streams import WEIGHTS, stream
+from pprop.kernels.random_bits import WEIGHTS, stream, uniform
 
 
 @final

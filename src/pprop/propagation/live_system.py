@@ -32,7 +32,7 @@ from pprop.graph import Graph, transition_matrix
 from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu import live as loops
 from pprop.kernels.numba_cpu.arena import Arena
-from pprop.kernels.numba_cpu.live_rows import LiveRows, edge_weights, move_rows, pack_rows
+from pprop.kernels.numba_cpu.live import LiveRows, edge_weights, move_rows, pack_rows
 from pprop.propagation.fixed_point import FixedPoint
 
 Nodes = NDArray[np.int64]

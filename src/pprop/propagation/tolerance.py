@@ -25,7 +25,7 @@ from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import keep_bits
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
-from pprop.kernels.streams import EDGES, Bernoulli
+from pprop.kernels.random_bits import EDGES, Bernoulli
 from pprop.propagation.certificate import (
     Certificate,
     check_reachable,

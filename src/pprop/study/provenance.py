@@ -100,7 +100,7 @@ def provenance_here() -> Provenance:
     >>> len(provenance_here().source), "numpy" in provenance_here().libraries
     (12, True)
     """
-    from pprop.kernels.cpu_kind import cpu_kind
+    from pprop.kernels.registry import cpu_kind
 
     return Provenance(__version__, _source(), _commit(), cpu_kind(), _libraries())
 

@@ -17,8 +17,7 @@ from pprop._validate import check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
-from pprop.kernels.random_bits import derive_seed, signed
-from pprop.kernels.streams import RUNS
+from pprop.kernels.random_bits import RUNS, derive_seed, signed
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration

@@ -13,8 +13,6 @@ from typing import Any
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
-__all__ = ["ROW_BLOCK", "inline", "kernel", "part", "serial"]
-
 ROW_BLOCK = 256
 """Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine."""
 

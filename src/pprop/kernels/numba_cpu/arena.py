@@ -13,8 +13,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Arena"]
-
 _PAGE = 2**21
 _SLAB = 2**24  # bytes that are asked for at least; what is not touched costs nothing
 _LINE = 64

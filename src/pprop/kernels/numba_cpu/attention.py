@@ -30,10 +30,8 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
-from pprop.kernels.numba_cpu.keep_words import KeepWords
-from pprop.kernels.streams import EDGES
-
-__all__ = ["NumbaAttention", "backward_columns", "backward_rows", "forward_rows", "prepare"]
+from pprop.kernels.numba_cpu.bits import KeepWords
+from pprop.kernels.random_bits import EDGES
 
 _MOST_SPAN = 40.0  # exp(-40) = 4e-18: a row of such weights alone still has all its digits in float32
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pprop.kernels.contract import Draw
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, part, serial
-from pprop.kernels.streams import Bernoulli
+from pprop.kernels.random_bits import Bernoulli
 
 NO_WORDS = np.empty((1, 0), dtype=np.uint32)
 """Keep decisions where nothing is dropped."""
@@ -132,6 +132,15 @@ def site_words(seeds, stream, indptr, indices, transposed, position, threshold, 
                     after = keep_word(seed, stream, first, second, word + 1, threshold, digits)
                     keep = (keep | (after << (_32 - shift))) & _LOW
                 out[run, e] = np.uint32(keep)
+
+
+def mask_of(draw: Draw | None, stream: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return seeds (none for no dropout), stream, epoch, threshold, digits and scale, as kernels take them."""
+    if draw is None:
+        return np.empty(0, np.uint64), stream, 0, 1, 1, dtype.type(1)
+    law = Bernoulli.from_probability(draw.probability)
+    seeds = draw.seeds.contiguous().numpy().view(np.uint64)
+    return seeds, stream, draw.number, law.threshold, law.digits, dtype.type(law.scale)
 
 
 Structure = tuple[NDArray[Any], NDArray[Any]]

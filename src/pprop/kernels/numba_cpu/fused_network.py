@@ -33,8 +33,6 @@ from pprop.kernels.numba_cpu.vectors import (
     zeros,
 )
 
-__all__ = ["SPARE_PLACES", "SUM_ROWS", "backward", "forward", "weight_step", "weights_two"]
-
 SUM_ROWS = 128
 """Rows whose terms of a sum over rows are added first. Part of the definition of the sums, so it is fixed."""
 _AHEAD = 6  # entries between asking for a row of W_1 and reading it
@@ -203,23 +201,8 @@ def _adam_row(weights, mean, square, gradient, at, width, penalty, step, correct
 
 @serial
 def weight_step(
-    first,
-    last,
-    X_flipped,
-    words,
-    bit,
-    law,
-    scratch,
-    below,
-    W_1,
-    moments,
-    penalty,
-    step,
-    correction,
-    partial,
-    token,
-    some,
-):
+    first, last, X_flipped, words, bit, law, scratch, below, W_1, moments, penalty, step, correction, partial, token, some
+):  # fmt: skip
     """For blocks `first` to `last` of SUM_ROWS features: the gradient drop(X)^T below of W_1, straight into Adam.
 
     partial (feature blocks, h) receives the terms of |W_1|^2. Adam works on `some` lanes at a time.
@@ -265,18 +248,7 @@ def weights_two(partial, W_2, moments, W_2_flipped, gradient, step, correction, 
                 at = (c_part * units + block * width + p) * lanes_c
                 for q in range(lanes_c):
                     column[q] = gradient[c_part * lanes_c + q, p]
-                _adam_row(
-                    weights,
-                    mean,
-                    square,
-                    address(column),
-                    at,
-                    lanes_c,
-                    0.0,
-                    step,
-                    correction,
-                    address(squares),
-                    c_token,
-                )
+                own, sums = address(column), address(squares)
+                _adam_row(weights, mean, square, own, at, lanes_c, 0.0, step, correction, sums, c_token)
                 for q in range(lanes_c):
                     W_2_flipped[block, c_part * lanes_c + q, p] = W_2[c_part, block * width + p, q]

@@ -8,13 +8,11 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.kernels.numba_cpu import fused_rows, fused_steps
+from pprop.kernels.numba_cpu import fused_steps, rows
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, shares
 from pprop.kernels.numba_cpu.vectors import lanes
-from pprop.kernels.streams import EDGES, PPR
+from pprop.kernels.random_bits import EDGES
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSpec
-
-__all__ = ["Readout", "RunReadout", "make_readout"]
 
 
 class _Nodes(NamedTuple):
@@ -205,16 +203,16 @@ class _RowsRun(RunReadout):
         ):
             first, last = self._part(thread, -(-len(nodes.places) // 4))
             for block in range(len(self.predictions)):
-                fused_rows.rows_forward(
+                rows.run_forward(
                     first, last, self._all.block, self._all.owners, nodes.places, self.predictions,
-                    block * n * width + half * self._lanes, width, self._seed, PPR, epoch, law, self._crew.raw[thread],
+                    block * n * width + half * self._lanes, width, self._seed, epoch, law, self._crew.raw[thread],
                     self._words[thread], logits, block * self._lanes, self._token,
                 )  # fmt: skip
 
     def adjoint(self, thread: int, epoch: int) -> None:
-        first, last = self._part(thread, -(-self.above.shape[1] // fused_rows.GROUP))
+        first, last = self._part(thread, -(-self.above.shape[1] // rows.GROUP))
         for block, target in enumerate(self.above):
-            fused_rows.rows_adjoint(
+            rows.run_adjoint(
                 first, last, self._all.block, self._all.owners, self.train.places, self.gradient, block * self._lanes,
-                self._seed, PPR, epoch, self._all.law, self._crew.raw[thread], self._words[thread], target, self._token,
+                self._seed, epoch, self._all.law, self._crew.raw[thread], self._words[thread], target, self._token,
             )  # fmt: skip

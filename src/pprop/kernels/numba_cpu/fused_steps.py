@@ -17,8 +17,6 @@ from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.team import meet
 from pprop.kernels.numba_cpu.vectors import address, count, fma, fma_halves, item, load, put, store, times, zeros
 
-__all__ = ["Scales", "adjoint", "forward"]
-
 
 class Scales(NamedTuple):
     """Factors per node, for T = S_r A S_c: the forward steps over A, and the adjoint ones over A^T."""
@@ -42,9 +40,10 @@ def _start(begin, end, predictions, columns, state, pair):
 
 
 @part
-def _arrive(first, last, indices, weights, weighted, words, bit, state, pair):
-    """Return what a row receives: sum of weight * state, in the first half of the lanes over kept entries only."""
-    width, shift, one = count(pair), np.uint32(bit), np.uint32(1)
+def _arrive(i, edges, words, bit, state, pair):
+    """Return what row i receives: sum of weight * state, in the first half of the lanes over kept entries only."""
+    indptr, indices, weights, weighted = edges
+    first, last, width, shift, one = item(indptr, i), item(indptr, i + 1), count(pair), np.uint32(bit), np.uint32(1)
     total = zeros(state, pair)
     if weighted:
         for e in range(first, last):
@@ -60,40 +59,22 @@ def _arrive(first, last, indices, weights, weighted, words, bit, state, pair):
 
 
 @part
-def _step(
-    begin,
-    end,
-    indptr,
-    indices,
-    weights,
-    weighted,
-    words,
-    bit,
-    scale,
-    state,
-    state_scale,
-    predictions,
-    start_scale,
-    out,
-    pair,
-):
+def _step(begin, end, edges, words, bit, scale, state, state_scale, predictions, start_scale, out, pair):
     """out = state_scale * (drop(A) state) + start_scale * predictions for rows begin to end, every scale per node.
 
     `scale` is one over the keep probability, for the first half of the lanes.
     """
     width = count(pair)
     for i in range(begin, end):
-        first, last = item(indptr, i), item(indptr, i + 1)
-        total = _arrive(first, last, indices, weights, weighted, words, bit, state, pair)
+        total = _arrive(i, edges, words, bit, state, pair)
         own, factor = times(item(start_scale, i), load(predictions, i * width, pair)), item(state_scale, i)
         store(out, i * width, fma_halves(scale * factor, factor, total, own))
 
 
 @part
 def _last_step(
-    nodes, half, begin, end, indptr, indices, weights, weighted, words, bit, scale, alpha, rows, state, predictions,
-    logits, stride, room, pair,
-):  # fmt: skip
+    nodes, half, begin, end, edges, words, bit, scale, alpha, rows, state, predictions, logits, stride, room, pair
+):
     """The K-th step at some nodes only: half 0 of the lanes is the training's, half 1 the evaluation's.
 
     logits[k] = (1 - alpha) rows[i] (drop(A) state)_i + alpha predictions_i for node i = nodes[k].
@@ -102,8 +83,7 @@ def _last_step(
     classes = width // 2
     for k in range(begin, end):
         i = item(nodes, k)
-        first, last = item(indptr, i), item(indptr, i + 1)
-        total = _arrive(first, last, indices, weights, weighted, words, bit, state, pair)
+        total = _arrive(i, edges, words, bit, state, pair)
         arrived = (np.float32(1) - alpha) * item(rows, i)
         store(room, 0, fma_halves(scale * arrived, arrived, total, times(alpha, load(predictions, i * width, pair))))
         for q in range(classes):
@@ -121,10 +101,9 @@ def _adjoint_start(begin, end, gradient, columns, alpha, state, token):
 
 
 @part
-def _adjoint_step(
-    begin, end, indptr, indices, weights, weighted, words, bit, state, state_scale, total, total_scale, out, token
-):
+def _adjoint_step(begin, end, edges, words, bit, state, state_scale, total, total_scale, out, token):
     """s = drop(A) state; out = state_scale * s and total += total_scale * s, for rows begin to end."""
+    indptr, indices, weights, weighted = edges
     width, shift, one = count(token), np.uint32(bit), np.uint32(1)
     for i in range(begin, end):
         arrived = zeros(state, token)
@@ -143,7 +122,7 @@ def forward(
     train_nodes, train_logits, stopping_nodes, stopping_logits, pair,
 ):  # fmt: skip
     """K steps of all column blocks by one thread of a team; the last one only where a logit is asked for."""
-    indptr, indices, weights, weighted = address(A[0]), address(A[1]), address(A[2]), len(A[2]) > 0
+    edges = address(A[0]), address(A[1]), address(A[2]), len(A[2]) > 0
     columns, state_scale, start_scale = address(scales.columns), address(scales.state), address(scales.start)
     room = np.empty(count(pair), np.float32)
     for part_of_columns in range(len(predictions)):
@@ -153,10 +132,7 @@ def forward(
         for k in range(steps - 1):
             at = epoch * steps + k
             words = address(planes[at // 32 % len(planes)])
-            _step(
-                begin, end, indptr, indices, weights, weighted, words, at % 32, scales.keep, now, state_scale, own,
-                start_scale, other, pair,
-            )  # fmt: skip
+            _step(begin, end, edges, words, at % 32, scales.keep, now, state_scale, own, start_scale, other, pair)
             now, other = other, now
             meet(desk, threads)
         at = epoch * steps + steps - 1
@@ -167,8 +143,8 @@ def forward(
             first, last = len(nodes) * thread // threads, len(nodes) * (thread + 1) // threads
             column = address(logits[:, part_of_columns * count(pair) // 2 :])
             _last_step(
-                address(nodes), half, first, last, indptr, indices, weights, weighted, words, at % 32, scales.keep,
-                scales.alpha, address(scales.rows), now, own, column, logits.shape[1], address(room), pair,
+                address(nodes), half, first, last, edges, words, at % 32, scales.keep, scales.alpha,
+                address(scales.rows), now, own, column, logits.shape[1], address(room), pair,
             )  # fmt: skip
         meet(desk, threads)
 
@@ -179,7 +155,7 @@ def adjoint(thread, threads, desk, begin, end, A, planes, epoch, steps, scales, 
 
     dH = alpha (g_1 + ... + g_K) + g_0 is collected on the way.
     """
-    indptr, indices, weights, weighted = address(A[0]), address(A[1]), address(A[2]), len(A[2]) > 0
+    edges = address(A[0]), address(A[1]), address(A[2]), len(A[2]) > 0
     for part_of_columns in range(len(gradient)):
         total, now, other = address(gradient[part_of_columns]), address(state), address(spare)
         _adjoint_start(begin, end, total, address(scales.rows), scales.alpha, now, token)
@@ -188,9 +164,7 @@ def adjoint(thread, threads, desk, begin, end, A, planes, epoch, steps, scales, 
             at = epoch * steps + k
             words = address(planes[at // 32 % len(planes)])
             share = address(scales.flipped_total[1 if k > 0 else 0])
-            _adjoint_step(
-                begin, end, indptr, indices, weights, weighted, words, at % 32, now, address(scales.flipped_state),
-                total, share, other, token,
-            )  # fmt: skip
+            flipped = address(scales.flipped_state)
+            _adjoint_step(begin, end, edges, words, at % 32, now, flipped, total, share, other, token)
             now, other = other, now
             meet(desk, threads)

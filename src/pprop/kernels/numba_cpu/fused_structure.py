@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.bits import RAW_WORDS, plane_words, reorder_planes
 from pprop.kernels.numba_cpu.team import Team, meet
-from pprop.kernels.streams import Bernoulli
-
-__all__ = ["Crew", "Entries", "Law", "Masks", "padded", "shares"]
+from pprop.kernels.random_bits import Bernoulli
 
 
 def padded(width: int, sizes: tuple[int, ...]) -> tuple[int, int]:

@@ -28,8 +28,6 @@ from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.team import fetch_add
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
 
-__all__ = ["PIECE", "LargeSteps"]
-
 PIECE = 8192
 """Entries in one task. Part of the definition of the sums of longer rows, so it never depends on the machine."""
 _AHEAD = 24
@@ -38,11 +36,12 @@ _REGISTERS = 256  # bytes of a row that are summed at once: 16 of NEON's 32 regi
 
 
 @part
-def _sum(begin, end, past, indices, weights, weighted, source, stride, column, shift, width, twice, line):
+def _sum(begin, end, edges, source, stride, column, shift, width, twice, line):
     """Return the sums of weight times row of the state over the entries begin to end, of two groups of columns.
 
-    The second group begins `shift` columns after the first, which it overlaps, or is left out. `past` ends all entries.
+    The second group begins `shift` columns after the first, which it overlaps, or is left out.
     """
+    indices, weights, weighted, past = edges
     first = second = zeros(source, width)
     for e in range(begin, end):
         soon = np.int64(item(indices, min(e + _AHEAD, past - 1))) * stride + column
@@ -63,8 +62,15 @@ def _sum(begin, end, past, indices, weights, weighted, source, stride, column, s
 
 
 @part
-def _finish(i, first, second, last, alpha, stay, rows, columns, own, stride, column, shift, out, width, twice):
+def _scales(T, alpha):
+    """Return S_r, S_c, alpha and 1 - alpha; addresses, since a reference is counted where an array is read."""
+    return address(T.rows), address(T.columns), alpha[0], alpha.dtype.type(1) - alpha[0]
+
+
+@part
+def _finish(i, first, second, last, scales, own, stride, column, shift, out, width, twice):
     """Write row i of the new state, given its sums over the old one."""
+    rows, columns, alpha, stay = scales
     at = i * stride + column
     if last:
         arrived, share = stay * item(rows, i), alpha
@@ -75,80 +81,52 @@ def _finish(i, first, second, last, alpha, stay, rows, columns, own, stride, col
         store(out, at + shift, fma(arrived, second, times(share, load(own, at + shift, width))))
 
 
-@part
-def _first_row(n, indptr, entry):
-    """Return the first row that starts at an entry or after it, n if there is none."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if item(indptr, middle) < entry:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @serial
-def _work(counter, A, scales, long, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line):
+def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line):
     """Take pieces of long rows and windows until there are none left."""
-    n, past, weighted = len(A.indptr) - 1, len(A.indices), len(A.weights) > 0
-    indptr, indices, weights = address(A.indptr), address(A.indices), address(A.weights)
-    rows, columns = address(scales.rows), address(scales.columns)
-    starts, long_rows = address(long.starts), address(long.rows)
     source, own, out, partial = address(source), address(own), address(out), address(partial)
-    pieces, windows, stay = long.starts[-1], past // PIECE + 1, alpha.dtype.type(1) - alpha[0]
+    indptr, scales, pieces, windows = address(T.indptr), _scales(T, alpha), T.pieces[-1], len(T.indices) // PIECE + 1
+    edges = address(T.indices), address(T.weights), len(T.weights) > 0, len(T.indices)
     task = fetch_add(counter, 0, 1)
     while task < pieces + windows:
         if task < pieces:
-            k = _first_row(len(long.rows), starts, task + 1) - 1
-            i = item(long_rows, k)
-            begin = item(indptr, i) + (task - item(starts, k)) * PIECE
+            k = np.searchsorted(T.pieces, task + 1) - 1
+            i = T.long_rows[k]
+            begin = item(indptr, i) + (task - T.pieces[k]) * PIECE
             end = min(begin + PIECE, item(indptr, i + 1))
-            first, second = _sum(
-                begin, end, past, indices, weights, weighted, source, stride, column, shift, width, twice, line
-            )
+            first, second = _sum(begin, end, edges, source, stride, column, shift, width, twice, line)
             store(partial, 2 * task * count(width), first)
             store(partial, (2 * task + 1) * count(width), second)
         else:
-            w = task - pieces
-            for i in range(_first_row(n, indptr, w * PIECE), _first_row(n, indptr, (w + 1) * PIECE)):
+            window = (task - pieces) * PIECE
+            starts = T.indptr[:-1]
+            for i in range(np.searchsorted(starts, window), np.searchsorted(starts, window + PIECE)):
                 begin, end = item(indptr, i), item(indptr, i + 1)
                 if end - begin <= PIECE:
-                    first, second = _sum(
-                        begin, end, past, indices, weights, weighted, source, stride, column, shift, width, twice, line
-                    )
-                    _finish(
-                        i, first, second, last, alpha[0], stay, rows, columns, own, stride, column, shift, out, width,
-                        twice,
-                    )  # fmt: skip
+                    first, second = _sum(begin, end, edges, source, stride, column, shift, width, twice, line)
+                    _finish(i, first, second, last, scales, own, stride, column, shift, out, width, twice)
         task = fetch_add(counter, 0, 1)
 
 
 @serial
-def _combine(scales, long, partial, alpha, last, own, stride, column, shift, out, width, twice):
+def _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice):
     """Add the pieces of every long row in order, and make the row."""
-    rows, columns, sums = address(scales.rows), address(scales.columns), address(partial)
-    own, out, stay = address(own), address(out), alpha.dtype.type(1) - alpha[0]
-    for k in range(len(long.rows)):
+    sums, own, out, scales = address(partial), address(own), address(out), _scales(T, alpha)
+    for k in range(len(T.long_rows)):
         first = second = zeros(sums, width)
-        for p in range(long.starts[k], long.starts[k + 1]):
+        for p in range(T.pieces[k], T.pieces[k + 1]):
             first = add(first, load(sums, 2 * p * count(width), width))
             second = add(second, load(sums, (2 * p + 1) * count(width), width))
-        i = long.rows[k]
-        _finish(i, first, second, last, alpha[0], stay, rows, columns, own, stride, column, shift, out, width, twice)
+        _finish(T.long_rows[k], first, second, last, scales, own, stride, column, shift, out, width, twice)
 
 
 @kernel
-def _step(
-    threads, counter, A, scales, long, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line
-):
+def _step(threads, counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line):
     """out = (1 - alpha) S_r f A source + alpha f own with f = S_c, or 1 in the last step; some columns of it."""
     counter[0] = 0
     for _ in prange(threads):
-        _work(
-            counter, A, scales, long, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line
-        )
-    _combine(scales, long, partial, alpha, last, own, stride, column, shift, out, width, twice)
+        _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line)
+    _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice)
 
 
 @kernel
@@ -160,46 +138,35 @@ def _scaled(scale, start, out):
             out[i, q] = scale[i] * start[i, q]
 
 
-class _Structure(NamedTuple):
+@final
+class _Side(NamedTuple):
+    """T = S_r A S_c or its transpose in one float type, and the rows of more than `PIECE` entries."""
+
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     weights: NDArray[Any]  # empty when all are one
+    rows: NDArray[Any]  # S_r
+    columns: NDArray[Any]  # S_c
+    long_rows: NDArray[np.int64]
+    pieces: NDArray[np.int64]  # where the pieces of each long row begin in the list of all pieces
 
-
-class _Scales(NamedTuple):
-    rows: NDArray[Any]
-    columns: NDArray[Any]
-
-
-class _Long(NamedTuple):
-    rows: NDArray[np.int64]
-    starts: NDArray[np.int64]  # of the pieces of each row in the list of all pieces
-
-
-@final
-class _Side:
-    """T or its transpose, in one float type: the structure is that of the `Transition`, the scales are cast once."""
-
-    def __init__(self, transition: Transition, dtype: np.dtype[Any]) -> None:
+    @classmethod
+    def of(cls, transition: Transition, dtype: np.dtype[Any]) -> _Side:
+        """Return a transition matrix with the scales cast; the structure is shared."""
+        indptr, rows, columns = transition.indptr, transition.row_scale, transition.column_scale
         weights = np.empty(0, dtype) if transition.weights is None else transition.weights.astype(dtype)
-        self.structure = _Structure(transition.indptr, transition.indices, weights)
-        rows, columns = transition.row_scale, transition.column_scale
         row_scale = rows.astype(dtype)
         equal = rows is columns or np.array_equal(rows, columns)
-        self.scales = _Scales(row_scale, row_scale if equal else columns.astype(dtype))
-        self.long = _long_rows(transition.indptr)
-
-
-def _long_rows(indptr: NDArray[np.int64]) -> _Long:
-    """Return the rows of more than `PIECE` entries, and their pieces."""
-    block = 1 << 20  # so that no array as long as the list of nodes is made
-    found = [
-        first + np.flatnonzero(np.diff(indptr[first : first + block + 1]) > PIECE)
-        for first in range(0, len(indptr) - 1, block)
-    ]
-    rows = np.concatenate([np.empty(0, np.int64), *found])
-    pieces = -(-(indptr[rows + 1] - indptr[rows]) // PIECE)
-    return _Long(rows, np.concatenate([np.zeros(1, np.int64), np.cumsum(pieces)]))
+        block = 1 << 20  # so that no array as long as the list of nodes is made
+        found = [
+            first + np.flatnonzero(np.diff(indptr[first : first + block + 1]) > PIECE)
+            for first in range(0, len(indptr) - 1, block)
+        ]
+        long_rows = np.concatenate([np.empty(0, np.int64), *found])
+        pieces = -(-(indptr[long_rows + 1] - indptr[long_rows]) // PIECE)
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(pieces)])
+        column_scale = row_scale if equal else columns.astype(dtype)
+        return cls(indptr, transition.indices, weights, row_scale, column_scale, long_rows, starts)
 
 
 @final
@@ -245,24 +212,23 @@ class LargeSteps(StepPropagation):
         key = (transposed, dtype.str)
         if key not in self._sides:
             transition = self._transition.transpose if transposed else self._transition
-            self._sides[key] = _Side(transition, dtype)
+            self._sides[key] = _Side.of(transition, dtype)
         return self._sides[key]
 
     def _run(self, side: _Side, start: NDArray[Any]) -> NDArray[Any]:
         (n, c), dtype = start.shape, start.dtype
         alpha, counter, line = np.array([self.alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
         state, spare = (Arena().empty((n, c), dtype) for _ in range(2))  # apart: one of them is the result
-        _scaled(side.scales.columns, start, state)
+        _scaled(side.columns, start, state)
         block = _REGISTERS // dtype.itemsize
-        partial = np.empty(2 * int(side.long.starts[-1]) * block, dtype)
+        partial = np.empty(2 * int(side.pieces[-1]) * block, dtype)
         for step in range(self._steps):
             for column in range(0, c, block):
                 columns = min(block, c - column)
                 power = 1 << (columns.bit_length() - 1)  # two groups of as many columns, overlapping, make up the block
                 _step(
-                    numba.get_num_threads(), counter, side.structure, side.scales, side.long, partial, alpha,
-                    step == self._steps - 1, state, start, c, column, columns - power, spare,
-                    lanes(power), lanes(1 if columns == power else 2), line,
+                    numba.get_num_threads(), counter, side, partial, alpha, step == self._steps - 1, state, start, c,
+                    column, columns - power, spare, lanes(power), lanes(1 if columns == power else 2), line,
                 )  # fmt: skip
             state, spare = spare, state
         return state

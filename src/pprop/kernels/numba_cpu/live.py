@@ -6,6 +6,10 @@ Everything is in the variables Y = D^-p Z of the row-stochastic form (p = 1/2, 0
 
 where an edit of the edge (i, j) changes rows i and j alone, and by a rank-one term: no neighbour is looked at.
 Columns are padded to a multiple of eight, which is a cache line, so that one compiled kernel serves every number.
+
+The adjacency is in sorted rows that can grow and shrink, in one pool of memory. A row that is full moves to the end of
+the pool with half as much room again, and the pool is packed anew when its end is reached, so that an edit costs a
+binary search and a shift of the row's tail, and an addition O(1) moves on average.
 """
 
 from __future__ import annotations
@@ -17,23 +21,110 @@ from numba import prange
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
-from pprop.kernels.numba_cpu.live_rows import erase_entry, insert_entry
-from pprop.kernels.numba_cpu.vectors import prefetch
-
-__all__ = [
-    "WIDTH",
-    "LiveState",
-    "add_edges",
-    "all_residuals",
-    "push",
-    "remove_edges",
-    "set_predictions",
-]
+from pprop.kernels.numba_cpu.vectors import add, any_above, lanes, load, prefetch, store, times
 
 WIDTH = 8
 """Columns in one block."""
+_BLOCK = lanes(WIDTH)
 _AHEAD = 12  # entries between asking for a neighbour's cache line and using it
 _LEVELS = 40  # queues by degree: up to 16 neighbours, up to 32, and so on
+
+
+class LiveRows(NamedTuple):
+    """The neighbours of every node but itself: row i is ``indices[start[i] : start[i] + length[i]]``, sorted."""
+
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    room: NDArray[np.int64]  # entries that the row may grow to where it lies
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float64]  # empty when all are one
+
+
+@part
+def _lower(indices, low, count, j):
+    """Return where j is, or belongs, in a sorted row."""
+    high = low + count
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def _insert(rows, i, j, weight):
+    """Write entry (i, j), which is not there, into a row that has room."""
+    begin, count = rows.start[i], rows.length[i]
+    at = _lower(rows.indices, begin, count, j)
+    weighted = len(rows.weights) > 0
+    for e in range(begin + count, at, -1):
+        rows.indices[e] = rows.indices[e - 1]
+        if weighted:
+            rows.weights[e] = rows.weights[e - 1]
+    rows.indices[at] = j
+    if weighted:
+        rows.weights[at] = weight
+    rows.length[i] = count + 1
+
+
+@part
+def _erase(rows, i, j):
+    """Take entry (i, j), which is there, out of its row."""
+    begin, count = rows.start[i], rows.length[i]
+    at = _lower(rows.indices, begin, count, j)
+    for e in range(at, begin + count - 1):
+        rows.indices[e] = rows.indices[e + 1]
+        if len(rows.weights) > 0:
+            rows.weights[e] = rows.weights[e + 1]
+    rows.length[i] = count - 1
+
+
+@serial
+def edge_weights(rows, u, v, found):
+    """found[k] = the weight of the edge (u[k], v[k]), 0 where there is none and for a self-loop."""
+    for k in range(len(u)):
+        i, j = u[k], v[k]
+        found[k] = 0.0
+        if rows.length[j] < rows.length[i]:
+            i, j = j, i
+        at = _lower(rows.indices, rows.start[i], rows.length[i], j)
+        if at < rows.start[i] + rows.length[i] and rows.indices[at] == j:
+            found[k] = rows.weights[at] if len(rows.weights) > 0 else 1.0
+
+
+@serial
+def move_rows(rows, nodes, extra, tail):
+    """Give each row of `nodes` room for so many entries more, at the end of the pool where it must; return the new end."""
+    for k in range(len(nodes)):
+        i = nodes[k]
+        wanted = rows.length[i] + extra[k]
+        if wanted <= rows.room[i]:
+            continue
+        begin, count = rows.start[i], rows.length[i]
+        for e in range(count):
+            rows.indices[tail + e] = rows.indices[begin + e]
+            if len(rows.weights) > 0:
+                rows.weights[tail + e] = rows.weights[begin + e]
+        rows.start[i], rows.room[i] = tail, wanted + (wanted >> 1) + 4
+        tail += rows.room[i]
+    return tail
+
+
+@serial
+def pack_rows(rows, n, indices, weights):
+    """Copy the rows of n nodes one after another into another pool, and let them begin there; return its end."""
+    tail = 0
+    for i in range(n):
+        begin, count = rows.start[i], rows.length[i]
+        for e in range(count):
+            indices[tail + e] = rows.indices[begin + e]
+            if len(weights) > 0:
+                weights[tail + e] = rows.weights[begin + e] if len(rows.weights) > 0 else 1.0
+        rows.start[i], rows.room[i] = tail, count
+        tail += count
+    return tail
 
 
 class LiveState(NamedTuple):
@@ -133,8 +224,8 @@ def add_edges(rows, state, u, v, weights, self_loops, alpha, power):
         if i == j:
             _settle_loop(rows, state, i, True, weight, self_loops, alpha, power)
             continue
-        insert_entry(rows, i, j, weight)
-        insert_entry(rows, j, i, weight)
+        _insert(rows, i, j, weight)
+        _insert(rows, j, i, weight)
         _shift(rows, state, i, j, weight, alpha, power)
         _shift(rows, state, j, i, weight, alpha, power)
         for end in (i, j):
@@ -150,8 +241,8 @@ def remove_edges(rows, state, u, v, weights, self_loops, alpha, power):
         if i == j:
             _settle_loop(rows, state, i, False, 0.0, self_loops, alpha, power)
             continue
-        erase_entry(rows, i, j)
-        erase_entry(rows, j, i)
+        _erase(rows, i, j)
+        _erase(rows, j, i)
         for end in (i, j):  # first, so that no row of A_tilde is ever empty
             if not state.own[end]:
                 _settle_loop(rows, state, end, False, 0.0, self_loops, alpha, power)
@@ -187,30 +278,11 @@ def _enqueue(i, count, link, first, last):
 
 
 @part
-def _receive(r, i, begin, share, step, threshold):
-    """r_i += share * step in eight columns; return whether any is above the threshold then.
-
-    Loads come before stores and no index is signed: the columns are then computed together, as one vector.
-    """
-    k0, k1, k2, k3 = np.uintp(begin), np.uintp(begin + 1), np.uintp(begin + 2), np.uintp(begin + 3)
-    k4, k5, k6, k7 = np.uintp(begin + 4), np.uintp(begin + 5), np.uintp(begin + 6), np.uintp(begin + 7)
-    v0, v1, v2, v3 = (
-        r[i, k0] + share * step[k0],
-        r[i, k1] + share * step[k1],
-        r[i, k2] + share * step[k2],
-        r[i, k3] + share * step[k3],
-    )
-    v4, v5, v6, v7 = (
-        r[i, k4] + share * step[k4],
-        r[i, k5] + share * step[k5],
-        r[i, k6] + share * step[k6],
-        r[i, k7] + share * step[k7],
-    )
-    r[i, k0], r[i, k1], r[i, k2], r[i, k3] = v0, v1, v2, v3
-    r[i, k4], r[i, k5], r[i, k6], r[i, k7] = v4, v5, v6, v7
-    low = (abs(v0) > threshold) | (abs(v1) > threshold) | (abs(v2) > threshold) | (abs(v3) > threshold)
-    high = (abs(v4) > threshold) | (abs(v5) > threshold) | (abs(v6) > threshold) | (abs(v7) > threshold)
-    return low | high
+def _receive(r, at, share, step, begin, threshold):
+    """r += share * step in the eight columns at an offset; return whether any is above the threshold then."""
+    value = add(load(r, at, _BLOCK), times(share, load(step, begin, _BLOCK)))
+    store(r, at, value)
+    return any_above(value, threshold)
 
 
 @serial
@@ -270,7 +342,7 @@ def push(rows, state, seeds, alpha, threshold, link, queued, most):
             share = (rows.weights[np.uintp(e)] if weighted else 1.0) / degree[i]
             above = False
             for block in range(0, columns, WIDTH):
-                above |= _receive(r, i, block, share, step, threshold)
+                above |= _receive(r, i * np.uintp(columns) + np.uintp(block), share, step, block, threshold)
             if above and not queued[i]:
                 queued[i] = True
                 lowest = min(lowest, _enqueue(np.int64(i), rows.length[i], link, first, last))

@@ -130,7 +130,9 @@ def _one_task(T, first, product, before, own, starts, out, width):
         a, b, x, y = product[k], before[k], address(state), address(other)
         for r in range(size if few else n):
             i = reached[r] if few else r
-            total = gather(item(pointers, i), item(pointers, i + 1), indices, weights, weighted, x, lane_count, 0, width)
+            total = gather(
+                item(pointers, i), item(pointers, i + 1), indices, weights, weighted, x, lane_count, 0, width
+            )
             at = i * lane_count
             store(y, at, fma(a * item(scale, i), total, times(b, load(y, at, width))))
         for q in range(lane_count):

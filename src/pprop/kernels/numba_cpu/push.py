@@ -22,8 +22,6 @@ import numpy as np
 from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.vectors import address, prefetch
 
-__all__ = ["COUNT", "OPENED", "PUSHES", "TOUCHED", "begin", "finer", "new_desk", "settle"]
-
 COUNT, OPENED, FILLED, TOUCHED, PUSHES, HEAD, TAIL = 0, 1, 2, 3, 4, 5, 6
 """What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes;
 and where the queue, a ring, begins and ends."""
@@ -68,34 +66,28 @@ def _bits(table):
 def _roomier(desk, tally, slots, neighbours):
     """Return the desk with room for that many nodes and neighbours; what is on it moves along."""
     table, node, place, state, number, opened, facts, spans, queue, arena, wanted = desk
+    count, pushed = tally[COUNT], tally[OPENED]
     if neighbours > len(arena):
         longer = np.empty(max(neighbours, 2 * len(arena)), np.uint32)
-        for k in range(tally[FILLED]):
-            longer[k] = arena[k]
+        longer[: tally[FILLED]] = arena[: tally[FILLED]]
         arena, wanted = longer, np.empty(len(longer), np.float32)
     size = len(node)
     while size < slots:
         size *= 2
-    if size == len(node):
-        return table, node, place, state, number, opened, facts, spans, queue, arena, wanted
-    table_2, node_2, place_2, state_2, number_2, opened_2, facts_2, spans_2, queue_2, _, _ = new_desk(size)
-    bits = _bits(table_2)
-    for slot in range(tally[COUNT]):
-        at = _home(node[slot], bits)
-        while table_2[at] >= 0:
-            at = (at + np.uint64(1)) & np.uint64(len(table_2) - 1)
-        table_2[at] = (np.int64(node[slot]) << 32) | slot
-        node_2[slot], place_2[slot], number_2[slot] = node[slot], at, number[slot]
-        state_2[slot, 0], state_2[slot, 1] = state[slot, 0], state[slot, 1]
-    for k in range(tally[OPENED]):
-        opened_2[k] = opened[k]
-        for q in range(4):
-            facts_2[k, q] = facts[k, q]
-        for q in range(3):
-            spans_2[k, q] = spans[k, q]
-    for k in range(tally[HEAD], tally[TAIL]):
-        queue_2[k & (size - 1)] = queue[k & (len(queue) - 1)]
-    return table_2, node_2, place_2, state_2, number_2, opened_2, facts_2, spans_2, queue_2, arena, wanted
+    if size > len(node):
+        large = new_desk(size)
+        large[1][:count], large[3][:count], large[4][:count] = node[:count], state[:count], number[:count]
+        large[5][:pushed], large[6][:pushed], large[7][:pushed] = opened[:pushed], facts[:pushed], spans[:pushed]
+        for k in range(tally[HEAD], tally[TAIL]):
+            large[8][k & (size - 1)] = queue[k & (len(queue) - 1)]
+        table, node, place, state, number, opened, facts, spans, queue, _, _ = large
+        bits = _bits(table)
+        for slot in range(count):
+            at = _home(node[slot], bits)
+            while table[at] >= 0:
+                at = (at + np.uint64(1)) & np.uint64(len(table) - 1)
+            table[at], place[slot] = (np.int64(node[slot]) << 32) | slot, at
+    return table, node, place, state, number, opened, facts, spans, queue, arena, wanted
 
 
 @part

@@ -17,18 +17,6 @@ from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, finer, new_desk, settle
 from pprop.kernels.numba_cpu.team import Team, fetch_add
 
-__all__ = [
-    "DIRECTED_COL",
-    "DIRECTED_ROW",
-    "DIRECTED_SYM",
-    "UNDIRECTED",
-    "Part",
-    "at_most",
-    "push_one",
-    "put_together",
-    "share_out",
-]
-
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
 """Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual."""
 FINER = 4.0
@@ -141,9 +129,9 @@ def put_rows(worker, where, indptr, some_columns, some_values, columns, values):
     """Copy the rows of one worker to their places among all rows."""
     for t in range(len(where)):
         if where[t, 0] == worker:
-            begin = where[t, 1]
-            for k in range(where[t, 2]):
-                columns[indptr[t] + k], values[indptr[t] + k] = some_columns[begin + k], some_values[begin + k]
+            begin, count, at = where[t, 1], where[t, 2], indptr[t]
+            columns[at : at + count] = some_columns[begin : begin + count]
+            values[at : at + count] = some_values[begin : begin + count]
 
 
 @serial
@@ -164,36 +152,8 @@ def push_one(graph, source, eps):
 @part
 def _longer(array, used, needed):
     longer = np.empty(max(needed, 2 * len(array)), array.dtype)
-    for k in range(used):
-        longer[k] = array[k]
+    longer[:used] = array[:used]
     return longer
-
-
-@serial
-def _kth_largest(values, length, k):
-    """Return the k-th largest of the first `length` values by repeated partition."""
-    work = np.empty(length, np.float64)
-    for q in range(length):
-        work[q] = values[q]
-    low, high = 0, length - 1
-    while low < high:
-        pivot, left, right = work[(low + high) // 2], low, high
-        while left <= right:
-            while work[left] > pivot:
-                left += 1
-            while work[right] < pivot:
-                right -= 1
-            if left <= right:
-                work[left], work[right] = work[right], work[left]
-                left += 1
-                right -= 1
-        if k - 1 <= right:
-            high = right
-        elif k - 1 >= left:
-            low = left
-        else:
-            break
-    return work[k - 1]
 
 
 @part
@@ -240,7 +200,7 @@ def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values
     node, number, opened, length, count = desk[1], desk[4], desk[5], tally[OPENED], tally[COUNT]
     cut, equal = -1.0, 0
     if length > most:
-        cut, equal = _kth_largest(values, length, most), most
+        cut, equal = np.partition(values[:length], length - most)[length - most], most
         for k in range(length):
             equal -= values[k] > cut
     rival = 0.0

@@ -17,18 +17,18 @@ from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
 from pprop.kernels.numba_cpu.bits import NO_WORDS, KeepWords, matrix_words
-from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
+from pprop.kernels.random_bits import EDGES, FEATURES, Bernoulli
 
 
 @cache
 def product(width):
-    """s = drop(M) operand for a CSR matrix M, then one of three, where every scale is per row and absent ones are None:
+    """s = drop(M) operand for a CSR matrix M, followed by one of three steps.
 
         out = s;    out = scale * s + own_scale * own;    out = scale * s, total += total_scale * s.
 
-    Empty values are all one; words (R, entries), or (1, 0) for no dropout. Compiled for one width, the length of a row of
-    the operand, so that the inner loops are unrolled; `acc` holds one row of s. The arguments that are None are part of
-    the type, so that each of the three is a kernel of its own.
+    Scales are per row, (1, n) or of each run, (R, n). Empty values are all one; words (R, entries), or (1, 0) for no
+    dropout. Compiled for one width, the length of a row of the operand, so that the inner loops are unrolled, and for the
+    arguments that are None; `acc` holds one row of s.
     """
 
     @kernel
@@ -40,6 +40,12 @@ def product(width):
             run, block = task // blocks, task % blocks
             source, target, keep = operand[run], out[run], words[run if drop else 0]
             acc = np.empty(width, out.dtype)
+            if scale is not None:
+                factor = scale[run % len(scale)]
+            if own is not None:
+                start, start_share = own[run], own_scale[run % len(own_scale)]
+            if total is not None:
+                sums, sums_share = total[run], total_scale[run % len(total_scale)]
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
                 for q in range(width):
                     acc[q] = 0
@@ -58,11 +64,11 @@ def product(width):
                 for q in range(width):
                     if scale is None:
                         target[i, q] = acc[q]
-                    elif total is None:
-                        target[i, q] = scale[i] * acc[q] + own_scale[i] * own[run, i, q]
-                    else:
-                        total[run, i, q] += total_scale[i] * acc[q]
-                        target[i, q] = scale[i] * acc[q]
+                    if own is not None:
+                        target[i, q] = factor[i] * acc[q] + start_share[i] * start[i, q]
+                    if total is not None:
+                        sums[i, q] += sums_share[i] * acc[q]
+                        target[i, q] = factor[i] * acc[q]
 
     return run_product
 
@@ -93,9 +99,7 @@ class NumbaFeatures(FeatureProduct):
         values = values.astype(array.dtype, copy=False)
         if draw is not None:
             values = values * array.dtype.type(scale)
-        product(operand.shape[2])(
-            indptr, indices, values, words, bit, array, None, None, None, None, None, out.numpy()
-        )
+        product(operand.shape[2])(indptr, indices, values, words, bit, array, None, None, None, None, None, out.numpy())
         return out
 
 
@@ -111,8 +115,8 @@ class NumbaSteps(StepPropagation):
     exchanged, y = S_r g, and collects dH = alpha (g_1 + ... + g_K) + g_0 on the way.
     """
 
-    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
-        self._alpha, self._steps = alpha, steps
+    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+        self.alpha, self._steps = alpha, steps
         self._sides = (transition, transition.transpose)
         self._words = KeepWords(EDGES, *((side.indptr, side.indices) for side in self._sides))
 
@@ -120,8 +124,8 @@ class NumbaSteps(StepPropagation):
         start = predictions.contiguous()
         if self._steps == 0:
             return start.clone()
-        matrix, arrived, columns, state = self._begin(0, start, draw)
-        spare, a = torch.empty_like(state), columns.dtype.type(self._alpha)
+        matrix, a, arrived, columns, state = self._begin(0, start, draw)
+        spare = torch.empty_like(state)
         for step, words, bit in self._masks(0, draw, range(self._steps)):
             factor = np.ones_like(columns) if step == self._steps - 1 else columns
             product(start.shape[2])(
@@ -134,9 +138,8 @@ class NumbaSteps(StepPropagation):
         gradient = gradient.contiguous()
         if self._steps == 0:
             return gradient.clone()
-        matrix, arrived, columns, state = self._begin(1, gradient, draw)
-        spare, a = torch.empty_like(state), columns.dtype.type(self._alpha)
-        total = gradient * float(a)
+        matrix, a, arrived, columns, state = self._begin(1, gradient, draw)
+        spare, total = torch.empty_like(state), gradient * torch.from_numpy(a)[:, :, None]
         for step, words, bit in self._masks(1, draw, reversed(range(self._steps))):
             share = arrived * a if step > 0 else arrived
             product(gradient.shape[2])(
@@ -145,15 +148,16 @@ class NumbaSteps(StepPropagation):
             state, spare = spare, state
         return total
 
-    def _begin(self, which: int, start: Tensor, draw: Draw | None) -> tuple[Any, NDArray[Any], NDArray[Any], Tensor]:
-        """Return A or its transpose, (1 - alpha) S_r over the keep probability, S_c, and the first scaled state."""
+    def _begin(self, which: int, start: Tensor, draw: Draw | None) -> tuple[Any, Any, Any, Any, Tensor]:
+        """Return A or its transpose, alpha (R, 1) or (1, 1), (1 - alpha) S_r over the keep probability (R, n) or (1, n),
+        S_c (n,), and the first scaled state.
+        """
         side, dtype = self._sides[which], start.numpy().dtype
         weights = np.empty(0, dtype) if side.weights is None else side.weights.astype(dtype)
-        columns = side.column_scale.astype(dtype)
+        a, columns = np.asarray(self.alpha, dtype).reshape(-1, 1), side.column_scale.astype(dtype)
         keep = dtype.type(1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale)
-        arrived = (1 - dtype.type(self._alpha)) * keep * side.row_scale.astype(dtype)
         state = (start * torch.from_numpy(columns)[:, None]).contiguous()
-        return (side.indptr, side.indices, weights), arrived, columns, state
+        return (side.indptr, side.indices, weights), a, (1 - a) * keep * side.row_scale.astype(dtype), columns, state
 
     def _masks(
         self, which: int, draw: Draw | None, steps: Iterable[int]

@@ -18,8 +18,6 @@ from numba.extending import intrinsic
 
 from pprop.kernels.numba_cpu._jit import serial
 
-__all__ = ["Team", "fetch_add", "meet"]
-
 _SPINS = 2000
 _CAN_YIELD = sys.platform != "win32"
 _give_way = types.ExternalFunction("sched_yield", types.int32()) if _CAN_YIELD else None

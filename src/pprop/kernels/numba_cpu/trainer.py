@@ -15,12 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop.kernels.numba_cpu import fused_loss, fused_network
+from pprop.kernels.numba_cpu import fused_network
+from pprop.kernels.numba_cpu.dense import loss_of_run
 from pprop.kernels.numba_cpu.fused_readout import Readout, make_readout
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, padded, shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import lanes
-from pprop.kernels.streams import FEATURES, HIDDEN, stream
+from pprop.kernels.random_bits import FEATURES, HIDDEN, stream
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 _HIDDEN = stream(HIDDEN, 1)
@@ -136,15 +137,15 @@ class _Run:
         readout.forward(thread, epoch)
         self._meet()
         if thread == 0:
-            loss, right = fused_loss.loss_and_right(readout.stopping_logits, readout.stopping.labels, s.c)
+            loss, right, count = loss_of_run(readout.stopping_logits, readout.stopping.labels, s.c, None)
             self.values[1] = loss + 0.5 * self._penalty * self._squares
-            self.values[2] = right
+            self.values[2] = right / count
 
     def _backward(self, thread: int) -> None:
         """Turn the logits of the training nodes into new weights."""
         s, epoch, readout = self._shared, self._epoch, self._readout
         if thread == 0:
-            loss = fused_loss.loss_and_gradient(readout.train_logits, readout.train.labels, s.c, readout.gradient)
+            loss, _, _ = loss_of_run(readout.train_logits, readout.train.labels, s.c, readout.gradient)
             self.values[0] = loss + 0.5 * self._penalty * self._squares
             readout.scatter()
         self._meet()

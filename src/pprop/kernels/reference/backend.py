@@ -9,13 +9,9 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
-from pprop.kernels.random_bits import keep_bits
-from pprop.kernels.reference.attention import ReferenceAttention
-from pprop.kernels.reference.sparse import ReferenceFeatures, ReferenceSteps
-from pprop.kernels.streams import HIDDEN, PPR, Bernoulli, stream
-
-__all__ = ["ReferenceKernels"]
+from pprop.kernels.contract import Draw, Kernels, RowPropagation
+from pprop.kernels.random_bits import HIDDEN, PPR, Bernoulli, keep_bits, stream
+from pprop.kernels.reference.sparse import ReferenceAttention, ReferenceFeatures, ReferenceSteps
 
 
 @final
@@ -59,16 +55,16 @@ class ReferenceRows(RowPropagation):
 class ReferenceKernels(Kernels):
     """Plain torch on any device and dtype."""
 
-    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
+    def features(self, matrix: sparse.csr_array) -> ReferenceFeatures:
         return ReferenceFeatures(matrix)
 
-    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> ReferenceSteps:
         return ReferenceSteps(transition, alpha, steps)
 
-    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+    def rows(self, block: Tensor, nodes: Tensor) -> ReferenceRows:
         return ReferenceRows(block, nodes)
 
-    def attention(self, transition: Transition) -> EdgeAttention:
+    def attention(self, transition: Transition) -> ReferenceAttention:
         return ReferenceAttention(transition)
 
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
@@ -133,16 +129,9 @@ class ReferenceKernels(Kernels):
         return loss, right, torch.zeros_like(probabilities).scatter_(-1, target, slope)
 
     def adam(
-        self,
-        weights: Tensor,
-        gradient: Tensor,
-        mean: Tensor,
-        square: Tensor,
-        *,
-        step: int | Tensor,
-        rate: float,
-        penalty: float,
-    ) -> Tensor:
+        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
+        step: int | Tensor, rate: float, penalty: float,
+    ) -> Tensor:  # fmt: skip
         full = gradient + penalty * weights
         mean.mul_(0.9).add_(full, alpha=0.1)
         square.mul_(0.999).add_(full * full, alpha=0.001)

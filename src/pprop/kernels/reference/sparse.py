@@ -1,4 +1,4 @@
-"""Sparse operators of the reference backend: the first layer and the power steps.
+"""Sparse operators of the reference backend: the first layer, the power steps, and attention, one number per entry.
 
 R runs with different masks are one product with a block-diagonal matrix, so that no Python loop runs over runs.
 """
@@ -14,11 +14,8 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
-from pprop.kernels.random_bits import keep_bits
-from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
-
-__all__ = ["ReferenceFeatures", "ReferenceSteps"]
+from pprop.kernels.contract import SLOPE, Draw, EdgeAttention, FeatureProduct, StepPropagation
+from pprop.kernels.random_bits import EDGES, FEATURES, Bernoulli, keep_bits
 
 
 @final
@@ -38,12 +35,8 @@ class _Entries:
         if keep is not None:
             values = values * keep * scale
         block = torch.arange(runs, device=device)[:, None]
-        at = torch.stack(
-            [
-                (self.rows.to(device) + block * self.shape[0]).flatten(),
-                (self.columns.to(device) + block * self.shape[1]).flatten(),
-            ]
-        )
+        places = self.rows.to(device) + block * self.shape[0], self.columns.to(device) + block * self.shape[1]
+        at = torch.stack([place.flatten() for place in places])
         size = (runs * self.shape[0], runs * self.shape[1])
         matrix = torch.sparse_coo_tensor(at, values.flatten(), size, is_coalesced=True, check_invariants=False)
         result: Tensor = matrix @ dense.flatten(0, 1)
@@ -53,14 +46,8 @@ class _Entries:
         """Return which entries are kept, (R, entries); coordinates are those of the untransposed matrix."""
         device = draw.seeds.device
         first, second = (self.columns, self.rows) if transposed else (self.rows, self.columns)
-        return keep_bits(
-            draw.seeds[:, None],
-            kind,
-            first.to(device),
-            second.to(device),
-            torch.as_tensor(position, device=device),
-            Bernoulli.from_probability(draw.probability),
-        )
+        law, at = Bernoulli.from_probability(draw.probability), torch.as_tensor(position, device=device)
+        return keep_bits(draw.seeds[:, None], kind, first.to(device), second.to(device), at, law)
 
 
 def _scale(draw: Draw | None) -> float:
@@ -127,3 +114,54 @@ class ReferenceSteps(StepPropagation):
 def _values(transition: Transition) -> _Entries:
     matrix = transition.to_scipy()
     return _Entries(matrix.indptr, matrix.indices, torch.from_numpy(matrix.data), transition.n_nodes)
+
+
+@final
+class ReferenceAttention(EdgeAttention):
+    """drop(softmax(LeakyReLU(left + right))) values, and its adjoint."""
+
+    def __init__(self, transition: Transition) -> None:
+        self._n, no_values = transition.n_nodes, torch.empty(0)
+        self._pattern = _Entries(transition.indptr, transition.indices, no_values, transition.n_nodes)
+
+    def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
+        rows, columns = self._entries(values)
+        coefficients, _ = self._coefficients(left, right)
+        dropped = coefficients * self._kept(values, draw)
+        return self._sums(dropped[..., None] * values[:, columns], rows)
+
+    def adjoint(
+        self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        rows, columns = self._entries(values)
+        coefficients, slopes = self._coefficients(left, right)
+        kept = self._kept(values, draw)
+        to_values = self._sums((coefficients * kept)[..., None] * gradient[:, rows], columns)
+        # softmax: de_ij = a_ij (da_ij - sum_k a_ik da_ik)
+        above = kept * (gradient[:, rows] * values[:, columns]).sum(dim=-1)
+        centre = self._sums(coefficients * above, rows)
+        scores = slopes * coefficients * (above - centre[:, rows])
+        return to_values, self._sums(scores, rows), self._sums(scores, columns)
+
+    def _entries(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        return self._pattern.rows.to(like.device), self._pattern.columns.to(like.device)
+
+    def _coefficients(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Return softmax_j(e_ij) of every entry and the slope of LeakyReLU there, both (R, entries)."""
+        rows, columns = self._entries(left)
+        scores = left[:, rows] + right[:, columns]
+        slopes = torch.ones_like(scores).where(scores > 0, SLOPE)
+        scores = scores * slopes
+        largest = torch.full_like(left, -torch.inf).scatter_reduce_(1, rows.expand_as(scores), scores, "amax")
+        weights = (scores - largest[:, rows]).exp()
+        return weights / self._sums(weights, rows)[:, rows], slopes
+
+    def _sums(self, terms: Tensor, at: Tensor) -> Tensor:
+        """Add up what the entries (R, entries, ...) give to the nodes `at`."""
+        return terms.new_zeros(len(terms), self._n, *terms.shape[2:]).index_add_(1, at, terms)
+
+    def _kept(self, like: Tensor, draw: Draw | None) -> Tensor:
+        """Return what coefficients are multiplied by, (R, entries) or a one: 0, or 1 / (1 - p)."""
+        if draw is None:
+            return like.new_ones(1, 1)
+        return self._pattern.keep(draw, EDGES, draw.epoch, transposed=False).to(like.dtype) * _scale(draw)

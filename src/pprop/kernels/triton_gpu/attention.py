@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
-from pprop.kernels.streams import EDGES, Bernoulli
+from pprop.kernels.random_bits import EDGES, Bernoulli
 from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.first_layer import rows_of

@@ -12,10 +12,18 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.contract import (
+    LARGE_ENTRIES,
+    Draw,
+    EdgeAttention,
+    FeatureProduct,
+    Kernels,
+    RowPropagation,
+    SizedSteps,
+    StepPropagation,
+)
+from pprop.kernels.random_bits import HIDDEN, Bernoulli, stream
 from pprop.kernels.reference.backend import ReferenceKernels
-from pprop.kernels.sized import LARGE_ENTRIES, SizedSteps
-from pprop.kernels.streams import HIDDEN, Bernoulli, stream
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu._jit import epoch_tensor, kernel
 from pprop.kernels.triton_gpu.attention import TritonAttention

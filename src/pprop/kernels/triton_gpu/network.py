@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from pprop.kernels.streams import FEATURES, Bernoulli
+from pprop.kernels.random_bits import FEATURES, Bernoulli
 from pprop.kernels.triton_gpu._jit import multiprocessors, power_of_two
 from pprop.kernels.triton_gpu.first_layer import backward_first, forward_pair
 from pprop.kernels.triton_gpu.plan import row_plan

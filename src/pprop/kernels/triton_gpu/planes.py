@@ -20,7 +20,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pprop.kernels.streams import HIDDEN, Bernoulli, stream
+from pprop.kernels.random_bits import HIDDEN, Bernoulli, stream
 from pprop.kernels.triton_gpu._jit import device, kernel, multiprocessors
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.plan import Plan

@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from pprop.kernels.streams import EDGES, Bernoulli
+from pprop.kernels.random_bits import EDGES, Bernoulli
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps
 from pprop.kernels.triton_gpu import power
 from pprop.kernels.triton_gpu.network import Network, Shape

@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pprop.kernels.contract import Draw, RowPropagation
-from pprop.kernels.streams import PPR, Bernoulli
+from pprop.kernels.random_bits import PPR, Bernoulli
 from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
 from pprop.kernels.triton_gpu.bits import keep_word
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
-from pprop.kernels.streams import EDGES, FEATURES, Bernoulli
+from pprop.kernels.random_bits import EDGES, FEATURES, Bernoulli
 from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.first_layer import rows_of

@@ -12,7 +12,7 @@ import numpy as np
 from pprop._errors import DatasetError, InputError, PpropError
 from pprop._validate import check_float, check_int
 from pprop.datasets import DATASETS
-from pprop.kernels.cpu_kind import cpu_kind
+from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell, Seeds
 from pprop.study.provenance import recorded_provenance
 from pprop.study.revisions import current_revision, recorded_revision
