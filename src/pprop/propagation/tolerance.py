@@ -23,9 +23,8 @@ from pprop._validate import check_float, check_int, reject
 from pprop.graph import Graph, Transition, transition_matrix
 from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.random_bits import keep_bits
+from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
-from pprop.kernels.random_bits import EDGES, Bernoulli
 from pprop.propagation.certificate import (
     Certificate,
     check_reachable,
