@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from pprop.kernels.numba_cpu._jit import part, serial
-from pprop.kernels.numba_cpu.vectors import address, prefetch
+from pprop.kernels.numba_cpu.vectors import address, item, prefetch, put
 
 COUNT, OPENED, FILLED, TOUCHED, PUSHES, HEAD, TAIL = 0, 1, 2, 3, 4, 5, 6
 """What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes;
@@ -62,22 +62,41 @@ def _bits(table):
     return bits
 
 
+@part
+def copy(source, target, count):
+    """Copy the first numbers of an array of any shape; a loop, since slices of arrays compile for seconds."""
+    old, new = address(source), address(target)
+    for k in range(count):
+        put(new, k, item(old, k))
+
+
+@part
+def longer(array, used, needed):
+    """Return an array with room for what is needed, or twice as long, that begins with the part that is used."""
+    larger = np.empty(max(needed, 2 * len(array)), array.dtype)
+    copy(array, larger, used)
+    return larger
+
+
 @serial
 def _roomier(desk, tally, slots, neighbours):
     """Return the desk with room for that many nodes and neighbours; what is on it moves along."""
     table, node, place, state, number, opened, facts, spans, queue, arena, wanted = desk
     count, pushed = tally[COUNT], tally[OPENED]
     if neighbours > len(arena):
-        longer = np.empty(max(neighbours, 2 * len(arena)), np.uint32)
-        longer[: tally[FILLED]] = arena[: tally[FILLED]]
-        arena, wanted = longer, np.empty(len(longer), np.float32)
+        arena = longer(arena, tally[FILLED], neighbours)
+        wanted = np.empty(len(arena), np.float32)
     size = len(node)
     while size < slots:
         size *= 2
     if size > len(node):
         large = new_desk(size)
-        large[1][:count], large[3][:count], large[4][:count] = node[:count], state[:count], number[:count]
-        large[5][:pushed], large[6][:pushed], large[7][:pushed] = opened[:pushed], facts[:pushed], spans[:pushed]
+        copy(node, large[1], count)
+        copy(state, large[3], 2 * count)
+        copy(number, large[4], count)
+        copy(opened, large[5], pushed)
+        copy(facts, large[6], 4 * pushed)
+        copy(spans, large[7], 3 * pushed)
         for k in range(tally[HEAD], tally[TAIL]):
             large[8][k & (size - 1)] = queue[k & (len(queue) - 1)]
         table, node, place, state, number, opened, facts, spans, queue, _, _ = large

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import part, serial
-from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, finer, new_desk, settle
+from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, copy, finer, longer, new_desk, settle
 from pprop.kernels.numba_cpu.team import Team, fetch_add
 
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
@@ -53,8 +53,8 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
         desk = settle(graph, level, desk, tally)
         while True:
             if used + tally[COUNT] > len(columns):
-                columns = _longer(columns, used, used + tally[COUNT])
-                values = _longer(values, used, used + tally[COUNT])
+                columns = longer(columns, used, used + tally[COUNT])
+                values = longer(values, used, used + tally[COUNT])
             row_columns, row_values = columns[used:], values[used:]
             length, bound = _read(rule, source, desk, tally, row_columns, row_values)
             reports[t, 1] = bound
@@ -129,9 +129,9 @@ def put_rows(worker, where, indptr, some_columns, some_values, columns, values):
     """Copy the rows of one worker to their places among all rows."""
     for t in range(len(where)):
         if where[t, 0] == worker:
-            begin, count, at = where[t, 1], where[t, 2], indptr[t]
-            columns[at : at + count] = some_columns[begin : begin + count]
-            values[at : at + count] = some_values[begin : begin + count]
+            begin = where[t, 1]
+            for k in range(where[t, 2]):
+                columns[indptr[t] + k], values[indptr[t] + k] = some_columns[begin + k], some_values[begin + k]
 
 
 @serial
@@ -149,11 +149,30 @@ def push_one(graph, source, eps):
     return node, values, residuals, tally[TOUCHED]
 
 
-@part
-def _longer(array, used, needed):
-    longer = np.empty(max(needed, 2 * len(array)), array.dtype)
-    longer[:used] = array[:used]
-    return longer
+@serial
+def _kth_largest(values, length, k):
+    """Return the k-th largest of the first `length` values by repeated partition."""
+    work = np.empty(length, np.float64)
+    copy(values, work, length)
+    low, high = 0, length - 1
+    while low < high:
+        pivot, left, right = work[(low + high) // 2], low, high
+        while left <= right:
+            while work[left] > pivot:
+                left += 1
+            while work[right] < pivot:
+                right -= 1
+            if left <= right:
+                work[left], work[right] = work[right], work[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            break
+    return work[k - 1]
 
 
 @part
@@ -200,7 +219,7 @@ def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values
     node, number, opened, length, count = desk[1], desk[4], desk[5], tally[OPENED], tally[COUNT]
     cut, equal = -1.0, 0
     if length > most:
-        cut, equal = np.partition(values[:length], length - most)[length - most], most
+        cut, equal = _kth_largest(values, length, most), most
         for k in range(length):
             equal -= values[k] > cut
     rival = 0.0
