@@ -26,8 +26,7 @@ from torch import Tensor, nn
 
 from pprop._errors import InputError
 from pprop.kernels import Draw
-from pprop.kernels.random_bits import derive_seed
-from pprop.kernels.random_bits import MODULE
+from pprop.kernels.random_bits import MODULE, derive_seed
 from pprop.kernels.trainer import Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import make_module, module_inputs, module_state
