@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal, final
@@ -156,11 +155,11 @@ def fill_settings(model: str, settings: Mapping[str, Any], dataset: str) -> dict
     check_dataset(dataset)
     if fault := impossible(kind, given):
         raise InputError(fault[1])
-    defaults = {setting.name: setting.default for setting in kind.settings}
-    if defaults.get("alpha", 0.0) is None:
-        defaults["alpha"] = DATASETS[dataset].recommended.alpha
-    wanted = {name: given.get(name, copy(default)) for name, default in defaults.items()}
-    return {s.name: wanted[s.name] for s in kind.settings if s.needs is None or wanted[s.needs[0]] == s.needs[1]}
+    filled = kind.defaults() | given
+    if "alpha" in filled and filled["alpha"] is None:
+        filled["alpha"] = DATASETS[dataset].recommended.alpha
+    without = [name for name, other, value in kind.needs if filled[other] != value]
+    return {name: value for name, value in filled.items() if name not in without}
 
 
 def impossible(kind: ModelKind, given: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -171,12 +170,10 @@ def impossible(kind: ModelKind, given: Mapping[str, Any]) -> tuple[str, str] | N
     >>> impossible(MODELS["appnp"], {"alpha": 0.0, "steps": "limit", "normalization": "row"})
     ('normalization', "The limit of appnp without teleport is known for normalization = 'sym' alone.")
     """
-    wanted = {setting.name: setting.default for setting in kind.settings} | dict(given)
-    for setting in kind.settings:
-        if setting.needs is not None and setting.name in given and wanted[setting.needs[0]] != setting.needs[1]:
-            other, value = setting.needs
-            sentence = f"The {setting.name!r} parameter of {kind.name} has no meaning without {other} = {value!r}."
-            return setting.name, sentence
+    wanted = kind.defaults() | dict(given)
+    for name, other, value in kind.needs:
+        if name in given and wanted[other] != value:
+            return name, f"The {name!r} parameter of {kind.name} has no meaning without {other} = {value!r}."
     no_teleport = wanted.get("steps") == "limit" and wanted["alpha"] == 0
     if no_teleport and wanted["normalization"] != "sym":
         return "normalization", f"The limit of {kind.name} without teleport is known for normalization = 'sym' alone."

@@ -13,6 +13,7 @@ from pprop._errors import InputError
 from pprop._validate import describe
 from pprop.estimators.base import TrainedClassifier
 from pprop.models import MLP, Architecture, Model
+from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import user_revision
 from pprop.study.run.prepared import Prepared
@@ -27,7 +28,7 @@ _EXPECTED = (
 )
 
 
-def user_cell(name: str, dataset: str, max_epochs: int = 10000, patience: int = 100) -> Cell:
+def user_cell(name: str, dataset: str, max_epochs: int = MAX_EPOCHS.default, patience: int = PATIENCE.default) -> Cell:
     """Return the cell of a user's model on the paper's test splits.
 
     Parameters
@@ -47,8 +48,8 @@ def user_cell(name: str, dataset: str, max_epochs: int = 10000, patience: int = 
     >>> user_cell("mymodule:build", "cora_ml").model
     'mymodule:build'
     """
-    settings = {"learning_rate": 0.01, "patience": patience, "max_epochs": max_epochs, "criterion": "paper"}
-    return Cell(name, settings, dataset)
+    defaults = {setting.name: setting.default for setting in (LEARNING_RATE, CRITERION)}
+    return Cell(name, {**defaults, "patience": patience, "max_epochs": max_epochs}, dataset)
 
 
 def user_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
