@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from pprop._errors import FormatError
@@ -74,22 +74,16 @@ def damaged_row(path: Path, error: FormatError) -> FormatError:
     >>> str(damaged_row(Path("rows.sqlite"), FormatError("The row 7 is wrong."))).split(". ")[0]
     "The store 'rows.sqlite' is damaged (the row 7 is wrong) and was left as it is"
     """
-    said = str(error).removesuffix(".")
-    return damaged(path, f"{said[:1].lower()}{said[1:]}")
+    text = str(error).removesuffix(".")
+    return damaged(path, f"{text[:1].lower()}{text[1:]}")
 
 
 FORMAT = 1
 MARK = 0x70707231
 """Application number in the file, "ppr1": tells our file from any other database."""
 
-_ATTEMPT = {name: COLUMN_TYPES[name] for name in KEY} | {
-    "place": "TEXT",
-    "pid": "INTEGER",
-    "started": "TEXT",
-    "lease": "REAL",
-    "begun": "REAL",
-    "ended": "REAL",
-}
+_OWNER = {"place": "TEXT", "pid": "INTEGER", "started": "TEXT", "lease": "REAL", "begun": "REAL", "ended": "REAL"}
+_ATTEMPT = {name: COLUMN_TYPES[name] for name in KEY} | _OWNER
 SCHEMA = (
     f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in COLUMN_TYPES.items())})",
     f"CREATE UNIQUE INDEX rows_key ON rows ({', '.join(KEY)})",
@@ -115,8 +109,8 @@ def check_file(path: Path) -> None:
     for trial in range(_TRIALS):
         before = _dates(path)
         try:
-            with translated(path):
-                return _check_unchanged(path)
+            with translated(path), closing(connect_unchanged(path)) as connection:
+                return check_sound(connection, path)
         except FormatError:
             time.sleep(_PAUSE)
             # Without a log to share, nothing stops others from writing while it is read: believe it only at rest.
@@ -135,14 +129,6 @@ def connect_unchanged(path: Path) -> sqlite3.Connection:
 def is_read_only(path: Path) -> bool:
     """Say whether this user may read a store and not write to it; SQLite writes beside the file, too."""
     return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
-
-
-def _check_unchanged(path: Path) -> None:
-    connection = connect_unchanged(path)
-    try:
-        check_sound(connection, path)
-    finally:
-        connection.close()
 
 
 def check_sound(connection: sqlite3.Connection, path: Path) -> None:
@@ -166,17 +152,12 @@ def check_sound(connection: sqlite3.Connection, path: Path) -> None:
     (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if answer != "ok":
         raise damaged(path, " ".join(str(answer).split()).removeprefix("*** in database main *** "))
-    _check_content(connection, path)
-
-
-def _check_content(connection: sqlite3.Connection, path: Path) -> None:
-    """Compare every row with its checksum; attempts have none, but their values have types."""
     for values in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM rows NOT INDEXED"):
         try:
             decode(values)
         except FormatError as error:
             raise damaged_row(path, error) from None
-    kinds = {"TEXT": str, "INTEGER": int, "REAL": float}
+    kinds = {"TEXT": str, "INTEGER": int, "REAL": float}  # attempts have no checksum, but their values have types
     for values in connection.execute(f"SELECT {', '.join(_ATTEMPT)} FROM attempts NOT INDEXED"):
         for (name, kind), value in zip(_ATTEMPT.items(), values, strict=True):
             if not isinstance(value, kinds[kind]) and not (name == "ended" and value is None):
@@ -231,13 +212,11 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-def _dates(path: Path) -> list[tuple[int, int] | None]:
+def _dates(path: Path) -> list[tuple[int, int]]:
     """Return size and time of the file and its log."""
-    found: list[tuple[int, int] | None] = []
+    found: list[tuple[int, int]] = []
     for file in (path, _beside(path, "-wal")):
-        try:
+        with suppress(FileNotFoundError):
             about = file.stat()
             found.append((about.st_size, about.st_mtime_ns))
-        except FileNotFoundError:
-            found.append(None)
     return found

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import final
 
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell
-from pprop.study.experiment_folder import files_of, merge_experiments
+from pprop.study.experiment_folder import merge_experiments
 from pprop.study.store.pack import Packed
-from pprop.study.store.row import Row
 from pprop.study.store.salvage import Salvage
 from pprop.study.store.store import FILE, Store
 
@@ -76,8 +76,8 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
     """Write every sound row of some studies, folders or packed files, into the store of `out`, which may have rows.
 
     A run that two of them have with the same result is taken once. With different results it is a conflict: the first
-    one stays, and the run is named. Experiment files of one's own come along; of two that share a name and differ, the
-    second gets a name of its own. No source is changed.
+    one stays, and the run is named. The user's experiment files are copied, too; of two that share a name and differ, the
+    second gets another name. No source is changed.
 
     Examples
     --------
@@ -94,50 +94,35 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
     """
     if not folders:
         raise InputError("A merge needs the folder of at least one study.")
-    salvages = [
-        Packed(at) if Path(at).is_file() else Salvage(at) for at in folders
-    ]  # all of them are looked at before anything is written
+    # all of them are looked at before anything is written
+    studies = [Packed(at) if Path(at).is_file() else Salvage(at) for at in folders]
     for folder in folders:
         if Path(folder).resolve() == Path(out).resolve():
             raise InputError(f"The study {str(folder)!r} cannot be merged into itself. Choose another --out.")
     with Store.open(out, create=True) as store:
-        sources = tuple(_take(salvage, store, Path(out)) for salvage in salvages)
+        sources = tuple(_take(study, store, Path(out)) for study in studies)
         return Merged(sources, len(store.keys()))
 
 
-def _take(salvage: Salvage | Packed, store: Store, out: Path) -> Source:
-    files = salvage.files if isinstance(salvage, Packed) else files_of(salvage.folder)
-    wrong = merge_experiments(files, out)
+def _take(study: Salvage | Packed, store: Store, out: Path) -> Source:
+    wrong = merge_experiments(study.files, out)
     rows = new = 0
     conflicts: list[str] = []
-    batch: list[Row] = []
-
-    def write() -> int:
+    every = iter(study)
+    while batch := list(islice(every, _BATCH)):
+        rows += len(batch)
         try:
-            added = store.add_all(batch)
+            new += store.add_all(batch)
         except InputError:  # a conflict somewhere in the batch: take its rows one by one to see where
-            added = sum(_add(store, row, conflicts.append) for row in batch)
-        batch.clear()
-        return added
-
-    for row in salvage:
-        rows += 1
-        batch.append(row)
-        if len(batch) == _BATCH:
-            new += write()
-    new += write()
-    problem = " ".join(filter(None, (salvage.problem, *wrong))) or None
-    return Source(salvage.folder, rows, new, tuple(conflicts), salvage.lost, salvage.certain, problem)
-
-
-def _add(store: Store, row: Row, conflict: Callable[[str], None]) -> bool:
-    try:
-        return store.add(row)
-    except InputError:
-        cell = Cell.parse(row.cell)
-        seeds = f"split {row.key.seeds.split}, initialisation {row.key.seeds.init}"
-        conflict(f"{cell.model} on {cell.dataset} ({cell.config}), {seeds}")
-        return False
+            for row in batch:
+                try:
+                    new += store.add(row)
+                except InputError:
+                    cell, seeds = Cell.parse(row.cell), row.key.seeds
+                    run = f"split {seeds.split}, initialisation {seeds.init}"
+                    conflicts.append(f"{cell.model} on {cell.dataset} ({cell.config}), {run}")
+    problem = " ".join(filter(None, (study.problem, *wrong))) or None
+    return Source(study.folder, rows, new, tuple(conflicts), study.lost, study.certain, problem)
 
 
 def packs_of(at: Path) -> list[Path]:
@@ -183,15 +168,14 @@ def study_folder(at: Path) -> Generator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="pprop-study-") as name:
         merged = merge_studies(packs, Path(name))
-        if not merged.sound:
-            raise FormatError(" ".join(_problems(merged.sources)))
+        problems: list[str] = []
+        for source in merged.sources:
+            if source.problem is not None:
+                problems.append(f"{source.problem} {source.lost} rows are lost; 'pprop study merge' saves the others.")
+            if source.conflicts:
+                run, *others = source.conflicts
+                more = f", and {len(others)} more" if others else ""
+                problems.append(f"{source.folder} has another result than the files before it for {run}{more}.")
+        if problems:
+            raise FormatError(" ".join(problems))
         yield Path(name)
-
-
-def _problems(sources: tuple[Source, ...]) -> Iterator[str]:
-    for source in sources:
-        if source.problem is not None:
-            yield f"{source.problem} {source.lost} rows are lost; 'pprop study merge' saves the others."
-        for conflict in source.conflicts[:1]:
-            more = f", and {len(source.conflicts) - 1} more" if len(source.conflicts) > 1 else ""
-            yield f"{source.folder} has another result than the files before it for {conflict}{more}."

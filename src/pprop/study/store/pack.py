@@ -12,14 +12,13 @@ import lzma
 import re
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pprop._errors import FormatError, InputError
 from pprop._memory import usable_memory
@@ -110,15 +109,10 @@ def _packed(rows: list[Row]) -> tuple[bytes, bytes]:
     known = [row.predictions for row in rows if len(row.predictions)]
     if not known:
         return text, lzma.compress(b"", preset=9)
-    predictions = np.stack(known)
-    difference = predictions - _usual(predictions)  # uint8: wraps around
-    return text, lzma.compress(_usual(predictions).tobytes() + difference.tobytes(), preset=9)
-
-
-def _usual(predictions: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the class that most runs (R, n) predict for each node, the lowest where they tie, shape (n,)."""
+    predictions = np.stack(known)  # shape: (R, n)
     counts = np.stack([(predictions == code).sum(axis=0) for code in range(int(predictions.max(initial=0)) + 1)])
-    return counts.argmax(axis=0).astype(np.uint8)
+    usual = counts.argmax(axis=0).astype(np.uint8)  # the lowest class where they tie
+    return text, lzma.compress(usual.tobytes() + (predictions - usual).tobytes(), preset=9)  # uint8: wraps around
 
 
 def _unpacked(content: bytes) -> bytes:
@@ -165,7 +159,7 @@ class Packed:
                 values = _rows(rows if isinstance(rows, str) else _unpacked(rows))
             except (lzma.LZMAError, TypeError, ValueError, RecursionError):
                 self._lose(1)
-                self.certain = False  # nothing tells how many there were
+                self.certain = False  # their number is unknown
                 continue
             known = sum(one[_PREDICTIONS] != _LEFT_OUT for one in values)
             try:
@@ -186,12 +180,17 @@ class Packed:
         self.lost += rows
         self.problem = f"{self.folder} is damaged."
 
+    @contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        with closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            yield connection
+
     def _packs(self) -> Iterator[tuple[str, str | bytes, bytes]]:
-        with closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True)) as source:
+        with self._open() as source:
             yield from source.execute("SELECT columns, rows, predictions FROM packs ORDER BY cell")
 
     def _files(self) -> dict[str, bytes]:
-        with closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True)) as source:
+        with self._open() as source:
             if not source.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchall():
                 return {}  # packed before there was such a table
             files = {str(file): bytes(content or b"") for file, content in source.execute(_FILES)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -97,7 +97,7 @@ class Row:
 
     @cached_property
     def provenance(self) -> Provenance:
-        """What computed it, as far as it was recorded."""
+        """What computed it, where that was recorded."""
         return recorded_provenance(self.version, self.stored_as)
 
     @property
@@ -109,28 +109,9 @@ class Row:
 KEY = ("config", "code", "data", "split", "init")
 """Columns that identify a row; `code` holds its revision, or an older row's hash of sources."""
 
-_RESULT = {
-    "cell": "TEXT",
-    "accuracy": "REAL",
-    "f1": "REAL",
-    "f1_macro": "REAL",
-    "stopping_loss": "REAL",
-    "stopping_accuracy": "REAL",
-    "epochs": "INTEGER",
-    "best_epoch": "INTEGER",
-}
-_COST = {
-    "seconds": "REAL",
-    "together": "INTEGER",
-    "backend": "TEXT",
-    "device": "TEXT",
-    "torch": "TEXT",
-    "host": "TEXT",
-    "version": "TEXT",
-    "created": "TEXT",
-}
-_PLAIN = _RESULT | _COST
-
+_SQL = {"float": "REAL", "int": "INTEGER", "str": "TEXT"}
+_PLAIN = {field.name: _SQL[field.type] for field in fields(Row) if field.type in _SQL and field.name != "stored_as"}
+_RESULT = tuple(_PLAIN)[: 1 + tuple(_PLAIN).index("best_epoch")]  # the others are times and places
 COLUMN_TYPES = (
     {"config": "TEXT", "code": "TEXT", "data": "TEXT", "split": "INTEGER", "init": "INTEGER"}
     | _PLAIN
@@ -167,23 +148,19 @@ def decode(values: Sequence[Any]) -> Row:
     array([0, 1, 1], dtype=uint8)
     """
     named = dict(zip(COLUMNS, values, strict=True))
-    plain = {name: named[name] for name in _PLAIN}
-    for name, kind in _PLAIN.items():
-        if kind == "REAL" and plain[name] is None:
-            plain[name] = float("nan")
+    plain = {n: float("nan") if kind == "REAL" and named[n] is None else named[n] for n, kind in _PLAIN.items()}
     try:
         revision = recorded_revision(named["code"])
         key = RowKey(named["config"], revision, named["data"], Seeds(named["split"], named["init"]))
-        stored_as = "" if revision == named["code"] else named["code"]
         predictions = np.frombuffer(zlib.decompress(named["predictions"]), dtype=np.uint8)
+        stored_as = "" if revision == named["code"] else named["code"]
         row = Row(key=key, predictions=predictions, **plain, stored_as=stored_as)
-        sound = _digest(row, _PLAIN) == named["digest"]
+        if _digest(row, _PLAIN) == named["digest"]:
+            return row
     except (TypeError, ValueError, AttributeError, zlib.error):
-        sound, row = False, None
-    if not sound or row is None:
-        where = f"split {named['split']}, initialisation {named['init']} of the cell {named['config']}"
-        raise FormatError(f"The row of {where} does not match its checksum.")
-    return row
+        pass
+    where = f"split {named['split']}, initialisation {named['init']} of the cell {named['config']}"
+    raise FormatError(f"The row of {where} does not match its checksum.")
 
 
 def result_digest(row: Row) -> str:
@@ -210,7 +187,7 @@ def without_predictions(row: Row) -> Row:
 
 
 def same_result(one: Row, other: Row) -> bool:
-    """Say whether two rows were computed alike, as far as both tell: one may be without its predictions.
+    """Say whether two rows were computed alike, by what both have: one may be without its predictions.
 
     Examples
     --------
@@ -224,27 +201,11 @@ def same_result(one: Row, other: Row) -> bool:
 
 
 def example_row(split: int = 5, init: int = 0) -> Row:
-    """Return a row that stands for any other in examples."""
-    return Row(
-        key=RowKey("a1", "c1", "d1", Seeds(split, init)),
-        cell="{}",
-        accuracy=0.5,
-        f1=0.5,
-        f1_macro=0.4,
-        stopping_loss=float("nan"),
-        stopping_accuracy=0.5,
-        epochs=3,
-        best_epoch=2,
-        seconds=1.5,
-        together=1,
-        predictions=np.array([0, 1, 1], dtype=np.uint8),
-        backend="numba",
-        device="cpu",
-        torch="2.0",
-        host="here",
-        version="0.1",
-        created="2026-01-01T00:00:00+00:00",
-    )
+    """Return a row for examples."""
+    key, classes = RowKey("a1", "c1", "d1", Seeds(split, init)), np.array([0, 1, 1], dtype=np.uint8)
+    scores = (0.5, 0.5, 0.4, float("nan"), 0.5)
+    places = ("numba", "cpu", "2.0", "here", "0.1", "2026-01-01T00:00:00+00:00")
+    return Row(key, "{}", *scores, 3, 2, 1.5, 1, classes, *places)
 
 
 def _stored_key(row: Row) -> tuple[str, str, str, int, int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import final
 
 from pprop._errors import FormatError
+from pprop.study.experiment_folder import files_of
 from pprop.study.store.file import SCHEMA
 from pprop.study.store.row import COLUMNS, KEY, Row, decode
 from pprop.study.store.store import FILE, Store
@@ -28,6 +29,8 @@ class Salvage:
 
     Attributes
     ----------
+    files
+        The experiment files of the folder.
     problem
         What is wrong with the store, or None.
     lost
@@ -48,7 +51,7 @@ class Salvage:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder)
+        self.folder, self.files = Path(folder), files_of(folder)
         self.problem: str | None = None
         self.lost, self.certain = 0, True
         try:
