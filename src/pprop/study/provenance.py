@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
@@ -17,6 +18,7 @@ from pprop._version import __version__
 from pprop.study.revisions import recorded_cpu
 
 PACKAGE = Path(__file__).parents[1]
+_PUBLISHED_BY = "vm"  # the machine of the older published rows, for which the ledger has the kind of CPU
 _LIBRARIES = ("llvmlite", "numba", "numpy", "scipy", "torch", "triton")
 
 
@@ -73,24 +75,25 @@ class Provenance:
 
 
 @cache
-def recorded_provenance(version: str, stored_as: str = "") -> Provenance:
+def recorded_provenance(version: str, stored_as: str = "", host: str = "") -> Provenance:
     """Return what the columns of a row tell.
 
     Parameters
     ----------
     version
         The text of a provenance; of an older row, the version of the package alone.
-    stored_as
-        The hash of sources that an older row is stored under: the ledger may know its kind of CPU.
+    stored_as, host
+        The hash of sources that an older row is stored under, and its machine: the ledger knows the kind of CPU of the
+        published rows.
 
     Examples
     --------
-    >>> recorded_provenance("0.1.0", "b3cd4d9ba2f3").cpu
-    'aarch64 neoverse-n1'
+    >>> recorded_provenance("0.1.0", "b3cd4d9ba2f3", "vm").cpu, recorded_provenance("0.1.0", "b3cd4d9ba2f3", "mine").cpu
+    ('aarch64 neoverse-n1', '')
     """
     if version.startswith("{"):
         return Provenance(**json.loads(version))
-    return Provenance(version, source=stored_as, cpu=recorded_cpu(stored_as))
+    return Provenance(version, source=stored_as, cpu=recorded_cpu(stored_as) if host == _PUBLISHED_BY else "")
 
 
 @cache
@@ -128,8 +131,6 @@ def _commit() -> str:
 def _libraries() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return found

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import final
 
 from pprop._errors import PpropError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment
-from pprop.study.revisions import current_data, current_revision, recorded_revision
+from pprop.study.revisions import current_data, current_revision
 from pprop.study.run.attempts import count_claims
 from pprop.study.store.store import RowGroup, Store
 
@@ -26,7 +27,7 @@ class ExperimentProgress:
         Of the experiment.
     done, wanted
         Runs of the present revision and data, and of the whole experiment. Where a dataset is not on this machine, the
-        revision alone tells.
+        revision alone decides.
     seconds
         What they took.
     last
@@ -78,7 +79,7 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     StudyStatus(rows=0, experiments=(), other_cells=(), computing=0)
     """
     groups: dict[str, list[RowGroup]] = {}
-    data = _Data()
+    data = cache(current_data)  # each dataset is read once, and only if there is a row of it
     for group in store.groups():
         groups.setdefault(group.config, []).append(group)
     seen: set[str] = set()
@@ -96,7 +97,7 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
 
 
 def _progress(
-    store: Store, experiment: Experiment, groups: dict[str, list[RowGroup]], data: _Data
+    store: Store, experiment: Experiment, groups: dict[str, list[RowGroup]], data: Callable[[str], str | None]
 ) -> ExperimentProgress:
     done = wanted = others = 0
     seconds, last = 0.0, ""
@@ -112,37 +113,19 @@ def _progress(
             if group is not current:
                 others += group.runs
         if current is not None:
-            took = _seconds(store, current)
-            here = [took[one] for one in seeds if one in took]
+            # a cell may have more runs than an experiment names
+            runs = "SELECT seconds, split, init FROM rows WHERE config = ? AND data = ? AND revision(code) = ?"
+            found = store.execute(runs, (current.config, current.data, current.revision))
+            here = [took for took, *run in found if Seeds(*run) in seeds]
             done += len(here)
             seconds += math.fsum(here)
     return ExperimentProgress(experiment.name, done, wanted, seconds, last, others)
 
 
-def _seconds(store: Store, group: RowGroup) -> dict[Seeds, float]:
-    """Return what each run of a group took: a cell may have more runs than an experiment names."""
-    found = store.execute(
-        "SELECT split, init, seconds, code FROM rows WHERE config = ? AND data = ?", (group.config, group.data)
-    )
-    return {Seeds(*seeds): took for *seeds, took, code in found if recorded_revision(code) == group.revision}
-
-
-@final
-class _Data:
-    """The datasets on this machine, each read once and only if a row asks for it."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str | None] = {}
-
-    def is_current(self, dataset: str, data: str) -> bool:
-        if dataset not in self._known:
-            self._known[dataset] = current_data(dataset)
-        return self._known[dataset] in (None, data)
-
-
-def _is_current(group: RowGroup, data: _Data) -> bool:
+def _is_current(group: RowGroup, data: Callable[[str], str | None]) -> bool:
+    """Say whether rows are of the present revision and, where the dataset is here, of its data."""
     try:
         current = current_revision(group.cell, group.backend) == group.revision
-    except PpropError:  # a model of one's own that is not here
+    except PpropError:  # a user's model that is not here
         return False
-    return current and data.is_current(group.cell.dataset, group.data)
+    return current and data(group.cell.dataset) in (None, group.data)

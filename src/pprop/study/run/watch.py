@@ -6,7 +6,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Protocol, final
+from functools import partial
+from typing import final
 
 from pprop.study.cell import Cell, title_of
 from pprop.study.store.store import RowGroup
@@ -56,29 +57,21 @@ class StudyPace:
 
     def together(self, work: Iterable[tuple[Cell, int]]) -> float | None:
         """Return what so many runs of some cells are expected to take; None while there are unknown ones among them."""
-        total = 0.0
-        for cell, runs in work:
-            each = self.seconds(cell)
-            if each is None and runs:
-                return None
-            total += (each or 0.0) * runs
-        return total
+        each = [(self.seconds(cell), runs) for cell, runs in work if runs]
+        return None if any(seconds is None for seconds, _ in each) else sum((s or 0.0) * runs for s, runs in each)
 
 
-class Watch(Protocol):
-    """Told how far a study is."""
+class Watch:
+    """Where a study reports how far it is. This one passes on messages alone."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
 
     def cell(self, cell: Cell, number: int) -> None:
         """Take note: the runs of a cell begin; it is number `number`, from 1."""
-        ...
 
     def runs(self, done: int, seconds_left: float | None) -> None:
         """Take note: so many runs of all are finished; the others may take so long."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Tell a person something."""
-        ...
 
 
 @contextmanager
@@ -92,7 +85,7 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
     Found 3 runs.
     """
     if not (sys.stderr.isatty() if show is None else show):
-        yield _Plain(say)
+        yield Watch(say)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -110,7 +103,7 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
     ) as bar:
         task = bar.add_task("Study", total=runs, number=0, cells=cells, left="")
 
-        class Line:
+        class Line(Watch):
             """Cell, runs done, time spent and left."""
 
             def cell(self, cell: Cell, number: int) -> None:
@@ -120,21 +113,4 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
                 left = "" if not seconds_left else f"about {duration(seconds_left)} left"
                 bar.update(task, completed=done, left=left)
 
-            def say(self, text: str) -> None:
-                bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-        yield Line()
-
-
-class _Plain:
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-
-    def cell(self, cell: Cell, number: int) -> None:
-        pass
-
-    def runs(self, done: int, seconds_left: float | None) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        self._say(text)
+        yield Line(partial(bar.console.print, markup=False, highlight=False, soft_wrap=True))

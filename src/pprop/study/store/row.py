@@ -98,7 +98,7 @@ class Row:
     @cached_property
     def provenance(self) -> Provenance:
         """What computed it, where that was recorded."""
-        return recorded_provenance(self.version, self.stored_as)
+        return recorded_provenance(self.version, self.stored_as, self.host)
 
     @property
     def ms_per_epoch(self) -> float:

@@ -22,17 +22,8 @@ from pprop.study.store.store import RowGroup, Store
 
 # Microseconds of an epoch for each node and edge of the graph, one run on two cores: two thirds of what the runs of
 # results/gpu_rows_on_cpu.json took, since that machine was busy with other things, too. N-GCN: 0.2 s on Cora-ML.
-_MICROSECONDS = {
-    "mlp": 0.5,
-    "ppnp": 0.8,
-    "appnp": 0.6,
-    "vanilla_gcn": 2.0,
-    "gcn": 2.5,
-    "jk": 8.0,
-    "gat": 12.0,
-    "ngcn": 19.0,
-}
-_SLOWER = 30.0  # than on a GPU: a model of one's own, of which nothing else is known
+_EPOCH = {"mlp": 0.5, "ppnp": 0.8, "appnp": 0.6, "vanilla_gcn": 2.0, "gcn": 2.5, "jk": 8.0, "gat": 12.0, "ngcn": 19.0}
+_SLOWER = 30.0  # than on a GPU: a user's model
 
 
 def expected_seconds(cell: Cell, epochs: int, seconds: float, device: str) -> float:
@@ -51,10 +42,10 @@ def expected_seconds(cell: Cell, epochs: int, seconds: float, device: str) -> fl
     """
     if device == "cpu":
         return seconds
-    if cell.model not in _MICROSECONDS or cell.dataset not in DATASETS:
+    if cell.model not in _EPOCH or cell.dataset not in DATASETS:
         return _SLOWER * seconds
     info = DATASETS[cell.dataset]
-    return 1e-6 * _MICROSECONDS[cell.model] * epochs * (info.n_nodes + info.n_edges)
+    return 1e-6 * _EPOCH[cell.model] * epochs * (info.n_nodes + info.n_edges)
 
 
 Kind = Literal["exact", "cpu", "gpu", "stale"]
@@ -71,7 +62,7 @@ KINDS: Mapping[Kind, str] = {
 
 _USUAL = ("numba", "numpy")
 """What computes on the CPU: models that are trained, and those that are fitted."""
-_RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend, version FROM rows"
+_RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend, version, host FROM rows"
 
 
 @final
@@ -109,7 +100,7 @@ class VerificationPlan:
     long
         Cells of which no row fits into the time.
     absent
-        For each dataset or model of one's own that is not here, a sentence that says so and how many rows need it.
+        For each dataset or user's model that is not here, a sentence that says so and how many rows need it.
     """
 
     chosen: tuple[Planned, ...]
@@ -132,7 +123,7 @@ class VerificationPlan:
 def plan_verification(
     store: Store, sample: int = 20, seed: int = 0, minutes: float = 5.0, *, stale: bool = False
 ) -> VerificationPlan:
-    """Choose rows to be computed once more: one of each cell before a second one of any, as far as the time reaches.
+    """Choose rows to be computed once more: one of each cell before a second one of any, within the time.
 
     Parameters
     ----------
@@ -157,19 +148,21 @@ def plan_verification(
     check_int(sample, "sample", "plan_verification", low=1)
     check_int(seed, "seed", "plan_verification", low=0)
     check_float(minutes, "minutes", "plan_verification", "(0, inf)")
-    groups, here, datasets = store.groups(), _Here(stale), Datasets()
-    kinds: dict[tuple[str, str, str], Kind | None] = {
-        (group.config, group.revision, group.data): here.kind(group, datasets) for group in groups
-    }
+    groups, here = store.groups(), _Here(stale)
+    kinds = {(group.config, group.revision, group.data): here.kind(group) for group in groups}
     cells = {group.config: group.cell for group in groups}
     rows = sum(group.runs for group in groups)
     strata: dict[tuple[str, Kind], list[Planned]] = defaultdict(list)
-    for config, code, data, split, init, epochs, seconds, device, backend, version in sorted(store.execute(_RUNS)):
+    for config, code, data, split, init, epochs, seconds, device, backend, *made in sorted(store.execute(_RUNS)):
         revision = recorded_revision(code)
         of_group = kinds[config, revision, data]
         if of_group is not None:
-            cpu = recorded_provenance(version, code).cpu if device == "cpu" and backend in _USUAL else None
-            kind = "stale" if of_group == "stale" else _kind(cpu)
+            kind: Kind = of_group
+            if kind != "stale" and not (device == "cpu" and backend in _USUAL):
+                kind = "gpu"
+            elif kind != "stale":
+                version, host = made
+                kind = "exact" if recorded_provenance(version, code, host).cpu == cpu_kind() else "cpu"
             cost = expected_seconds(cells[config], epochs, seconds, device)
             key = RowKey(config, revision, data, Seeds(split, init))
             strata[config, kind].append(Planned(key, cells[config], kind, cost))
@@ -179,13 +172,6 @@ def plan_verification(
     candidates = sum(len(stratum) for stratum in strata.values())
     ordered = tuple(sorted(chosen, key=lambda planned: (planned.key, planned.kind)))
     return VerificationPlan(ordered, rows, rows - candidates - here.n_absent, long, here.absent)
-
-
-def _kind(cpu: str | None) -> Kind:
-    """Return the kind of a row from a kind of CPU, which may not have been recorded (""), or from none."""
-    if cpu is None:
-        return "gpu"
-    return "exact" if cpu == cpu_kind() else "cpu"
 
 
 def _chosen(
@@ -225,39 +211,34 @@ class _Here:
     """Which rows this machine can compute once more, and what it lacks for the others."""
 
     def __init__(self, stale: bool) -> None:
-        self._stale, self._old = stale, 0
-        self._datasets: dict[str, tuple[PpropError, int]] = {}
-        self._models: dict[str, tuple[PpropError, int]] = {}
+        self._stale, self._old, self._datasets = stale, 0, Datasets()
+        self._absent: dict[tuple[str, str], tuple[PpropError, int]] = {}  # with the number of rows that need it
 
-    def kind(self, group: RowGroup, datasets: Datasets) -> Kind | None:
+    def kind(self, group: RowGroup) -> Kind | None:
         """Return the kind of a group's rows, None if they are left out; what is not here is noted."""
-        cell = group.cell
+        cell, lacks = group.cell, ("model", group.cell.model)
         try:
             current = current_revision(cell, group.backend) == group.revision
-        except PpropError as error:
-            self._models[cell.model] = error, self._models.get(cell.model, (error, 0))[1] + group.runs
-            return None
-        if not current and not self._stale:
-            self._old += group.runs
-            return None
-        try:
-            if datasets.of(cell).data != group.data:
+            if not current and not self._stale:
+                self._old += group.runs
+                return None
+            lacks = ("dataset", cell.dataset)
+            if self._datasets.of(cell).data != group.data:
                 return None
         except PpropError as error:
-            self._datasets[cell.dataset] = error, self._datasets.get(cell.dataset, (error, 0))[1] + group.runs
+            self._absent[lacks] = error, self._absent.get(lacks, (error, 0))[1] + group.runs
             return None
         return "exact" if current else "stale"
 
     @property
     def n_absent(self) -> int:
-        return sum(runs for lack in (self._datasets, self._models) for _, runs in lack.values())
+        return sum(runs for _, runs in self._absent.values())
 
     @property
     def absent(self) -> tuple[str, ...]:
         return tuple(
             f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
-            for what, lack in (("dataset", self._datasets), ("model", self._models))
-            for name, (error, runs) in lack.items()
+            for (what, name), (error, runs) in sorted(self._absent.items(), key=lambda entry: entry[0][0])
         )
 
     def refuse(self, rows: int) -> NoReturn:
@@ -268,4 +249,4 @@ class _Here:
         old = rows - self.n_absent
         others = (f"{old} of them are of another revision or other data.{remedy}",) if old else ()
         sentence = " ".join((f"None of the {rows} rows can be computed once more.", *self.absent, *others))
-        raise (DatasetError if self._datasets else InputError)(sentence)
+        raise (DatasetError if any(what == "dataset" for what, _ in self._absent) else InputError)(sentence)

@@ -167,26 +167,24 @@ def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Plac
 
 
 def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned], place: Place) -> dict[Seeds, Row]:
-    computed: dict[Seeds, Row] = {}
-
-    def take(row: Row) -> None:
-        computed[row.key.seeds] = row
-
+    computed: list[Row] = []
     seeds = list(dict.fromkeys(planned.key.seeds for planned in some))
     recipe = recipe_of(cell, datasets.of(cell), place)
     for begin in range(0, len(seeds), recipe.at_once or len(seeds)):
-        recipe.compute(seeds[begin : begin + (recipe.at_once or len(seeds))], take)
-    return computed
+        recipe.compute(seeds[begin : begin + (recipe.at_once or len(seeds))], computed.append)
+    return {row.key.seeds: row for row in computed}
 
 
 def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequence[Planned]) -> Checked:
     kept, seeds = rows[planned.key], planned.key.seeds
-    of_group = {key: row for key, row in rows.items() if _version(key) == _version(planned.key)}
+    chosen, version = {one.key for one in some}, (planned.key.revision, planned.key.data)
     # without the rows in question: one that is far off must not widen its own bound
-    sigma = spread({key.seeds: row.accuracy for key, row in of_group.items() if key not in {one.key for one in some}})
+    others = [row for key, row in rows.items() if (key.revision, key.data) == version and key not in chosen]
+    sigma = spread({row.key.seeds: row.accuracy for row in others})
     what = f"{title_of(planned.cell)}, split {seeds.split}, initialisation {seeds.init}: "
     differences: list[str] = []
-    alike = int(np.count_nonzero(kept.predictions == again.predictions)) if _same_size(kept, again) else None
+    same_size = kept.predictions.shape == again.predictions.shape
+    alike = int(np.count_nonzero(kept.predictions == again.predictions)) if same_size else None
     same = float("nan") if alike is None else alike / len(kept.predictions)
     if planned.kind == "exact":
         for name in _EXACT:
@@ -212,14 +210,6 @@ def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
     bound = mean_bound(apart, [one.sigma for one in of_kind])
     told, same = sum(one.same == one.same for one in of_kind), sum(one.same == 1.0 for one in of_kind)
     return MeanDifference(kind, len(of_kind), told, same, float(np.mean(apart)), bound)
-
-
-def _version(key: RowKey) -> tuple[str, str]:
-    return key.revision, key.data
-
-
-def _same_size(kept: Row, again: Row) -> bool:
-    return kept.predictions.shape == again.predictions.shape
 
 
 def plan_line(plan: VerificationPlan) -> str:
