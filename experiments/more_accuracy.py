@@ -35,6 +35,7 @@ import numpy as np
 from accuracy_rows import INITS, MAX_EPOCHS, Results, table
 from after_training import treatments
 from ensemble_members import Block, Network, train_blocks
+from ensembles import ALPHAS, CHOSEN, FOLDS, STRENGTH
 from numpy.typing import NDArray
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, Split, Stopping, Trained
@@ -43,7 +44,6 @@ from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.error_spreading import spread_errors
 from pprop.study.cell import Seeds, make_cell
-from pprop.study.more_accuracy import ALPHAS, CHOSEN, FOLDS, STRENGTH
 from pprop.study.revisions import revision_of
 from pprop.study.run.prepared import Datasets, Prepared
 from pprop.study.store.merge import study_folder

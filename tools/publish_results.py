@@ -19,16 +19,16 @@ from pathlib import Path
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
-from pprop.study.experiment_folder import experiments_of, load_experiments
+from pprop.study.experiment_folder import experiments_of
 from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence
 from pprop.study.report.build import build_page
-from pprop.study.report.page import page_markdown
-from pprop.study.report.write import page_files
+from pprop.study.report.page import page_files, page_markdown
+from pprop.study.report.results import Results
 from pprop.study.store.merge import packs_of, study_folder
 from pprop.study.store.store import Store
-from pprop.study.tables import entries, more_runs_entries, read_all_samples, table_markdown
-from pprop.study.tables.beside import beside_table
-from pprop.study.tables.titles import dataset_title
+from pprop.study.tables.entries import dataset_title
+from pprop.study.tables.scores import overview_table
+from pprop.study.tables.table import table_markdown
 
 __all__ = ["differences", "main", "published_files", "without_graphs"]
 
@@ -62,22 +62,20 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     """Return the content of every published file by its path; append the datasets that are not here to `lacking`."""
     packs = packs_of(root / "results")
     with study_folder(root / "results") as folder, Store.open(folder) as store:
-        page = build_page(store, experiments_of(folder), folder)
-        published = load_experiments()
-        everything = read_all_samples(store)
-        samples = everything.published(published)
-        main, times = entries(published, samples), entries(published, samples, "time")
-        many = more_runs_entries(published, everything, main, samples)
+        results = Results(store, experiments_of(folder), folder)
+        page, main = build_page(results), results.main
     lacking += [name for name in main if not _is_here(name)]
-    brief = page_markdown(brief_page(page, main, published, times), "../results/figures")
+    brief = page_markdown(brief_page(page, main, results.published, results.times), "../results/figures")
     made = "".join(PACKS.format(name=pack.name, size=pack.stat().st_size / 1e6) for pack in packs)
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs), made=made)
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    table = table_markdown(beside_table(main, "accuracy")).partition("\n\n")[2]  # the text around it is the caption
-    sentences = f"{significance_sentence(main)} {more_splits_sentence(many)}".strip()
-    told = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
-    part = "\n\n".join(filter(None, (table.strip("\n"), told)))
+    table = table_markdown(overview_table(main, "accuracy", beside_paper=True)).partition("\n\n")[
+        2
+    ]  # the text around it is the caption
+    sentences = f"{significance_sentence(main)} {more_splits_sentence(results.many)}".strip()
+    text = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
+    part = "\n\n".join(filter(None, (table.strip("\n"), text)))
     files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), part)
     return files
 

@@ -13,16 +13,19 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.figures import estimate, labels_data
-from pprop.study.figures.as_json import figure_json
-from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence, significance_table
-from pprop.study.report.cost import costs, main_cost_table
+from pprop.study.figures.style import figure_json
+from pprop.study.figures.sweeps import labels_data
+from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence
 from pprop.study.report.page import Bullets, Page, Section
+from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables import Entry, Sample, Samples, entries
-from pprop.study.tables.beside import beside_table
-from pprop.study.tables.grid import NOT_RUN, Measure, Strong
+from pprop.study.tables.entries import Entry, entries
+from pprop.study.tables.p_values import significance_table
+from pprop.study.tables.samples import Sample, Samples
+from pprop.study.tables.scores import overview_table
+from pprop.study.tables.table import NOT_RUN, Measure, Strong
+from pprop.study.tables.times import costs, main_cost_table
 
 MakeRows = Callable[..., list[Row]]
 Paper = dict[str, Experiment]
@@ -73,7 +76,7 @@ def test_the_table_beside_the_papers_sets_off_the_best_and_names_cells_that_lack
     gcn = make_rows(make_cell("gcn", {}, "citeseer"), mean=0.7)
     appnp = make_rows(make_cell("appnp", {}, "citeseer"), mean=0.8)
     elsewhere = make_rows(make_cell("gcn", {}, "ms_academic"), seeds=[Seeds(seed, 0) for seed in TEST_SEEDS])
-    table = beside_table(main_of(paper, gcn, appnp, elsewhere), "accuracy")
+    table = overview_table(main_of(paper, gcn, appnp, elsewhere), "accuracy", beside_paper=True)
     assert [column.title for column in table.columns] == ["Model", "Citeseer", "paper", "MS Academic", "paper"]
     rows = {str(row[0]): row for row in table.groups[0].rows}
     mean = float(np.mean([100 * row.accuracy for row in appnp]))

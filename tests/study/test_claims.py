@@ -14,14 +14,15 @@ from scipy import sparse, stats
 import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
 from pprop.study.cell import Seeds, make_cell
-from pprop.study.claims import GRAPH_CLAIMS, graph_claims
-from pprop.study.claims_from_rows import row_claims
-from pprop.study.evidence import Evidence
-from pprop.study.figures import Estimate, Propagated, Way
 from pprop.study.figures.distance import Distance, Ring
+from pprop.study.figures.propagation import PropagationPanel, Way
+from pprop.study.report.graph_claims import GRAPH_CLAIMS, graph_claims
+from pprop.study.report.row_claims import Evidence, row_claims
+from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables import Entry, Sample
+from pprop.study.tables.entries import Entry
+from pprop.study.tables.samples import Sample
 from pprop.study.zoo import MODELS
 
 SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS
@@ -304,8 +305,8 @@ def test_times_that_do_not_compare_are_no_evidence() -> None:
         estimate = Estimate(seconds, seconds, seconds, 5)
         return Way(name, estimate, estimate, 1.0, (20,), (device,))
 
-    same = [Propagated("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))]
-    unlike = [Propagated("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))]
+    same = [PropagationPanel("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))]
+    unlike = [PropagationPanel("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))]
     assert found_in(propagated=same)["Skipping propagation in training saves time"] == (
         "1.00 s a run instead of 2.50 s",
         True,

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.study.figures import curves_data, distribution_data, draw_curves, draw_distribution, save_figure
+from pprop.study.figures.distribution import distribution_data, draw_distribution
+from pprop.study.figures.model import curves_data, draw_curves
+from pprop.study.figures.style import save_figure
 from pprop.study.stats.estimate import bootstrap_interval
 
 HISTORY = pprop.History(np.linspace(2, 1, 50), np.linspace(1.9, 1.2, 50), np.linspace(0.2, 0.7, 50))
@@ -84,7 +86,7 @@ def test_an_unknown_format_is_refused():
 
 def test_the_data_of_a_figure_needs_no_matplotlib():
     code = (
-        "import sys; from pprop.study.figures import distribution_data; "
+        "import sys; from pprop.study.figures.distribution import distribution_data; "
         "distribution_data({'a': [1.0]}); sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

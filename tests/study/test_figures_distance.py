@@ -12,7 +12,8 @@ from scipy import sparse
 
 import pprop
 from pprop.datasets import TEST_SEEDS
-from pprop.study.figures import Distance, Estimate, Ring, distance_data, draw_distance, hops_from
+from pprop.study.figures.distance import Distance, Ring, distance_data, draw_distance, hops_from
+from pprop.study.stats.estimate import Estimate
 
 
 def chain(n: int, labels: Any = None) -> pprop.Graph:

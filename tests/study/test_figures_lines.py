@@ -11,26 +11,26 @@ import pytest
 
 import pprop
 from pprop.study.cell import Seeds
-from pprop.study.figures import (
-    WAYS,
+from pprop.study.figures.distribution import distributions_data, draw_distributions
+from pprop.study.figures.gather import runs_note
+from pprop.study.figures.lines import spread
+from pprop.study.figures.propagation import WAYS, draw_propagation, propagation_data
+from pprop.study.figures.style import LOOKS, looks_of, save_figure
+from pprop.study.figures.sweeps import (
+    LOWEST,
     alpha_data,
     depth_data,
-    distributions_data,
     draw_alpha,
     draw_depth,
-    draw_distributions,
     draw_labels,
-    draw_propagation,
+    draw_leads,
     draw_steps,
+    draw_steps_leads,
     labels_data,
-    propagation_data,
-    save_figure,
+    leads_data,
     steps_data,
+    steps_leads_data,
 )
-from pprop.study.figures.captions import runs_note
-from pprop.study.figures.leads import LOWEST, draw_leads, draw_steps_leads, leads_data, steps_leads_data
-from pprop.study.figures.lines import spread
-from pprop.study.figures.looks import LOOKS, looks_of
 from pprop.study.stats.estimate import bootstrap_interval
 
 

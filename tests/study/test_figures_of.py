@@ -14,7 +14,9 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.figures import Distance, Lines, figures_of, hops_from
+from pprop.study.figures import figures_of
+from pprop.study.figures.distance import Distance, hops_from
+from pprop.study.figures.lines import Lines
 
 CITESEER = pprop.load_dataset("citeseer").fingerprint
 

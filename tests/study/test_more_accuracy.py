@@ -1,4 +1,4 @@
-"""The ensemble in the study: computed where it is told, from the labels of the split alone."""
+"""The ensemble in the study: computed on the backend of the study, from the labels of the split alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pprop.study.run.user_model import user_cell, user_recipe
 from pprop.study.store.row import Row
 
 QUICK = """
-from pprop.study.more_accuracy import build, build_folds
+from ensembles import build, build_folds
 
 
 def quick(graph, seed):
@@ -32,6 +32,7 @@ def quick_folds(graph, seed):
 @pytest.fixture
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "quick_ensemble.py").write_text(QUICK, encoding="utf-8")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "experiments")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "quick_ensemble", raising=False)
     return "quick_ensemble"

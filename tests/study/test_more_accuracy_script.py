@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
-from pprop.study.more_accuracy import ALPHAS, STRENGTH
 from pprop.study.run.prepared import Datasets
 
 ROOT = Path(__file__).parents[2]
+ALPHAS, STRENGTH = (0.1, 0.2, 0.3), 0.1
 FEW = ("--only", "citeseer", "--members", "2", "--max-epochs", "3")
 
 

@@ -15,8 +15,8 @@ from pprop._errors import DatasetError
 from pprop.datasets import TEST_SEEDS
 from pprop.graph import Graph
 from pprop.study.cell import Seeds, make_cell
-from pprop.study.claims import Claim
-from pprop.study.report import build
+from pprop.study.report import results, sections
+from pprop.study.report.graph_claims import Claim
 from pprop.study.store.pack import pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
@@ -37,8 +37,8 @@ def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def saved(figure: object, kind: str) -> bytes:
         return b"<svg></svg>"
 
-    monkeypatch.setattr(build, "graph_claims", one)
-    monkeypatch.setattr(build, "save_figure", saved)
+    monkeypatch.setattr(sections, "graph_claims", one)
+    monkeypatch.setattr(sections, "save_figure", saved)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_without_a_graph_nothing_is_written_and_the_rest_is_checked(
     def absent(name: str) -> Graph:
         raise DatasetError(f"{name} is not here.")
 
-    for module in (publish_results, build, datasets):
+    for module in (publish_results, results, sections, datasets):
         monkeypatch.setattr(module, "load_dataset", absent)
     before = (root / "results/report.md").read_bytes()
     assert main([], root) == 1

@@ -15,9 +15,9 @@ from pprop import load_dataset
 from pprop._errors import MissingDependencyError
 from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
-from pprop.study.claims import Claim
 from pprop.study.figures import style
-from pprop.study.report import build, write_report
+from pprop.study.report import sections, write_report
+from pprop.study.report.graph_claims import Claim
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.merge import merge_studies
 from pprop.study.store.row import Row
@@ -34,7 +34,7 @@ def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     def one(graph: object, where: str) -> list[Claim]:
         return [Claim("Checked elsewhere", where, "42", True)]
 
-    monkeypatch.setattr(build, "graph_claims", one)
+    monkeypatch.setattr(sections, "graph_claims", one)
 
 
 @pytest.fixture

@@ -14,17 +14,17 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.report.runs import run_again
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables import Entry, Sample, Samples, comparisons, entries, epoch_times, p_value_table
-from pprop.study.tables.entries import command
-from pprop.study.tables.epoch_time import time_table
-from pprop.study.tables.grid import NOT_RUN, Code, Measure, Number, Strong
+from pprop.study.tables.entries import Entry, command, entries
+from pprop.study.tables.p_values import comparisons, p_value_table
+from pprop.study.tables.runs import run_again, search_table
+from pprop.study.tables.samples import Sample, Samples
 from pprop.study.tables.scores import disagreements, overview_table, score, score_table
-from pprop.study.tables.search import search_table
 from pprop.study.tables.spread import difference_spread_table, spread_table
+from pprop.study.tables.table import NOT_RUN, Code, Measure, Number, Strong
+from pprop.study.tables.times import epoch_times, time_table
 
 MakeRows = Callable[..., list[Row]]
 Paper = dict[str, Experiment]
@@ -77,7 +77,7 @@ def test_an_experiment_on_validation_splits_or_with_other_label_rates_stays_out_
     found = table_entries(paper | more, *groups)
     assert [entry.cell for entry in found if entry.title == "MLP"] == [mlp]
     (test,) = comparisons(found, "accuracy")
-    assert test.splits_holm == test.splits.p  # of a family of one
+    assert test.splits.holm == test.splits.p  # of a family of one
 
 
 def test_a_score_is_the_mean_in_the_papers_unit_with_its_distance_from_the_paper(
@@ -187,7 +187,7 @@ def test_p_values_agree_with_scipy_and_with_holm_by_hand(paper: Paper, make_rows
     ]
     assert [each.runs.p for each in found] == pytest.approx(raw, rel=1e-9)
     low, high = min(raw), max(raw)
-    assert sorted(each.runs_holm for each in found) == pytest.approx(sorted([2 * low, max(2 * low, high)]), rel=1e-9)
+    assert sorted(each.runs.holm for each in found) == pytest.approx(sorted([2 * low, max(2 * low, high)]), rel=1e-9)
     assert [each.splits.pairs for each in found] == [20, 20]
     assert [each.published for each in found] == [None, 1.77e-2]
 

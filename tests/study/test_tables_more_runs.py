@@ -14,22 +14,15 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.report.more_runs import more_runs_blocks
+from pprop.study.report.sections import more_runs_blocks
 from pprop.study.run.status import study_status
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store
-from pprop.study.tables import (
-    Sample,
-    Samples,
-    entries,
-    more_leads_table,
-    more_runs_entries,
-    more_runs_table,
-    read_all_samples,
-    read_samples,
-)
-from pprop.study.tables.grid import Measure, PValue, Strong, Table
-from pprop.study.tables.more_runs import standings
+from pprop.study.tables.entries import entries
+from pprop.study.tables.more_runs import more_runs_entries, more_runs_table, standings
+from pprop.study.tables.p_values import more_leads_table
+from pprop.study.tables.samples import Sample, Samples, read_all_samples, read_samples
+from pprop.study.tables.table import Measure, PValue, Strong, Table
 
 MakeRows = Callable[..., list[Row]]
 MANY = [Seeds(split, init) for init in range(5) for split in split_seeds("test", 200)]

@@ -82,7 +82,7 @@ def test_a_hundred_epochs_have_the_same_bits_in_small_batches(
 
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads")
 def test_twenty_epochs_have_the_same_bits_among_a_hundred_runs(graph: Graph, splits: list[Split]) -> None:
-    """A hundred epochs of a hundred runs, both models, one and two threads: experiments/bit_identity.py."""
+    """A hundred epochs of a hundred runs, both models, one and two threads, gave the same."""
     with threads(1):
         alone = train("APPNP", graph, splits, BATCHES[1], 20)
     with threads(2):

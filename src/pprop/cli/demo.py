@@ -136,7 +136,7 @@ def _save_figure(stem: Path, trained: dict[str, Trained], splits: int) -> bool:
     """Draw the accuracies where matplotlib is installed; return whether it is."""
     if find_spec("matplotlib") is None:
         return False
-    from pprop.study.figures import distribution_data, draw_distribution
+    from pprop.study.figures.distribution import distribution_data, draw_distribution
 
     rows = distribution_data({name: runs.accuracy() for name, runs in trained.items()})
     title = f"Citeseer, {splits} test split{'s' if splits > 1 else ''}: runs, mean, 95 % interval"

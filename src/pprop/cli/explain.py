@@ -62,8 +62,8 @@ def explain(
 
     explained = explain_nodes(fitted, named_positions(fitted.graph_, nodes), top, mode.value, eps)
     if plot is not None:
-        from pprop.study.figures import save_figure
-        from pprop.study.figures.contributions import contributions_data, draw_contributions
+        from pprop.study.figures.model import contributions_data, draw_contributions
+        from pprop.study.figures.style import save_figure
 
         figure = draw_contributions(contributions_data(explained[0]))
         with new_file(plot, session, force=force) as stream:

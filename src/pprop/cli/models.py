@@ -59,7 +59,7 @@ def write_artefact(
     if find_spec("matplotlib") is None:
         session.say('No curves were drawn: that needs matplotlib. Install it with: pip install "pprop[figures]"')
         return
-    from pprop.study.figures import curves_data, draw_curves
+    from pprop.study.figures.model import curves_data, draw_curves
 
     name = type(model).__name__.replace("Classifier", "").removesuffix("Node")
     title = name if model.graph_.name is None else f"{name} on {model.graph_.name}"
@@ -70,7 +70,7 @@ def write_artefact(
 
 def write_figure(figure: Any, stem: Path) -> None:
     """Write a figure as PNG and SVG beside each other."""
-    from pprop.study.figures import save_figure
+    from pprop.study.figures.style import save_figure
 
     for kind in ("png", "svg"):
         stem.with_suffix(f".{kind}").write_bytes(save_figure(figure, kind))

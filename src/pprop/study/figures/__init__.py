@@ -1,66 +1,58 @@
-"""Figures: each is a function that computes what is shown, and one that draws it. matplotlib waits for the latter."""
+"""Figures: each is a function that computes what is shown, and one that draws it, which imports matplotlib.
 
-from pprop.study.figures.all import Drawn, figures_of
-from pprop.study.figures.curves import Curves, curves_data, draw_curves
-from pprop.study.figures.distance import Distance, Ring, distance_data, draw_distance
-from pprop.study.figures.distribution import (
-    Distribution,
-    Distributions,
-    distribution_data,
-    distributions_data,
-    draw_distribution,
-    draw_distributions,
-)
-from pprop.study.figures.hops import hops_from
-from pprop.study.figures.lines import Lines, Panel, Series
-from pprop.study.figures.propagation import WAYS, Propagated, Way, draw_propagation, propagation_data
-from pprop.study.figures.style import save_figure
-from pprop.study.figures.sweeps import (
-    alpha_data,
-    depth_data,
-    draw_alpha,
-    draw_depth,
-    draw_labels,
-    draw_steps,
-    labels_data,
-    steps_data,
-)
-from pprop.study.stats.estimate import Estimate, estimate
+============================================ ====================
+figure                                       module
+============================================ ====================
+labels, steps, alpha, depth; labels_lead,    `sweeps` (the lines
+steps_lead                                   in `lines`)
+distributions                                `distribution`
+distance                                     `distance`
+propagation                                  `propagation`
+training curves, contributions to a node     `model`
+trials of a search for settings              `tuning`
+============================================ ====================
 
-__all__ = [
-    "WAYS",
-    "Curves",
-    "Distance",
-    "Distribution",
-    "Distributions",
-    "Drawn",
-    "Estimate",
-    "Lines",
-    "Panel",
-    "Propagated",
-    "Ring",
-    "Series",
-    "Way",
-    "alpha_data",
-    "curves_data",
-    "depth_data",
-    "distance_data",
-    "distribution_data",
-    "distributions_data",
-    "draw_alpha",
-    "draw_curves",
-    "draw_depth",
-    "draw_distance",
-    "draw_distribution",
-    "draw_distributions",
-    "draw_labels",
-    "draw_propagation",
-    "draw_steps",
-    "estimate",
-    "figures_of",
-    "hops_from",
-    "labels_data",
-    "propagation_data",
-    "save_figure",
-    "steps_data",
-]
+`gather` finds the rows of a study's figure; `style` has what all of them share.
+"""
+
+from collections.abc import Callable, Iterable
+
+from pprop.graph import Graph
+from pprop.study.experiment import Experiment
+from pprop.study.figures.distance import distance_figure
+from pprop.study.figures.distribution import distributions_figure
+from pprop.study.figures.gather import Drawn as Drawn
+from pprop.study.figures.gather import RowsOf, collect_accuracies
+from pprop.study.figures.propagation import propagation_figure
+from pprop.study.figures.sweeps import sweep_figures
+
+
+def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Callable[[str], Graph]) -> list[Drawn]:
+    """Return every figure that has rows.
+
+    Parameters
+    ----------
+    experiments
+        Those whose cells are looked at; the order decides which of two cells with the same place is shown.
+    rows_of
+        The rows of a cell that may be pooled; empty where there are none.
+    graph_of
+        The graph of a dataset, for the distances; it may raise `DatasetError`, which the caption then says, or that of
+        the distributions where there are no distances at all.
+
+    Examples
+    --------
+    >>> from pprop.datasets import load_dataset
+    >>> from pprop.study.experiment_folder import load_experiments
+    >>> figures_of(load_experiments().values(), lambda cell: [], load_dataset)
+    []
+    """
+    known = list(experiments)
+    tables = collect_accuracies(known, rows_of)
+    distances, left_out = distance_figure(tables, graph_of)
+    return [
+        *distributions_figure(tables, "" if distances else left_out),
+        *sweep_figures(known, rows_of),
+        *propagation_figure(known, rows_of),
+        *distances,
+    ]

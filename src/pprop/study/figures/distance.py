@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from functools import partial
+from typing import Any, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from pprop._validate import reject
-from pprop.datasets import Split
+from pprop._errors import DatasetError
+from pprop._validate import check_positions, reject
+from pprop.datasets import DATASETS, Split, paper_split
 from pprop.graph import Graph
-from pprop.study.figures.hops import hops_from
-from pprop.study.figures.looks import LOOKS
-from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
+from pprop.study.figures.gather import Drawn, Found, runs_note
+from pprop.study.figures.style import LOOKS, Figure, fix_layout, light_grid, new_panels, styled
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
+from pprop.study.tables.entries import dataset_title
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Distance", "Ring", "distance_data", "draw_distance"]
+_Ints: TypeAlias = NDArray[np.int64]
 
 RESAMPLES = 1000
 FEWEST = 1.0  # nodes that the last ring holds on average
@@ -69,11 +68,7 @@ class Distance:
 
 
 def distance_data(
-    dataset: str,
-    graph: Graph,
-    splits: Mapping[int, Split],
-    better: Sequence[Row],
-    baseline: Sequence[Row],
+    dataset: str, graph: Graph, splits: Mapping[int, Split], better: Sequence[Row], baseline: Sequence[Row]
 ) -> Distance:
     """Return how much more often `better` is right than `baseline`, by distance from the training nodes.
 
@@ -128,22 +123,16 @@ def distance_data(
 
 
 def _right(
-    labels: NDArray[np.int64],
-    splits: Mapping[int, Split],
-    hops: Mapping[int, NDArray[np.int64]],
-    rows: Sequence[Row],
-    width: int,
+    labels: _Ints, splits: Mapping[int, Split], hops: Mapping[int, _Ints], rows: Sequence[Row], width: int
 ) -> NDArray[np.float64]:
     """Return c(s, h), shape (splits, width)."""
-    by_split: dict[int, list[NDArray[np.float64]]] = {seed: [] for seed in hops}
+    counts: dict[int, list[_Ints]] = {seed: [] for seed in hops}
     for row in rows:
-        seed = row.key.seeds.split
-        if seed not in hops:
-            continue
-        at = splits[seed].evaluation
-        right = (row.predictions[at] == labels[at]) & (hops[seed] >= 0)
-        by_split[seed].append(np.bincount(hops[seed][right], minlength=width).astype(np.float64))
-    return np.stack([np.mean(counts, axis=0) for counts in by_split.values()])
+        if (seed := row.key.seeds.split) in hops:
+            at = splits[seed].evaluation
+            right = (row.predictions[at] == labels[at]) & (hops[seed] >= 0)
+            counts[seed].append(np.bincount(hops[seed][right], minlength=width))
+    return np.stack([np.mean(each, axis=0) for each in counts.values()])
 
 
 def _merge(nodes: NDArray[np.float64]) -> list[tuple[int, int]]:
@@ -178,24 +167,104 @@ def draw_distance(panels: Sequence[Distance], columns: int | None = None) -> Fig
 
 
 def _draw_panel(axes: Any, panel: Distance) -> None:
-    look, points = LOOKS["APPNP"], [ring.improvement for ring in panel.rings]
+    points = [ring.improvement for ring in panel.rings]
     x = list(range(1, len(points) + 1))
     axes.axhline(0, color="0.35", linewidth=0.7, zorder=1)
     reach = np.array([point.below_and_above for point in points]).T
-    axes.errorbar(
-        x,
-        [point.mean for point in points],
-        yerr=reach,
-        fmt="o",
-        markersize=4,
-        color=look.colour,
-        elinewidth=1.1,
-        capsize=2,
-        zorder=3,
-    )
+    style = {"fmt": "o", "markersize": 4, "elinewidth": 1.1, "capsize": 2, "color": LOOKS["APPNP"].colour}
+    axes.errorbar(x, [point.mean for point in points], yerr=reach, zorder=3, **style)
     axes.set_xticks(x, [f"{ring.name}\n{ring.nodes:.0f}" for ring in panel.rings], fontsize=7)
     axes.set_xlim(0.5, len(x) + 0.5)
     axes.set_xlabel("hops from training nodes; mean number of nodes")
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))
     light_grid(axes, "y")
     axes.set_title(panel.dataset, loc="left")
+
+
+def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:
+    """Return the figure of APPNP against GCN, if there is one, and a sentence about the datasets that it lacks.
+
+    Parameters
+    ----------
+    found
+        The rows of the accuracy table, with predictions.
+    graph_of
+        The graph of a dataset; it may raise `DatasetError`.
+
+    Examples
+    --------
+    >>> distance_figure(Found(), lambda name: None)
+    ([], '')
+    """
+    panels: list[Distance] = []
+    absent: list[str] = []
+    other: list[str] = []
+    for dataset in DATASETS:
+        rows = found.rows.get(dataset_title(dataset), {})
+        better, baseline = rows.get("APPNP", []), rows.get("GCN", [])
+        seeds = {row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline}
+        if not seeds:
+            continue
+        try:
+            graph = graph_of(dataset)
+        except DatasetError:
+            absent.append(dataset_title(dataset))
+            continue
+        if {row.key.data for row in (*better, *baseline)} != {graph.fingerprint}:
+            other.append(dataset_title(dataset))  # node i of the predictions may be another node here
+            continue
+        splits = {seed: paper_split(graph, seed) for seed in seeds}
+        panels.append(distance_data(dataset_title(dataset), graph, splits, better, baseline))
+    reasons = [f"{', '.join(absent)}, whose graph is not on this machine"] if absent else []
+    reasons += [f"{', '.join(other)}, whose graph here is not the one of the rows"] if other else []
+    without = f"Without {', and without '.join(reasons)}." if reasons else ""
+    if not panels:
+        return [], without
+    counts = {
+        (model, panel.dataset, ""): panel.runs[index]
+        for panel in panels
+        for index, model in enumerate(("APPNP", "GCN"))
+    }
+    caption = (
+        "How many more percent of the test nodes APPNP gets right than GCN, by the distance of a node from the nearest "
+        "training node, with a 95 % bootstrap interval over splits. Below each distance: the mean number of test nodes "
+        f"there; the farthest are taken together until there is one on average. {runs_note(counts, 'of each model')}"
+    )
+    draw = partial(draw_distance, panels)
+    names = (*found.origins["APPNP"], *found.origins["GCN"])
+    title = "Improvement over GCN by distance from the training nodes"
+    return [Drawn("distance", title, f"{caption} {without}".strip(), panels, draw, names)], without
+
+
+def hops_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
+    """Return the number of edges from the nearest of `nodes` to each node, by breadth-first search.
+
+    Parameters
+    ----------
+    graph
+        Edges are followed in the direction in which predictions travel; weights do not count.
+    nodes
+        Positions of the nodes to start from, shape (m,).
+
+    Returns
+    -------
+    array of int64, shape (n,)
+        0 for `nodes` themselves, -1 for nodes that cannot be reached.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> hops_from(path, [1])
+    array([1, 0, 1, 2, 3])
+    """
+    reached = np.zeros(graph.n_nodes, dtype=bool)
+    reached[check_positions(nodes, "nodes", "hops_from", n_nodes=graph.n_nodes)] = True
+    hops = np.where(reached, 0, -1).astype(np.int64)
+    adjacency, frontier, hop = graph.adjacency, reached, 0
+    while frontier.any():
+        hop += 1
+        frontier = (adjacency @ frontier.astype(np.float64) > 0) & ~reached
+        reached |= frontier
+        hops[frontier] = hop
+    return hops

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from functools import partial
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pprop._errors import InputError
-from pprop.study.figures.looks import Look, looks_of
-from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
+from pprop._validate import reject
+from pprop.study.figures.gather import Drawn, Found, runs_note
+from pprop.study.figures.style import Figure, Look, fix_layout, light_grid, looks_of, new_panels, styled
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "Distribution",
-    "Distributions",
-    "distribution_data",
-    "distributions_data",
-    "draw_distribution",
-    "draw_distributions",
-]
 
 BAND = 0.22  # half the height over which the points of a model are spread
 MOST_POINTS = 40  # of one colour at full strength
@@ -77,7 +66,7 @@ def distribution_data(accuracies: Mapping[str, ArrayLike]) -> list[Distribution]
     [('MLP', 63.0), ('APPNP', 75.5)]
     """
     if not accuracies:
-        raise InputError("The 'accuracies' parameter of distribution_data must name at least one model. Got none.")
+        reject("accuracies", "distribution_data", "a mapping with at least one model", "none")
     rows: list[Distribution] = []
     for model, shares in accuracies.items():
         values = 100 * np.asarray(shares, dtype=np.float64)
@@ -141,15 +130,8 @@ def _set_axes(axes: Any, panel: Distributions) -> None:
 
 def _draw_row(axes: Any, index: int, row: Distribution, look: Look) -> None:
     strength = min(1.0, MOST_POINTS / len(row.values))
-    axes.scatter(
-        row.values,
-        index + 0.14 + BAND * row.offsets,
-        s=7,
-        color=look.colour,
-        alpha=max(0.25, 0.7 * strength),
-        linewidths=0,
-        zorder=2,
-    )
+    dots = {"s": 7, "color": look.colour, "alpha": max(0.25, 0.7 * strength), "linewidths": 0}
+    axes.scatter(row.values, index + 0.14 + BAND * row.offsets, **dots, zorder=2)
     point, above = row.estimate, index - 0.26
     axes.plot([point.low, point.high], [above] * 2, color=look.colour, linewidth=1.4, solid_capstyle="butt", zorder=3)
     for at, size, width in ((point.low, 4, 1.2), (point.high, 4, 1.2), (point.mean, 7, 1.6)):
@@ -166,3 +148,23 @@ def _beside(axes: Any, text: str, place: float, above: float = 0, **options: Any
 def _offsets(count: int) -> NDArray[np.float64]:
     """Return places in [-1, 1] that fill the band evenly in any order of the runs: the golden ratio's multiples."""
     return 2.0 * np.modf((np.arange(count) + 1) * (5**0.5 - 1) / 2)[0] - 1.0
+
+
+def distributions_figure(found: Found, no_distances: str) -> Iterator[Drawn]:
+    """Yield the figure of the accuracy table's rows, if there are any; `no_distances` says why another one is missing.
+
+    >>> list(distributions_figure(Found(), ""))
+    []
+    """
+    panels = distributions_data(found.rows)
+    if not panels:
+        return
+    counts = {(row.model, panel.dataset, ""): row.estimate.runs for panel in panels for row in panel.models}
+    caption = (
+        "Test accuracy of every run (points), and above them the mean (long tick, number) with its 95 % bootstrap "
+        f"interval (bar). {runs_note(counts, 'of each model')}{found.note}"
+    )
+    if no_distances:
+        caption += f" There is no figure of distances. {no_distances}"
+    draw = partial(draw_distributions, panels)
+    yield Drawn("distributions", "Accuracy distributions", caption, panels, draw, found.experiments)

@@ -1,33 +1,52 @@
-"""From cells to places in a figure: which rows are drawn where. Two cells are never pooled."""
+"""From cells to places in a figure: which rows are drawn where, and the sentence on how many runs there are."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from pprop.datasets import DATASETS
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
-from pprop.study.figures.captions import dataset_title
+from pprop.study.figures.style import Figure
 from pprop.study.store.row import Row
-from pprop.study.zoo import MODELS
-
-__all__ = [
-    "Found",
-    "RowsOf",
-    "alpha_place",
-    "collect",
-    "collect_accuracies",
-    "depth_place",
-    "labels_place",
-    "model_title",
-    "propagation_place",
-    "steps_place",
-]
+from pprop.study.tables.entries import dataset_title, model_title
 
 RowsOf = Callable[[Cell], list[Row]]
+
+MOST_EXCEPTIONS = 8  # that a reader can take in
+ORDERS = ((0, 1, 2), (2, 0, 1))
+"""Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A figure that can be drawn.
+
+    Attributes
+    ----------
+    name
+        For its file: distributions, labels, labels_lead, steps, steps_lead, alpha, propagation, depth or distance; with the
+        kind of splits appended where a study has the same figure on both.
+    title, caption
+        What it shows, and how to read it, with the number of runs behind its points.
+    data
+        What is drawn, as the figure's data function gives it.
+    draw
+        Returns the figure.
+    experiments
+        Names of those whose rows it shows.
+    """
+
+    name: str
+    title: str
+    caption: str
+    data: Any
+    draw: Callable[[], Figure]
+    experiments: tuple[str, ...]
 
 
 @final
@@ -42,7 +61,7 @@ class Found:
     origins
         The names of the experiments they are of, by place.
     hidden
-        Names of experiments with cells that another one stands in for, or that do not belong into the figure.
+        Names of experiments with cells that have no place in the figure, or a place that another cell has already.
 
     Examples
     --------
@@ -89,8 +108,8 @@ def collect(
     >>> from pprop.study.experiment import Point
     >>> cell = Cell("appnp", {"alpha": 0.1, "steps": 10}, "cora_ml")
     >>> experiment = Experiment("mine", "Mine", "alpha", (Point(cell, {}),))
-    >>> collect([experiment], lambda cell: ["a row"], alpha_place).rows
-    {'Cora-ML': {('APPNP', 0.1): ['a row']}}
+    >>> collect([experiment], lambda cell: ["a row"], model_title).rows
+    {'Cora-ML': {'APPNP': ['a row']}}
     """
     rows: dict[str, dict[Any, list[Row]]] = {}
     owners: dict[tuple[str, Hashable], str] = {}
@@ -130,66 +149,68 @@ def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> Fo
     return collect(tables, rows_on_tests, model_title, "test")
 
 
-def model_title(cell: Cell) -> str:
-    """Return a model's name as the paper writes it; one's own model goes by its address.
+def runs_note(counts: Mapping[tuple[str, str, str], int], of: str = "at each point") -> str:
+    """Say how many runs the points of a figure rest on: most of them, and those that differ.
+
+    Parameters
+    ----------
+    counts
+        Number of runs by (series, dataset, place), the place empty where there is one for each series and dataset.
+    of
+        What has these runs.
 
     Examples
     --------
-    >>> model_title(Cell("vanilla_gcn", {}, "citeseer")), model_title(Cell("mine:build", {}, "citeseer"))
-    ('V. GCN', 'mine:build')
+    >>> runs_note({("APPNP", "Cora-ML", ""): 100, ("GCN", "Cora-ML", ""): 100, ("Bt. FP", "Cora-ML", ""): 20})
+    '100 runs at each point, but Bt. FP: 20.'
+    >>> runs_note({("APPNP", "Cora-ML", ""): 1})
+    '1 run at each point.'
+    >>> runs_note({(model, "Cora-ML", at): 100 if at == "20" else 20 for model in "ABCDEFGHI" for at in ("10", "20", "40")})
+    '20 runs at each point, but at 20: 100.'
+    >>> runs_note({(model, "Cora-ML", at): 100 if at == "20" and model != "C" else 20 for model in "ABC" for at in ("10", "20")})
+    '20 runs at each point, but A, B at 20: 100.'
     """
-    return MODELS[cell.model].title if cell.model in MODELS else cell.model
+    values = Counter(counts.values())
+    common = max(values, key=lambda runs: (values[runs], runs))
+    text = f"{common} run{'' if common == 1 else 's'} {of}"
+    exceptions = min((_exceptions(counts, common, order) for order in ORDERS), key=_length)
+    if len(exceptions) > MOST_EXCEPTIONS:
+        most = f"{common} in {values[common]} of {values.total()} places"
+        return f"{min(values)} to {max(values)} runs {of}; {most}."
+    return f"{text}, but {'; '.join(exceptions)}." if exceptions else f"{text}."
 
 
-def labels_place(cell: Cell) -> tuple[str, int]:
-    """Return the model and the training nodes per class.
+def _length(exceptions: Sequence[str]) -> tuple[int, int]:
+    return len(exceptions), sum(map(len, exceptions))
 
-    >>> labels_place(Cell("gcn", {}, "citeseer", per_class=5))
-    ('GCN', 5)
+
+def _exceptions(counts: Mapping[tuple[str, str, str], int], common: int, order: tuple[int, int, int]) -> list[str]:
+    """Return the groups whose number of runs is not `common`; series that differ alike are named together."""
+    names: dict[tuple[str, int], list[str]] = {}
+    for (series, dataset, place), runs in _groups(counts, common, order):
+        rest = " ".join(word for word in (dataset and f"on {dataset}", place and f"at {place}") if word)
+        names.setdefault((rest, runs), []).append(series)
+    return [
+        f"{' '.join(words)}: {runs}"
+        for (rest, runs), series in names.items()
+        if (words := [word for word in (", ".join(filter(None, series)), rest) if word])
+    ]
+
+
+def _groups(
+    counts: Mapping[tuple[str, str, str], int], common: int, order: tuple[int, int, int], depth: int = 1
+) -> Iterator[tuple[tuple[str, str, str], int]]:
+    """Yield groups whose number of runs is not `common`, each as large as it can be when divided in an order.
+
+    A group goes by the series, dataset and place that its members share, empty where they do not.
     """
-    return model_title(cell), cell.per_class
-
-
-def steps_place(cell: Cell) -> tuple[float, float] | None:
-    """Return alpha and K, infinite for PPNP and for the limit without teleport.
-
-    >>> steps_place(Cell("appnp", {"alpha": 0.0, "steps": "limit"}, "citeseer"))
-    (0.0, inf)
-    """
-    if cell.model not in ("appnp", "ppnp"):
-        return None
-    steps: Any = "limit" if cell.model == "ppnp" else cell.settings["steps"]
-    return cell.settings["alpha"], math.inf if steps == "limit" else float(steps)
-
-
-def alpha_place(cell: Cell) -> tuple[str, float] | None:
-    """Return the model and alpha.
-
-    >>> alpha_place(Cell("ppnp", {"alpha": 0.2}, "citeseer"))
-    ('PPNP', 0.2)
-    """
-    return (model_title(cell), cell.settings["alpha"]) if "alpha" in cell.settings else None
-
-
-def depth_place(cell: Cell) -> int | None:
-    """Return the number of layers: one more than there are hidden ones.
-
-    >>> depth_place(Cell("appnp", {"hidden": [64, 64]}, "citeseer"))
-    3
-    """
-    return len(cell.settings["hidden"]) + 1 if cell.model == "appnp" else None
-
-
-def propagation_place(cell: Cell) -> str | None:
-    """Return when the cell propagates: one of `WAYS`.
-
-    >>> propagation_place(Cell("mlp", {"evaluate": "propagated"}, "citeseer"))
-    'inference'
-    """
-    ways = {
-        ("mlp", "model"): "never",
-        ("appnp", "network"): "training",
-        ("mlp", "propagated"): "inference",
-        ("appnp", "model"): "both",
-    }
-    return ways.get((cell.model, cell.settings.get("evaluate", "")))
+    groups: dict[tuple[str, ...], dict[tuple[str, str, str], int]] = {}
+    for key, runs in counts.items():
+        groups.setdefault(tuple(key[part] for part in order[:depth]), {})[key] = runs
+    for members in groups.values():
+        some, runs = next(iter(members.items()))
+        if len(set(members.values())) > 1:
+            yield from _groups(members, common, order, depth + 1)
+        elif runs != common:
+            series, dataset, place = (some[part] if part in order[:depth] else "" for part in range(3))
+            yield (series, dataset, place), runs

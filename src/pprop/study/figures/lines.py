@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from pprop._validate import reject
 from pprop.study.cell import Splits
-from pprop.study.figures.looks import Look, looks_of
-from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
+from pprop.study.figures.style import Figure, Look, fix_layout, light_grid, looks_of, new_panels, styled
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Axis", "Lines", "Panel", "Series", "draw_lines", "lines_data"]
 
 LABEL_GAP = 9.0  # points between the middles of two such names
 
@@ -201,17 +195,9 @@ def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapp
         ends = sorted(end for series in panel.series for end in _ends(series, (high - low) * LABEL_GAP / height))
         wanted = [(place - low) / (high - low) * height for place, _, _ in ends]
         for (_, text, name), at in zip(ends, spread(wanted, LABEL_GAP), strict=True):
-            axes.annotate(
-                text,
-                (1.0, at / height),
-                xycoords="axes fraction",
-                xytext=(3, 0),
-                textcoords="offset points",
-                va="center",
-                color=looks[name].colour,
-                fontsize=7.5,
-                annotation_clip=False,
-            )
+            beside = {"xytext": (3, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+            place = {"xy": (1.0, at / height), "xycoords": "axes fraction"}
+            axes.annotate(text, **place, **beside, color=looks[name].colour, fontsize=7.5)
 
 
 def _ends(series: Series, near: float) -> list[tuple[float, str, str]]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from functools import partial
+from typing import Any, final
 
 import numpy as np
 
 from pprop._validate import reject
-from pprop.study.figures.looks import LOOKS
-from pprop.study.figures.style import fix_layout, light_grid, new_panels, styled
+from pprop.study.cell import Cell
+from pprop.study.experiment import Experiment
+from pprop.study.figures.gather import Drawn, RowsOf, collect, runs_note
+from pprop.study.figures.style import LOOKS, Figure, fix_layout, light_grid, new_panels, styled
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["WAYS", "Propagated", "Way", "draw_propagation", "propagation_data"]
+from pprop.study.tables.entries import model_title
 
 WAYS = ("never", "training", "inference", "both")
 """When predictions are propagated, in the paper's order."""
@@ -54,7 +53,7 @@ class Way:
 
 @final
 @dataclass(frozen=True)
-class Propagated:
+class PropagationPanel:
     """One panel: the ways on one dataset, and whether their times compare."""
 
     dataset: str
@@ -68,7 +67,7 @@ class Propagated:
 
 def propagation_data(
     rows: Mapping[str, Mapping[str, Sequence[Row]]], timed: Mapping[str, Mapping[str, Sequence[Row]]] | None = None
-) -> list[Propagated]:
+) -> list[PropagationPanel]:
     """Return accuracy and time of each way to use propagation.
 
     Parameters
@@ -91,7 +90,7 @@ def propagation_data(
     >>> way.seconds.mean, way.ms_per_epoch
     (0.4, 1.0)
     """
-    panels: list[Propagated] = []
+    panels: list[PropagationPanel] = []
     for dataset, ways in rows.items():
         unknown = sorted(set(ways) - set(WAYS))
         if unknown:
@@ -99,7 +98,7 @@ def propagation_data(
         models: Mapping[str, Sequence[Row]] = {} if timed is None else timed.get(dataset, {})
         shown = tuple(_way(name, ways[name], models.get(_TRAINED[name], ())) for name in WAYS if ways.get(name))
         if shown:
-            panels.append(Propagated(dataset, shown))
+            panels.append(PropagationPanel(dataset, shown))
     return panels
 
 
@@ -118,7 +117,7 @@ def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> Way:
     )
 
 
-def draw_propagation(panels: Sequence[Propagated], columns: int | None = None) -> Figure:
+def draw_propagation(panels: Sequence[PropagationPanel], columns: int | None = None) -> Figure:
     """Draw for each dataset the accuracies of the ways, and beside them the seconds of a run."""
     with styled():
         figure, places = new_panels(len(panels), columns, height=1.65, parts=(3, 2))
@@ -130,7 +129,7 @@ def draw_propagation(panels: Sequence[Propagated], columns: int | None = None) -
     return figure
 
 
-def _draw_accuracy(axes: Any, panel: Propagated) -> None:
+def _draw_accuracy(axes: Any, panel: PropagationPanel) -> None:
     points = [way.accuracy for way in panel.ways]
     places = list(range(len(points)))
     reach = np.array([point.below_and_above for point in points]).T
@@ -142,19 +141,13 @@ def _draw_accuracy(axes: Any, panel: Propagated) -> None:
     axes.set_title(panel.dataset, loc="left")
 
 
-def _draw_seconds(axes: Any, panel: Propagated) -> None:
+def _draw_seconds(axes: Any, panel: PropagationPanel) -> None:
     points = [way.seconds for way in panel.ways]
     places = list(range(len(points)))
     axes.barh(places, [point.mean for point in points], height=0.5, color="0.72", zorder=2)
     for place, way in zip(places, panel.ways, strict=True):
-        axes.annotate(
-            f"{way.seconds.mean:.3g}",
-            (way.seconds.mean, place),
-            xytext=(2, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-        )
+        beside = {"xytext": (2, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate(f"{way.seconds.mean:.3g}", (way.seconds.mean, place), **beside, fontsize=7)
     _set_rows(axes, [])
     axes.set_xlim(0, 1.35 * max(point.mean for point in points))
     axes.set_xlabel("seconds a run")
@@ -167,3 +160,59 @@ def _set_rows(axes: Any, names: Sequence[str]) -> None:
     axes.locator_params(axis="x", nbins=4, steps=(1, 2, 5, 10))
     axes.spines["left"].set_visible(False)
     light_grid(axes, "x")
+
+
+def propagation_place(cell: Cell) -> str | None:
+    """Return when the cell propagates: one of `WAYS`.
+
+    >>> propagation_place(Cell("mlp", {"evaluate": "propagated"}, "citeseer"))
+    'inference'
+    """
+    ways = {
+        ("mlp", "model"): "never",
+        ("appnp", "network"): "training",
+        ("mlp", "propagated"): "inference",
+        ("appnp", "model"): "both",
+    }
+    return ways.get((cell.model, cell.settings.get("evaluate", "")))
+
+
+def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+    """Yield the figure, if there are rows of experiments that show it.
+
+    >>> list(propagation_figure([], lambda cell: []))
+    []
+    """
+    shown = [one for one in experiments if one.shows == "propagation"]
+    found = collect(shown, rows_of, propagation_place, "test")
+    timed = collect([one for one in experiments if one.shows == "time"], rows_of, model_title, "test")
+    panels = propagation_data(found.rows, timed.rows)
+    if not panels:
+        return
+    counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
+    caption = (
+        "Left: mean test accuracy with its 95 % bootstrap interval when predictions are propagated never (an MLP), in "
+        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of training for one run; without "
+        f"propagation in training it is that of an MLP, with it that of APPNP. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
+    )
+    draw = partial(draw_propagation, panels)
+    yield Drawn("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)
+
+
+def _times(panels: Sequence[PropagationPanel]) -> str:
+    """Say what the times are of, and where they do not compare."""
+    unlike = [panel.dataset for panel in panels if not panel.times_compare]
+    if unlike:
+        return (
+            f"Times on {', '.join(unlike)} do not compare: the runs were not all trained on one kind of device, as "
+            "many at once."
+        )
+    epochs = "; ".join(
+        f"{panel.dataset} {', '.join(f'{way.ms_per_epoch:.3g}' for way in panel.ways)}" for panel in panels
+    )
+    how = (
+        "of runs that were timed alone; the seconds are these times the epochs of each run"
+        if all(way.together == (1,) for panel in panels for way in panel.ways)
+        else "a run's share where several were trained together"
+    )
+    return f"Milliseconds an epoch, from top to bottom: {epochs}; {how}."

@@ -1,34 +1,29 @@
-"""One look for all figures: a column's width, print's font sizes, colours that everybody can tell apart."""
+"""What all figures share: size, fonts, a colour and marker for each model, saving as a picture, and their data as JSON."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Mapping
+import json
+import math
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, final
+
+import numpy as np
 
 from pprop._errors import InputError
 from pprop._optional import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = [
-    "COLOURS",
-    "WIDTH",
-    "check_drawing",
-    "fix_layout",
-    "light_grid",
-    "new_figure",
-    "new_panels",
-    "save_figure",
-    "styled",
-]
+else:
+    Figure = Any  # matplotlib is imported when a figure is drawn
 
 WIDTH = 3.5  # inches: one column of a two-column page
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's, told apart with any kind of colour vision and, in this order, in grey."""
+"""Okabe and Ito's, which differ with any kind of colour vision and, in this order, in grey."""
 
 SETTINGS: Mapping[str, Any] = MappingProxyType(
     {
@@ -52,6 +47,67 @@ SETTINGS: Mapping[str, Any] = MappingProxyType(
         "svg.hashsalt": "pprop",  # the same figure gives the same bytes
     }
 )
+
+
+@final
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn.
+
+    Examples
+    --------
+    >>> LOOKS["APPNP"].line["color"]
+    '#0072B2'
+    """
+
+    colour: str
+    marker: str
+    dashes: str | tuple[int, tuple[float, ...]] = "-"
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Options of matplotlib's ``plot``."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.dashes}
+
+
+DASHED = (0, (3.5, 1.5))
+
+# Okabe and Ito's colours, which differ with any kind of colour vision; two versions of one model share a hue. Markers and
+# dashes differ, too.
+LOOKS: Mapping[str, Look] = MappingProxyType(
+    {
+        "MLP": Look("#7F7F7F", ".", DASHED),
+        "V. GCN": Look("#009E73", "v", DASHED),
+        "GCN": Look("#009E73", "^"),
+        "N-GCN": Look("#CC79A7", "D"),
+        "GAT": Look("#E69F00", "P"),
+        "JK": Look("#56B4E9", "X"),
+        "Bt. FP": Look("#000000", "*", DASHED),
+        "PPNP": Look("#D55E00", "s"),
+        "APPNP": Look("#0072B2", "o"),
+        "α = 0": Look("#882255", "v"),
+        "α = 0.1": Look("#0072B2", "o"),
+        "α = 0.2": Look("#332288", "s"),
+    }
+)
+"""The paper's models by title, from the simplest to the paper's own, and the series of the figure over steps."""
+
+OTHERS = (Look("#882255", "h"), Look("#999933", "<"), Look("#332288", ">"), Look("#661100", "d"))
+
+
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """Return a look for each of `names`: the paper's models first, in their order, then the others in theirs.
+
+    Examples
+    --------
+    >>> list(looks_of(["my model", "APPNP", "GCN"]))
+    ['GCN', 'APPNP', 'my model']
+    """
+    wanted = list(dict.fromkeys(names))
+    looks = {name: look for name, look in LOOKS.items() if name in wanted}
+    for index, name in enumerate(name for name in wanted if name not in LOOKS):
+        looks[name] = OTHERS[index % len(OTHERS)]
+    return looks
 
 
 def check_drawing() -> None:
@@ -128,3 +184,36 @@ def save_figure(figure: Figure, kind: str) -> bytes:
     with styled():
         figure.savefig(stream, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
     return stream.getvalue()
+
+
+DIGITS = 6
+"""Significant digits of `figure_json`: more than a figure can show, and fewer than the order of a sum can change."""
+
+
+def figure_json(data: object) -> str:
+    """Return the data of a figure as JSON, a line for each panel; infinity and NaN are strings.
+
+    Examples
+    --------
+    >>> from pprop.study.stats.estimate import Estimate
+    >>> print(figure_json((Estimate(mean=2 / 3, low=0.6, high=float("inf"), runs=20),)), end="")
+    [
+    {"mean": 0.666667, "low": 0.6, "high": "inf", "runs": 20}
+    ]
+    """
+    plain = _plain(data)
+    panels = cast("list[object]", plain) if isinstance(plain, list) else [plain]
+    lines = ",\n".join(json.dumps(panel, ensure_ascii=False, allow_nan=False) for panel in panels)
+    return f"[\n{lines}\n]\n"
+
+
+def _plain(value: Any) -> object:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (tuple, list)):
+        return [_plain(part) for part in cast("list[object]", value)]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
+    return value

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop._optional import require
 from pprop._validate import reject
-from pprop.study.figures.style import COLOURS, fix_layout, light_grid, new_figure, new_panels, styled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Search", "Slice", "draw_history", "draw_slices", "search_data"]
+from pprop.study.figures.style import COLOURS, Figure, fix_layout, light_grid, new_figure, new_panels, styled
 
 
 @final
@@ -103,14 +98,7 @@ def draw_slices(search: Search, title: str | None = None) -> Figure:
         figure, panels = new_panels(len(search.slices), columns=2, height=1.7)
         for axes, one in zip(panels, search.slices, strict=True):
             axes.plot(one.values, search.scores, "o", color=COLOURS[0], markersize=3, alpha=0.7)
-            axes.plot(
-                one.values[best : best + 1],
-                search.scores[best : best + 1],
-                "o",
-                color=COLOURS[1],
-                markersize=5,
-                zorder=5,
-            )
+            axes.plot([one.values[best]], [search.scores[best]], "o", color=COLOURS[1], markersize=5, zorder=5)
             if one.log:
                 _log_axis(axes)
             elif not one.choices and (one.values == one.values.round()).all():

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pprop.study.experiment import Experiment
-from pprop.study.report.cost import costs, main_cost_table
 from pprop.study.report.page import Block, Bullets, Page, Section
-from pprop.study.tables import Column, Entry, Group, Table, comparisons, score
-from pprop.study.tables.beside import beside_table
-from pprop.study.tables.grid import Number, PValue, Value
-from pprop.study.tables.p_values import Comparison
+from pprop.study.tables.entries import ByDataset, dataset_title, listed
+from pprop.study.tables.p_values import SIGNIFICANT, Comparison, papers_comparisons, significance_table
 from pprop.study.tables.samples import Metric
-from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements
-from pprop.study.tables.titles import TESTED, dataset_title, listed
-
-__all__ = ["brief_page", "more_splits_sentence", "significance_sentence", "significance_table"]
+from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements, overview_table, score
+from pprop.study.tables.table import Number, Table
+from pprop.study.tables.times import costs, main_cost_table
 
 FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims in the text")
 """Sections of the report that are taken as they are, where it has them."""
 
-SIGNIFICANT = 0.05
-OVER = {"over runs": False, "over split means": True}
-"""The two kinds of pairs: whether they are of split means."""
-
 
 def brief_page(
     report: Page,
-    main: Mapping[str, Sequence[Entry]],
+    main: ByDataset,
     experiments: Mapping[str, Experiment],
-    times: Mapping[str, Sequence[Entry]] | None = None,
+    times: ByDataset | None = None,
 ) -> Page:
     """Return the results in short.
 
@@ -77,11 +69,11 @@ def _without_commands(section: Section) -> Section:
     return replace(section, blocks=tuple(narrow(block) for block in section.blocks))
 
 
-def _scores(main: Mapping[str, Sequence[Entry]], metric: Metric) -> Iterator[Block]:
+def _scores(main: ByDataset, metric: Metric) -> Iterator[Block]:
     scores = [score(entry, metric) for group in main.values() for entry in group]
     if not any(one.ours is not None for one in scores):
         return
-    yield beside_table(main, metric)
+    yield overview_table(main, metric, beside_paper=True)
     compared = [one for one in scores if one.within is not None]
     if compared:
         unit = 1.0 if metric == "accuracy" else 0.01
@@ -98,7 +90,7 @@ def _scores(main: Mapping[str, Sequence[Entry]], metric: Metric) -> Iterator[Blo
         yield Bullets(outside)
 
 
-def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterator[Block]:
+def _p_values(main: ByDataset) -> Iterator[Block]:
     table = significance_table(main)
     if not table.n_rows:
         return
@@ -112,51 +104,32 @@ def _p_values(main: Mapping[str, Sequence[Entry]]) -> Iterator[Block]:
     yield table
     metrics: tuple[tuple[str, Metric], ...] = (("accuracy", "accuracy"), ("macro F1", "f1"))
     for name, metric in metrics:
-        found = [each for group in main.values() for each in comparisons(group, metric) if _of_the_paper(each)]
+        found = papers_comparisons(main, metric)
         models = " and ".join(dict.fromkeys(each.entry.title for each in found))
-        runs, splits = (sum(_wins(each, over_splits=which) for each in found) for which in (False, True))
+        over_runs, over_splits = _wins(found)
         yield (
             f"By {name}, {models} {'are' if ' and ' in models else 'is'} significantly better, p < {SIGNIFICANT} after Holm, in "
-            f"{runs} of {len(found)} comparisons over runs, and in {splits} over split means."
+            f"{over_runs} of {len(found)} comparisons over runs, and in {over_splits} over split means."
         )
-        missed = [each for each in found if not (_wins(each, over_splits=False) and _wins(each, over_splits=True))]
-        if missed:
+        if missed := [each for each in found if not (each.wins(over_splits=False) and each.wins(over_splits=True))]:
             yield "Not so:"
             yield Bullets(tuple(_missed(each, metric) for each in missed))
 
 
-def significance_table(main: Mapping[str, Sequence[Entry]]) -> Table:
-    """Return for PPNP and APPNP on each dataset how many baselines they beat, and by how little the nearest.
-
-    Examples
-    --------
-    >>> significance_table({}).n_rows
-    0
-    """
-    groups: list[Group] = []
-    for name, entries in main.items():
-        found = [each for each in comparisons(entries, "accuracy") if _of_the_paper(each)]
-        rows = [
-            _row([each for each in found if each.entry is entry]) for entry in dict.fromkeys(e.entry for e in found)
-        ]
-        if rows:
-            groups.append(Group(dataset_title(name), tuple(rows)))
-    columns = (
-        Column("Model", "text"),
-        Column("Better over runs"),
-        Column("Better over split means"),
-        Column("Nearest baseline", "text"),
-        Column("Difference, points"),
-        Column("p over runs, Holm"),
-        Column("p over split means, Holm"),
-        Column("Paper's opponent", "text"),
-        Column("p over runs"),
-        Column("Paper's p"),
-    )
-    return Table(f"Significantly better than how many baselines, p < {SIGNIFICANT} after Holm", columns, tuple(groups))
+def _wins(found: list[Comparison]) -> tuple[int, int]:
+    """Return in how many comparisons the model is significantly better: over runs, and over split means."""
+    over_runs, over_splits = (sum(each.wins(over_splits=which) for each in found) for which in (False, True))
+    return over_runs, over_splits
 
 
-def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
+def _missed(each: Comparison, metric: Metric) -> str:
+    points = metric == "accuracy"
+    gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
+    over = f"p = {each.runs.holm:.2g} over runs, {each.splits.holm:.2g} over split means"
+    return f"{each.where}: {gap}{' points' if points else ''}, {over}."
+
+
+def significance_sentence(main: ByDataset) -> str:
     """Return in how many comparisons of accuracy PPNP and APPNP are significantly better, and in which they are not.
 
     Empty where there is nothing to compare.
@@ -166,20 +139,21 @@ def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
     >>> significance_sentence({})
     ''
     """
-    found = [each for group in main.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
+    found = papers_comparisons(main, "accuracy")
     if not found:
         return ""
     models = list(dict.fromkeys(each.entry.title for each in found))
-    runs, splits = (sum(_wins(each, over_splits=which) for each in found) for which in (False, True))
-    told = (
+    over_runs, over_splits = _wins(found)
+    text = (
         f"{listed(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline (p < {SIGNIFICANT} after Holm) "
-        f"in {runs} of {len(found)} comparisons over runs, and in {splits} over split means"
+        f"in {over_runs} of {len(found)} comparisons over runs, and in {over_splits} over split means"
     )
     against: dict[str, dict[str, list[str]]] = {}  # dataset, model, opponents
     for each in found:
-        lost = [over for over, which in OVER.items() if not _wins(each, over_splits=which)]
+        ways = {"over runs": False, "over split means": True}
+        lost = [over for over, which in ways.items() if not each.wins(over_splits=which)]
         if lost:
-            only = f" ({lost[0]} alone)" if len(lost) < len(OVER) else ""
+            only = f" ({lost[0]} alone)" if len(lost) < len(ways) else ""
             opponents = against.setdefault(dataset_title(each.entry.cell.dataset), {})
             opponents.setdefault(each.entry.title, []).append(f"{each.opponent.title}{only}")
     parts: list[str] = []
@@ -188,10 +162,10 @@ def significance_sentence(main: Mapping[str, Sequence[Entry]]) -> str:
         for model, opponents in by_model.items():
             same.setdefault(listed(opponents), []).append(model)
         parts += [f"{listed(models)} against {opponents} on {dataset}" for opponents, models in same.items()]
-    return f"{told}; not so: {'; '.join(parts)}." if parts else f"{told}."
+    return f"{text}; not so: {'; '.join(parts)}." if parts else f"{text}."
 
 
-def more_splits_sentence(many: Mapping[str, Sequence[Entry]]) -> str:
+def more_splits_sentence(many: ByDataset) -> str:
     """Return where PPNP and APPNP are not significantly better over all splits of the section on more runs.
 
     Empty where there are none.
@@ -206,57 +180,17 @@ def more_splits_sentence(many: Mapping[str, Sequence[Entry]]) -> str:
     >>> more_splits_sentence({})
     ''
     """
-    found = [each for group in many.values() for each in comparisons(group, "accuracy") if _of_the_paper(each)]
+    found = papers_comparisons(many, "accuracy")
     if not found:
         return ""
     splits = max(each.splits.pairs for each in found)
+    missed = [each.where for each in found if not each.wins(over_splits=True)]
     where = listed([dataset_title(name) for name in many])
-    missed = [each for each in found if not _wins(each, over_splits=True)]
-    told = f"Over {splits} splits of {where} they are in {len(found) - len(missed)} of {len(found)}"
-    without = [
-        f"{each.entry.title} against {each.opponent.title} on {dataset_title(each.entry.cell.dataset)}"
-        for each in missed
-    ]
-    return f"{told}; not so: {'; '.join(without)}." if without else f"{told}."
+    text = f"Over {splits} splits of {where} they are in {len(found) - len(missed)} of {len(found)}"
+    return f"{text}; not so: {'; '.join(missed)}." if missed else f"{text}."
 
 
-def _row(found: Sequence[Comparison]) -> tuple[Value, ...]:
-    nearest = min(found, key=lambda each: each.splits.difference)
-    printed = next((each for each in found if each.published is not None), None)
-    return (
-        nearest.entry.title,
-        f"{sum(_wins(each, over_splits=False) for each in found)} of {len(found)}",
-        f"{sum(_wins(each, over_splits=True) for each in found)} of {len(found)}",
-        nearest.opponent.title,
-        Number(100 * nearest.splits.difference, 2, signed=True),
-        PValue(nearest.runs_holm),
-        PValue(nearest.splits_holm),
-        None if printed is None else printed.opponent.title,
-        None if printed is None else PValue(printed.runs.p),
-        None if printed is None or printed.published is None else PValue(printed.published),
-    )
-
-
-def _of_the_paper(each: Comparison) -> bool:
-    return each.entry.cell.model in TESTED
-
-
-def _wins(each: Comparison, *, over_splits: bool) -> bool:
-    p = each.splits_holm if over_splits else each.runs_holm
-    return each.splits.difference > 0 and p < SIGNIFICANT
-
-
-def _missed(each: Comparison, metric: Metric) -> str:
-    where = f"{each.entry.title} against {each.opponent.title} on {dataset_title(each.entry.cell.dataset)}"
-    points = metric == "accuracy"
-    gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
-    over = f"p = {each.runs_holm:.2g} over runs, {each.splits_holm:.2g} over split means"
-    return f"{where}: {gap}{' points' if points else ''}, {over}."
-
-
-def _cost(
-    main: Mapping[str, Sequence[Entry]], experiments: Mapping[str, Experiment], times: Mapping[str, Sequence[Entry]]
-) -> Iterator[Block]:
+def _cost(main: ByDataset, experiments: Mapping[str, Experiment], times: ByDataset) -> Iterator[Block]:
     table = main_cost_table(main, experiments.values(), times)
     if not table.n_rows:
         return

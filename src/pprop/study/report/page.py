@@ -1,4 +1,4 @@
-"""A page before it is written: sections of sentences, lists, tables and pictures; and the two ways to write it."""
+"""A page: sections of sentences, lists, tables and pictures, written as HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from typing import TypeAlias, final
 
-from pprop.study.report.style import STYLE
-from pprop.study.tables import Table, table_html, table_markdown
-from pprop.study.tables.html import inline_html
-from pprop.study.tables.markdown import inline_markdown
-
-__all__ = ["Block", "Bullets", "Page", "Picture", "Section", "page_html", "page_markdown"]
+from pprop.study.tables.table import Table, inline_html, inline_markdown, table_html, table_markdown
 
 
 @final
@@ -36,6 +32,8 @@ class Picture:
     command: str
     data: str = ""
 
+
+_FIGURES = "figures"
 
 Block: TypeAlias = str | Bullets | Table | Picture
 """What a section is made of; a str is a paragraph. What is between backticks is code."""
@@ -77,13 +75,14 @@ def page_html(page: Page) -> str:
     >>> "<h1>A &amp; B</h1>" in page_html(Page("A & B", ("Hello.",), ()))
     True
     """
+    style = files("pprop.study.report").joinpath("page.css").read_text(encoding="utf-8")
     contents = "".join(f'<li><a href="#{part.anchor}">{escape(part.title)}</a></li>' for part in page.sections)
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(page.title)}</title>",
-        f"<style>{STYLE}</style></head><body>",
+        f"<style>\n{style}</style></head><body>",
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav>',
         f"<main><h1>{escape(page.title)}</h1>",
         *_html_blocks(page.lead),
@@ -95,7 +94,7 @@ def page_html(page: Page) -> str:
     return "\n".join([*lines, "</main></body></html>", ""])
 
 
-def page_markdown(page: Page, folder: str = "figures") -> str:
+def page_markdown(page: Page, folder: str = _FIGURES) -> str:
     """Return the page as Markdown, with its pictures as files in a folder beside it.
 
     Examples
@@ -159,3 +158,17 @@ def inline_svg(text: str) -> str:
     head = re.sub(r' height="[^"]*"', "", head)
     # print's sizes are small on a screen
     return re.sub(r' width="([\d.]+)pt"', lambda found: f' width="{1.3 * float(found[1]):g}pt"', head) + mark + rest
+
+
+def page_files(page: Page) -> dict[str, str]:
+    """Return the content of a report's files by their names, the HTML page first.
+
+    Examples
+    --------
+    >>> list(page_files(Page("Study", (), ())))
+    ['report.html', 'report.md']
+    """
+    files = {"report.html": page_html(page), "report.md": page_markdown(page)}
+    for picture in (block for section in page.sections for block in section.blocks if isinstance(block, Picture)):
+        files |= {f"{_FIGURES}/{picture.name}.svg": picture.svg, f"{_FIGURES}/{picture.name}.json": picture.data}
+    return files

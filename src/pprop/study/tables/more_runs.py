@@ -10,16 +10,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
-from pprop.study.stats.estimate import Estimate, estimate, student_half
+from pprop.study.stats.estimate import Estimate, student_half
 from pprop.study.stats.paired import split_means
-from pprop.study.tables.entries import Entry
-from pprop.study.tables.grid import Column, Group, Measure, Number, Strong, Table, Value
+from pprop.study.tables.entries import ByDataset, Entry, dataset_order, dataset_title, model_title
 from pprop.study.tables.samples import Sample, Samples
-from pprop.study.tables.titles import dataset_order, dataset_title, model_title
-
-__all__ = ["Standing", "more_runs_entries", "more_runs_table", "order_sentence", "standings"]
+from pprop.study.tables.table import Cells, Measure, Number, Strong, Table
 
 DRAWS = 10_000
 """Draws of as many splits as the accuracy table has."""
@@ -36,7 +32,7 @@ class Standing:
         Of the model.
     many, few
         Its accuracy over all runs, with an interval over splits (Student's t), and over those of the accuracy table,
-        with the interval that stands there.
+        with its interval there.
     rank, few_rank
         Its places by their means, from 1; only models with more runs are counted.
     lead, lead_half
@@ -85,7 +81,7 @@ def standings(experiment: Experiment, everything: Samples, shown: Samples) -> tu
 
 
 def more_runs_entries(
-    experiments: Mapping[str, Experiment], everything: Samples, main: Mapping[str, Sequence[Entry]], shown: Samples
+    experiments: Mapping[str, Experiment], everything: Samples, main: ByDataset, shown: Samples
 ) -> dict[str, list[Entry]]:
     """Return the entries of the accuracy table that have more runs, with all of these; only datasets with several such.
 
@@ -127,19 +123,23 @@ def _complete(
         few, all_rows = shown.of(cell), everything.of(cell)
         if few is None or all_rows is None:
             continue
-        many, wanted = _same_version(all_rows, few, experiment), len(experiment.seeds(cell=cell))
-        if many is None or len(many.rows) <= len(few.rows):
-            if others := _others(all_rows, few, experiment):
-                missing.append(
-                    f"{_where(cell)}: {others} of {wanted} runs are of another version than the accuracy table's."
-                )
-            else:
-                absent[model_title(cell)] = sum(row.seconds for row in few.rows) * (wanted / len(few.rows) - 1)
-            continue
-        if len(many.rows) == wanted:
+        seeds, there = experiment.seeds(cell=cell), {row.key.seeds for row in few.rows}
+        version, wanted = (few.pool.revision, few.pool.data), len(seeds)
+        pools = (all_rows.pool, *all_rows.others)  # runs of other versions are never averaged with those of the table
+        same = next((pool for pool in pools if (pool.revision, pool.data) == version), None)
+        many = None if same is None else Sample(cell, same).only(seeds)
+        where = f"{model_title(cell)} on {dataset_title(cell.dataset)}"
+        if many is not None and len(many.rows) == wanted > len(few.rows):
             found.append((many, few))
+        elif many is not None and len(many.rows) > len(few.rows):
+            missing.append(f"{where} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
+        elif others := sum(
+            row.key.seeds in set(seeds) - there and (row.key.revision, row.key.data) != version
+            for row in all_rows.all_rows
+        ):
+            missing.append(f"{where}: {others} of {wanted} runs are of another version than the accuracy table's.")
         else:
-            missing.append(f"{_where(cell)} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
+            absent[model_title(cell)] = sum(row.seconds for row in few.rows) * (wanted / len(few.rows) - 1)
     return found, missing, absent
 
 
@@ -153,7 +153,7 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
     >>> more_runs_table({}, Samples([]), Samples([])).n_rows
     0
     """
-    groups: list[Group] = []
+    groups: dict[str | None, list[Cells]] = {}
     notes: list[str] = []
     never: list[str] = []
     outside = cells = 0
@@ -165,7 +165,7 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
         if len(ranked) == 1:
             notes.append(f"{title}: {ranked[0].title} alone has all runs, so that there is no order yet.")
         elif ranked:
-            groups.append(Group(title, tuple(_row(each) for each in ranked)))
+            groups[title] = [_row(each) for each in ranked]
             notes.append(order_sentence(title, ranked))
             outside += sum(not each.few.low <= each.many.mean <= each.few.high for each in ranked)
             cells += len(ranked)
@@ -183,18 +183,11 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
             f"In {outside} of {cells} cells the mean over all runs lies outside the 95 % interval of the accuracy table, "
             "which takes runs of one split for independent."
         )
-    columns = (
-        Column("Model", "text"),
-        Column("Runs"),
-        Column("Accuracy", "measure"),
-        Column("Rank"),
-        Column("Runs of the accuracy table"),
-        Column("Their accuracy", "measure"),
-        Column("Their rank"),
-        Column("Above the next", "measure"),
-        Column("Other order in fewer runs, %"),
+    heads = (
+        "Model:text | Runs | Accuracy:measure | Rank | Runs of the accuracy table | Their accuracy:measure | Their rank | "
+        "Above the next:measure | Other order in fewer runs, %"
     )
-    return Table("More runs: accuracy in percent", columns, tuple(groups), tuple(notes))
+    return Table.of("More runs: accuracy in percent", heads, groups, notes)
 
 
 def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
@@ -205,45 +198,36 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
     'Citeseer: no rank changes. 100 % of draws of as many splits as the accuracy table has give this order.'
     """
     changed = [f"{each.title} from {each.few_rank} to {each.rank}" for each in ranked if each.rank != each.few_rank]
-    told = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
+    ranks = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
     close = [
         f"{one.title} and {after.title}" for one, after in pairwise(ranked) if one.lead <= one.lead_half
     ]  # neighbours that all the runs together do not tell apart
     open_ = f" Neighbours that all runs do not tell apart: {', '.join(close)}." if close else ""
     share = Number(100 * ranked[0].same_order, 0)
-    return f"{dataset}: {told}.{open_} {share} % of draws of as many splits as the accuracy table has give this order."
-
-
-def _same_version(all_rows: Sample, few: Sample, experiment: Experiment) -> Sample | None:
-    """Return the experiment's runs of the version that the accuracy table shows: no others are averaged with them."""
-    version = (few.pool.revision, few.pool.data)
-    for pool in (all_rows.pool, *all_rows.others):
-        if (pool.revision, pool.data) == version:
-            return Sample(few.cell, pool).only(experiment.seeds(cell=few.cell))
-    return None
-
-
-def _others(all_rows: Sample, few: Sample, experiment: Experiment) -> int:
-    """Return how many of the runs that the accuracy table does not have were made with another version than it shows."""
-    there, version = {row.key.seeds for row in few.rows}, (few.pool.revision, few.pool.data)
-    wanted = set(experiment.seeds(cell=few.cell)) - there
-    return sum(row.key.seeds in wanted and (row.key.revision, row.key.data) != version for row in all_rows.all_rows)
+    return f"{dataset}: {ranks}.{open_} {share} % of draws of as many splits as the accuracy table has give this order."
 
 
 def _ranked(complete: Sequence[tuple[Sample, Sample]]) -> list[Standing]:
-    found = [(model_title(few.cell), many, few) for many, few in complete]
-    many = {title: _over_splits(sample) for title, sample, _ in found}
-    few = {title: _percent(sample) for title, _, sample in found}
+    if not complete:
+        return []
+    titles = [model_title(few.cell) for _, few in complete]
+    by_split = {title: split_means(many.values("accuracy")) for title, (many, _) in zip(titles, complete, strict=True)}
+    many = {
+        title: _over_splits(100 * np.array([*by_split[title].values()]), len(sample.rows))
+        for title, (sample, _) in zip(titles, complete, strict=True)
+    }
+    few = {title: sample.percent() for title, (_, sample) in zip(titles, complete, strict=True)}
     order = sorted(many, key=lambda title: (-many[title].mean, title))
     few_order = sorted(few, key=lambda title: (-few[title].mean, title))
-    by_title = {title: split_means(sample.values("accuracy")) for title, sample, _ in found}
-    means = np.array([[100 * by_title[title][split] for split in sorted(by_title[title])] for title in order])
-    n_few = min((len({row.key.seeds.split for row in sample.rows}) for _, _, sample in found), default=0)
-    drawn = _draws(means, n_few) if found else means  # (models, draws)
+    means = np.array([[100 * mean for mean in by_split[title].values()] for title in order])
+    n_few = min(len({row.key.seeds.split for row in sample.rows}) for _, sample in complete)
+    picked = np.random.default_rng(0).integers(means.shape[1], size=(DRAWS, n_few))
+    drawn = np.stack([of_model[picked].mean(axis=1) for of_model in means])  # shape: (models, draws)
+    same_order = float((drawn[:-1] >= drawn[1:]).all(axis=0).mean())
     standing: list[Standing] = []
     for place, title in enumerate(order):
-        gap = means[place] - means[place + 1] if place + 1 < len(order) else np.full(2, np.nan)
-        other = float((drawn[place] < drawn[place + 1]).mean()) if place + 1 < len(order) else float("nan")
+        last = place + 1 == len(order)
+        gap = np.full(2, np.nan) if last else means[place] - means[place + 1]
         standing.append(
             Standing(
                 title=title,
@@ -253,21 +237,21 @@ def _ranked(complete: Sequence[tuple[Sample, Sample]]) -> list[Standing]:
                 few_rank=few_order.index(title) + 1,
                 lead=float(gap.mean()),
                 lead_half=student_half(gap),
-                other_order=other,
-                same_order=float((drawn[:-1] >= drawn[1:]).all(axis=0).mean()),
+                other_order=float("nan") if last else float((drawn[place] < drawn[place + 1]).mean()),
+                same_order=same_order,
             )
         )
     return standing
 
 
-def _draws(means: NDArray[np.float64], n_splits: int) -> NDArray[np.float64]:
-    """Return the mean of each model over `n_splits` splits drawn from the columns of `means`, shape (models, draws)."""
-    picked = np.random.default_rng(0).integers(means.shape[1], size=(DRAWS, n_splits))
-    return np.stack([of_model[picked].mean(axis=1) for of_model in means])
+def _over_splits(means: NDArray[np.float64], runs: int) -> Estimate:
+    """Return the mean over runs, with the 95 % interval of the mean over splits that all have as many."""
+    mean, half = float(means.mean()), student_half(means)
+    return Estimate(mean, mean - half, mean + half, runs)
 
 
-def _row(one: Standing) -> tuple[Value, ...]:
-    last = one.lead != one.lead
+def _row(one: Standing) -> Cells:
+    last = np.isnan(one.lead)
     few_rank = str(one.few_rank)
     return (
         one.title,
@@ -280,18 +264,3 @@ def _row(one: Standing) -> tuple[Value, ...]:
         None if last else Measure(one.lead, one.lead_half),
         None if last else Number(100 * one.other_order, 0),
     )
-
-
-def _percent(sample: Sample) -> Estimate:
-    return estimate([100 * value for value in sample.values("accuracy").values()])
-
-
-def _over_splits(sample: Sample) -> Estimate:
-    """Return the mean over runs, with the 95 % interval of the mean over splits that all have as many."""
-    means = 100 * np.array([*split_means(sample.values("accuracy")).values()])
-    mean, half = float(means.mean()), student_half(means)
-    return Estimate(mean, mean - half, mean + half, len(sample.rows))
-
-
-def _where(cell: Cell) -> str:
-    return f"{model_title(cell)} on {dataset_title(cell.dataset)}"

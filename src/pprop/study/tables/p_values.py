@@ -1,22 +1,21 @@
-"""The tables of p-values: the paper's models, and one's own, against each baseline and against the best."""
+"""The tables of p-values: the paper's models, and users', against each baseline; also over more splits, and counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from pprop.study.cell import Seeds
-from pprop.study.stats.paired import Paired, describe_seeds, holm, paired_test
-from pprop.study.tables.entries import Entry
-from pprop.study.tables.grid import Column, Group, Number, PValue, Strong, Table, Value
+from pprop.study.stats.estimate import student_half
+from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
+from pprop.study.tables.entries import TESTED, ByDataset, Entry, dataset_title
 from pprop.study.tables.samples import Metric
-from pprop.study.tables.titles import TESTED, dataset_title
+from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table
 from pprop.study.zoo import MODELS
 
-__all__ = ["Comparison", "comparisons", "p_value_table"]
-
 OWN_OPPONENTS = ("gcn", "appnp")
+SIGNIFICANT = 0.05
 
 
 @final
@@ -31,9 +30,8 @@ class Comparison:
     best
         Whether the opponent is the best of the family, by our mean.
     runs, splits
-        The paired tests over runs and over split means. Against a model with one run per split both are the latter.
-    runs_holm, splits_holm
-        Their p-values, corrected over all opponents of the model on the dataset.
+        The paired tests over runs and over split means, corrected over all opponents of the model on the dataset. Against
+        a model with one run per split both are the latter.
     published
         The paper's p-value, which names no opponent: given for the best baseline of the paper's own table.
     """
@@ -43,13 +41,20 @@ class Comparison:
     best: bool
     runs: Paired
     splits: Paired
-    runs_holm: float
-    splits_holm: float
     published: float | None
+
+    @property
+    def where(self) -> str:
+        """The two models and the dataset."""
+        return f"{self.entry.title} against {self.opponent.title} on {dataset_title(self.entry.cell.dataset)}"
+
+    def wins(self, *, over_splits: bool) -> bool:
+        """Return whether the model is significantly better, after Holm's correction."""
+        return self.splits.difference > 0 and (self.splits if over_splits else self.runs).holm < SIGNIFICANT
 
 
 def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
-    """Return all comparisons on one dataset: PPNP, APPNP against the baselines; one's own model against GCN and APPNP.
+    """Return all comparisons on one dataset: PPNP, APPNP against the baselines; users' models against GCN and APPNP.
 
     Examples
     --------
@@ -70,33 +75,47 @@ def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
     return found
 
 
+def papers_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison]:
+    """Return the comparisons of PPNP and APPNP on all datasets.
+
+    >>> papers_comparisons({}, "accuracy")
+    []
+    """
+    found = (each for group in by_dataset.values() for each in comparisons(group, metric))
+    return [each for each in found if each.entry.cell.model in TESTED]
+
+
 def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best: str | None) -> list[Comparison]:
-    ours = _values(entry, metric)
-    means = [sum(_values(other, metric).values()) / len(_values(other, metric)) for other in family]
-    splits = [paired_test(ours, _values(other, metric), "splits") for other in family]
+    ours, theirs = _values(entry, metric), [_values(other, metric) for other in family]
+    means = [sum(values.values()) / len(values) for values in theirs]
+    splits = [paired_test(ours, values, "splits") for values in theirs]
     runs = [
-        by_split if _one_run_per_split(other) else paired_test(ours, _values(other, metric), "runs")
-        for other, by_split in zip(family, splits, strict=True)
+        by_split if other.cell.model in MODELS and not MODELS[other.cell.model].seeded else paired_test(ours, values)
+        for other, values, by_split in zip(family, theirs, splits, strict=True)
     ]
-    runs_holm, splits_holm = holm([test.p for test in runs]), holm([test.p for test in splits])
-    printed = entry.experiment.published if entry.experiment else None
-    paper = None if printed is None else {"accuracy": printed.p_accuracy, "f1": printed.p_f1}.get(metric)
+    paper = {"accuracy": entry.published.p_accuracy, "f1": entry.published.p_f1}.get(metric)
     return [
         Comparison(
-            entry,
-            other,
-            means[index] == max(means),
-            runs[index],
-            splits[index],
-            float(runs_holm[index]),
-            float(splits_holm[index]),
-            paper if other.cell.model == papers_best else None,
+            entry, other, mean == max(means), over_runs, over_splits, paper if other.cell.model == papers_best else None
         )
-        for index, other in enumerate(family)
+        for other, mean, over_runs, over_splits in zip(family, means, with_holm(runs), with_holm(splits), strict=True)
     ]
 
 
-def p_value_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric) -> Table:
+def _best_in_the_paper(group: Sequence[Entry], metric: Metric) -> str | None:
+    """Return the baseline that has the highest published mean, whether it was run or not."""
+    printed = {entry.cell.model: entry.published for entry in group if entry.cell.model not in TESTED}
+    means = {model: each.accuracy if metric == "accuracy" else each.f1 for model, each in printed.items()}
+    known = {model: mean for model, mean in means.items() if mean is not None}
+    return max(known, key=lambda model: known[model], default=None)
+
+
+def _values(entry: Entry, metric: Metric) -> dict[Seeds, float]:
+    assert entry.sample is not None
+    return entry.sample.values(metric)
+
+
+def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
     """Return the table of all comparisons, dataset by dataset and model by model, with runs that have no partner named.
 
     Examples
@@ -105,71 +124,120 @@ def p_value_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric) -> 
     0
     """
     unit, digits = (100.0, 2) if metric == "accuracy" else (1.0, 4)
-    groups: list[Group] = []
+
+    def row(one: Comparison) -> Cells:
+        return (
+            Strong(one.opponent.title) if one.best else one.opponent.title,
+            Number(unit * one.splits.difference, digits, signed=True),
+            None if one.runs.over == "splits" else Number(one.runs.pairs, 0),
+            PValue(one.runs.p),
+            PValue(one.runs.holm),
+            Number(one.splits.pairs, 0),
+            PValue(one.splits.p),
+            PValue(one.splits.holm),
+            None if one.published is None else PValue(one.published),
+        )
+
+    groups: dict[str | None, list[Cells]] = {}
     notes: list[str] = []
     for name, entries in by_dataset.items():
         found = comparisons(entries, metric)
         for entry in dict.fromkeys(each.entry for each in found):
-            rows = tuple(_row(each, unit, digits) for each in found if each.entry is entry)
-            groups.append(Group(f"{entry.title} on {dataset_title(name)}", rows))
-        notes.extend(note for each in found if (note := _unpaired(each)))
-    columns = (
-        Column("Against", "text"),
-        Column("Difference"),
-        Column("Pairs of runs"),
-        Column("p over runs"),
-        Column("Holm"),
-        Column("Pairs of split means"),
-        Column("p over splits"),
-        Column("Holm"),
-        Column("Paper's p"),
+            groups[f"{entry.title} on {dataset_title(name)}"] = [row(each) for each in found if each.entry is entry]
+        for one in found:
+            lonely = ((one.runs.only_first, one.entry), (one.runs.only_second, one.opponent))
+            if parts := [f"{describe_seeds(seeds)} of {entry.title}" for seeds, entry in lonely if seeds]:
+                notes.append(f"{one.where}: without a partner, and so not in the test over runs: {'; '.join(parts)}.")
+    heads = (
+        "Against:text | Difference | Pairs of runs | p over runs | Holm | Pairs of split means | p over splits | Holm"
     )
     what = {"accuracy": "accuracy", "f1": "macro F1 (the paper's)", "f1_macro": "macro F1 (the usual)"}[metric]
-    return Table(f"Paired t-tests of {what}; the best opponent is set off", columns, tuple(groups), tuple(notes))
+    caption = f"Paired t-tests of {what}; the best opponent is set off"
+    return Table.of(caption, f"{heads} | Paper's p", groups, notes)
 
 
-def _row(one: Comparison, unit: float, digits: int) -> tuple[Value, ...]:
-    title = one.opponent.title
-    return (
-        Strong(title) if one.best else title,
-        Number(unit * one.splits.difference, digits, signed=True),
-        None if one.runs.over == "splits" else Number(one.runs.pairs, 0),
-        PValue(one.runs.p),
-        PValue(one.runs_holm),
-        Number(one.splits.pairs, 0),
-        PValue(one.splits.p),
-        PValue(one.splits_holm),
-        None if one.published is None else PValue(one.published),
+def significance_table(by_dataset: ByDataset) -> Table:
+    """Return for PPNP and APPNP on each dataset how many baselines they beat, and by how little the nearest.
+
+    Examples
+    --------
+    >>> significance_table({}).n_rows
+    0
+    """
+
+    def row(found: Sequence[Comparison]) -> Cells:
+        nearest = min(found, key=lambda each: each.splits.difference)
+        printed = next((each for each in found if each.published is not None), None)
+        wins = (sum(each.wins(over_splits=which) for each in found) for which in (False, True))
+        return (
+            nearest.entry.title,
+            *(f"{count} of {len(found)}" for count in wins),
+            nearest.opponent.title,
+            Number(100 * nearest.splits.difference, 2, signed=True),
+            PValue(nearest.runs.holm),
+            PValue(nearest.splits.holm),
+            None if printed is None else printed.opponent.title,
+            None if printed is None else PValue(printed.runs.p),
+            None if printed is None or printed.published is None else PValue(printed.published),
+        )
+
+    groups: dict[str | None, list[Cells]] = {}
+    for name, entries in by_dataset.items():
+        found = papers_comparisons({name: entries}, "accuracy")
+        tested = dict.fromkeys(each.entry for each in found)
+        groups[dataset_title(name)] = [row([each for each in found if each.entry is entry]) for entry in tested]
+    heads = (
+        "Model:text | Better over runs | Better over split means | Nearest baseline:text | Difference, points | "
+        "p over runs, Holm | p over split means, Holm | Paper's opponent:text | p over runs | Paper's p"
     )
+    caption = f"Significantly better than how many baselines, p < {SIGNIFICANT} after Holm"
+    return Table.of(caption, heads, groups)
 
 
-def _unpaired(one: Comparison) -> str | None:
-    parts = [
-        f"{describe_seeds(seeds)} of {entry.title}"
-        for entry, seeds in ((one.entry, one.runs.only_first), (one.opponent, one.runs.only_second))
-        if seeds
-    ]
-    if not parts:
-        return None
-    where = f"{one.entry.title} against {one.opponent.title} on {dataset_title(one.entry.cell.dataset)}"
-    return f"{where}: without a partner, and so not in the test over runs: {'; '.join(parts)}."
+def more_leads_table(many: ByDataset, few: ByDataset) -> Table:
+    """Return every comparison of the p-values over all splits there are, beside the same over the accuracy table's.
+
+    Parameters
+    ----------
+    many, few
+        Entries by dataset: what `more_runs_entries` returns, and those of the accuracy table. Corrections after Holm are
+        over the baselines of the former in both.
+
+    Examples
+    --------
+    >>> more_leads_table({}, {}).n_rows
+    0
+    """
+    groups: dict[str | None, list[Cells]] = {}
+    for name, entries in many.items():
+        configs = {entry.cell.config for entry in entries}
+        before = [entry for entry in few.get(name, ()) if entry.cell.config in configs]
+        groups[dataset_title(name)] = [*_leads(entries, before), *_each_other(entries, before)]
+    heads = (
+        "Model:text | Against:text | Splits | Difference, points:measure | p, Holm | Splits of the accuracy table | "
+        "Their difference:measure | Their p, Holm"
+    )
+    return Table.of("Leads over more splits", heads, groups)
 
 
-def _best_in_the_paper(group: Sequence[Entry], metric: Metric) -> str | None:
-    """Return the baseline that has the highest published mean, whether it was run or not."""
-    printed = {
-        entry.cell.model: entry.experiment.published.accuracy if metric == "accuracy" else entry.experiment.published.f1
-        for entry in group
-        if entry.experiment is not None and entry.experiment.published is not None and entry.cell.model not in TESTED
-    }
-    known = {model: value for model, value in printed.items() if value is not None}
-    return max(known, key=lambda model: known[model]) if known else None
+def _leads(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[Cells]:
+    before = {(one.entry.cell.config, one.opponent.cell.config): one for one in comparisons(few, "accuracy")}
+    for one in comparisons(many, "accuracy"):
+        then = before[one.entry.cell.config, one.opponent.cell.config]
+        leads = (_lead(each.entry, each.opponent, each.splits.holm) for each in (one, then))
+        yield one.entry.title, one.opponent.title, *(value for lead in leads for value in lead)
 
 
-def _values(entry: Entry, metric: Metric) -> dict[Seeds, float]:
-    assert entry.sample is not None
-    return entry.sample.values(metric)
+def _each_other(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[Cells]:
+    """Yield PPNP against APPNP: one test, which needs no correction."""
+    pairs = [{entry.cell.model: entry for entry in entries} for entries in (many, few)]
+    if all({"ppnp", "appnp"} <= pair.keys() for pair in pairs):
+        sides = [(pair["ppnp"], pair["appnp"]) for pair in pairs]
+        tests = [paired_test(first.accuracies, second.accuracies, "splits") for first, second in sides]
+        leads = (_lead(*side, test.p) for side, test in zip(sides, tests, strict=True))
+        yield "PPNP", "APPNP", *(value for lead in leads for value in lead)
 
 
-def _one_run_per_split(entry: Entry) -> bool:
-    return entry.cell.model in MODELS and not MODELS[entry.cell.model].seeded
+def _lead(first: Entry, second: Entry, p: float) -> Cells:
+    gaps = [*split_gaps(first.accuracies, second.accuracies).values()]
+    return Number(len(gaps), 0), Measure(sum(gaps) / len(gaps), student_half(gaps)), PValue(p)

@@ -1,8 +1,8 @@
-"""The rows that tables and figures show: of each cell one pool, the others named."""
+"""The rows that tables and figures show: one pool of each cell, with the other pools beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -11,14 +11,11 @@ import numpy as np
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import load_experiments
+from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store, newest_first, pools
 
-__all__ = ["Metric", "Sample", "Samples", "read_all_samples", "read_samples"]
-
 Metric = Literal["accuracy", "f1", "f1_macro"]
-
-_NO_PREDICTIONS = np.empty(0, dtype=np.uint8)
 
 
 @final
@@ -48,6 +45,10 @@ class Sample:
     def values(self, metric: Metric) -> dict[Seeds, float]:
         """Return a metric of each run, in [0, 1]."""
         return {row.key.seeds: float(getattr(row, metric)) for row in self.rows}
+
+    def percent(self, metric: Metric = "accuracy") -> Estimate:
+        """Return the mean of a metric over the runs with its interval, in percent."""
+        return estimate([100 * value for value in self.values(metric).values()])
 
     @property
     def all_rows(self) -> tuple[Row, ...]:
@@ -81,7 +82,7 @@ class Sample:
 
 
 @final
-class Samples(Mapping[str, Sample]):
+class Samples(dict[str, Sample]):
     """The samples of a study by the configuration of their cells, in the order of the cells' texts.
 
     Examples
@@ -92,21 +93,12 @@ class Samples(Mapping[str, Sample]):
     ('mlp', None)
     """
 
-    def __init__(self, samples: list[Sample]) -> None:
-        self._samples = {each.cell.config: each for each in sorted(samples, key=lambda each: each.cell.text)}
-
-    def __getitem__(self, key: str) -> Sample:
-        return self._samples[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._samples)
-
-    def __len__(self) -> int:
-        return len(self._samples)
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        super().__init__((each.cell.config, each) for each in sorted(samples, key=lambda each: each.cell.text))
 
     def of(self, cell: Cell) -> Sample | None:
         """Return the sample of a cell, or None where nothing was run."""
-        return self._samples.get(cell.config)
+        return self.get(cell.config)
 
     def published(self, experiments: Mapping[str, Experiment]) -> Samples:
         """Return what tables and figures show of the samples.
@@ -141,7 +133,7 @@ class Samples(Mapping[str, Sample]):
             for cell in (point.cell for point in experiment.points):
                 named.setdefault(cell.config, set()).update(experiment.seeds(cell=cell))
         found = (each.only(named[config]) if config in named else each for config, each in self.items())
-        return Samples([each for each in found if each is not None])
+        return Samples(each for each in found if each is not None)
 
 
 def read_samples(store: Store) -> Samples:
@@ -171,13 +163,12 @@ def read_all_samples(store: Store) -> Samples:
     ...     len(read_all_samples(store))
     0
     """
+    none = np.empty(0, dtype=np.uint8)  # no table needs the predictions of every node, which fill the memory
     samples: list[Sample] = []
     for cell in store.cells():
-        shown, *others = [_light(pool) for pool in pools(store, cell)]
+        shown, *others = (
+            replace(pool, rows=tuple(replace(row, predictions=none) for row in pool.rows))
+            for pool in pools(store, cell)
+        )
         samples.append(Sample(cell, shown, tuple(others)))
     return Samples(samples)
-
-
-def _light(pool: Pool) -> Pool:
-    """Return a pool without the predictions of every node, which no table needs and which fill the memory."""
-    return replace(pool, rows=tuple(replace(row, predictions=_NO_PREDICTIONS) for row in pool.rows))

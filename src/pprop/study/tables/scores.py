@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
-from pprop.study.experiment import Published
 from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
-from pprop.study.tables.entries import Entry
-from pprop.study.tables.grid import NOT_RUN, Code, Column, Group, Measure, Number, Strong, Table, Value
+from pprop.study.tables.entries import ByDataset, Entry, dataset_title
 from pprop.study.tables.samples import Metric
-from pprop.study.tables.titles import dataset_title
-
-__all__ = ["Score", "disagreements", "overview_table", "score", "score_table"]
+from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table, Value
 
 TITLES: dict[Metric, str] = {
     "accuracy": "Accuracy in percent",
@@ -53,7 +49,7 @@ class Score:
 
     @property
     def title(self) -> str:
-        """Of the model; where the authors' second run stands beside it, this is said."""
+        """Of the model; it says so where the published values are those of the authors' second run."""
         again = self.entry.experiment is not None and self.entry.experiment.shows == "rerun"
         return f"{self.entry.title}, re-run" if again else self.entry.title
 
@@ -66,6 +62,16 @@ class Score:
     def our_half(self) -> float | None:
         """The number behind our ±; a single run has none."""
         return None if self.ours is None or self.ours.runs < 2 else self.ours.half
+
+    @property
+    def our_value(self) -> Value:
+        """Ours as a table shows it."""
+        return NOT_RUN if self.ours is None else Measure(self.ours.mean, self.our_half, self.decimals)
+
+    @property
+    def paper_value(self) -> Value:
+        """The paper's as a table shows it."""
+        return None if self.paper is None else Measure(self.paper, self.paper_half, self.decimals)
 
     @property
     def difference(self) -> float | None:
@@ -81,7 +87,7 @@ class Score:
 
     @property
     def slack(self) -> float:
-        """What is granted beyond the two intervals, in the unit of the metric."""
+        """The allowance beyond the two intervals, in the unit of the metric."""
         points = SLACK.get(self.entry.cell.dataset, SLACK_ELSEWHERE)
         return points if self.metric == "accuracy" else points / 100
 
@@ -108,31 +114,57 @@ def score(entry: Entry, metric: Metric) -> Score:
     ours = None
     if entry.sample is not None:
         ours = estimate([unit * value for value in entry.sample.values(metric).values()])
-    printed = (entry.experiment.published if entry.experiment else None) or Published()
+    printed = entry.published
     paper = {"accuracy": (printed.accuracy, printed.accuracy_interval), "f1": (printed.f1, printed.f1_interval)}
     return Score(entry, metric, ours, *paper.get(metric, (None, None)))
 
 
-def overview_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric) -> Table:
-    """Return the table in the paper's layout, ours alone: models down, datasets across, the best of each set off.
+def overview_table(by_dataset: ByDataset, metric: Metric, beside_paper: bool = False) -> Table:
+    """Return the table in the paper's layout: models down, datasets across, the best of each column set off.
+
+    With the paper's values beside ours if wanted; cells with fewer runs than the protocol asks for are then named below.
 
     Examples
     --------
     >>> overview_table({}, "accuracy").columns
     (Column(title='Model', kind='text'),)
     """
-    titles = list(dict.fromkeys(entry.title for group in by_dataset.values() for entry in group))
-    columns = (Column("Model", "text"), *(Column(dataset_title(name), "measure") for name in by_dataset))
     scores = {name: {entry.title: score(entry, metric) for entry in group} for name, group in by_dataset.items()}
-    best = {name: max((s.ours.mean for s in group.values() if s.ours), default=None) for name, group in scores.items()}
-    rows: list[tuple[Value, ...]] = []
-    for title in titles:
-        cells = (_overview_cell(scores[name].get(title), best[name]) for name in by_dataset)
-        rows.append((title, *cells))
-    return Table(f"{TITLES[metric]}, mean and 95 % interval", columns, (Group(None, tuple(rows)),))
+    best = {
+        name: (
+            max((one.ours.mean for one in group.values() if one.ours), default=None),
+            max((one.paper for one in group.values() if one.paper is not None), default=None),
+        )
+        for name, group in scores.items()
+    }
+
+    def cells(name: str, title: str) -> Cells:
+        if (one := scores[name].get(title)) is None:
+            return (None, None)
+        best_ours, best_paper = best[name]
+        ours, paper = one.our_value, one.paper_value
+        return (
+            Strong(ours) if isinstance(ours, Measure) and ours.mean == best_ours else ours,
+            Strong(paper) if isinstance(paper, Measure) and paper.mean == best_paper else paper,
+        )
+
+    shown = 2 if beside_paper else 1
+    notes = tuple(
+        f"{one.entry.title} on {dataset_title(name)}: {one.ours.runs} of {one.entry.wanted} runs."
+        for name, group in scores.items()
+        for one in group.values()
+        if one.ours is not None and one.entry.wanted is not None and one.ours.runs < one.entry.wanted
+    )
+    titles = dict.fromkeys(title for group in scores.values() for title in group)
+    rows = ((title, *(cell for name in scores for cell in cells(name, title)[:shown])) for title in titles)
+    of_datasets = (f"{dataset_title(name)}:measure | paper:measure".split(" | ")[:shown] for name in scores)
+    heads = " | ".join(["Model:text", *(head for each in of_datasets for head in each)])
+    caption = f"{TITLES[metric]}, mean and 95 % interval"
+    caption += ", beside the paper's" if beside_paper else ""
+    return Table.of(caption, heads, {None: rows}, notes if beside_paper else ())
 
 
-def score_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric, reruns: Iterable[Entry] = ()) -> Table:
+def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[Entry] = ()) -> Table:
     """Return the table of a metric dataset by dataset: ours, the paper's, the difference, and the command.
 
     Parameters
@@ -150,16 +182,26 @@ def score_table(by_dataset: Mapping[str, Sequence[Entry]], metric: Metric, rerun
     ['Model', 'Runs', 'Ours']
     """
     again = [entry for entry in reruns if entry.sample is not None]
-    groups: list[Group] = []
+    with_paper = metric != "f1_macro"
+
+    def row(one: Score) -> Cells:
+        count, wanted = 0 if one.ours is None else one.ours.runs, one.entry.wanted
+        runs = str(count) if wanted is None or wanted == count else f"{count} of {wanted}"
+        difference = None if one.difference is None else Number(one.difference, one.decimals, signed=True)
+        intervals = None if one.intervals is None else Number(one.intervals, 1, signed=True)
+        paper = (one.paper_value, difference, intervals, Code(one.entry.command))
+        return (one.title, runs, one.our_value, *(paper if with_paper else ()))
+
+    groups: dict[str | None, list[Cells]] = {}
     for name, group in by_dataset.items():
         shown = [*group, *(entry for entry in again if entry.cell.dataset == name)]
-        groups.append(Group(dataset_title(name), tuple(_score_row(score(entry, metric)) for entry in shown)))
-    columns = (Column("Model", "text"), Column("Runs"), Column("Ours", "measure"))
-    if metric == "f1_macro":
-        return Table(TITLES[metric], columns, tuple(groups))
-    columns += (Column("Paper", "measure"), Column("Difference"), Column("In intervals"), Column("Command", "code"))
+        groups[dataset_title(name)] = [row(score(entry, metric)) for entry in shown]
+    heads = "Model:text | Runs | Ours:measure"
+    if not with_paper:
+        return Table.of(TITLES[metric], heads, groups)
     notes = ("Re-run: beside what the authors' own code gave when they ran it again.",) if again else ()
-    return Table(f"{TITLES[metric]}, beside the paper's", columns, tuple(groups), notes)
+    heads += " | Paper:measure | Difference | In intervals | Command:code"
+    return Table.of(f"{TITLES[metric]}, beside the paper's", heads, groups, notes)
 
 
 def disagreements(scores: Iterable[Score]) -> tuple[str, ...]:
@@ -174,47 +216,12 @@ def disagreements(scores: Iterable[Score]) -> tuple[str, ...]:
 
 
 def _disagreement(one: Score) -> str:
-    ours, paper, difference = one.ours, one.paper, one.difference
-    assert ours is not None  # there are intervals
-    assert paper is not None
-    assert difference is not None
-    digits, half = one.decimals, one.paper_half or 0.0
+    difference, runs = one.difference or 0.0, 0 if one.ours is None else one.ours.runs
     unit = " points" if one.metric == "accuracy" else ""
-    runs = "" if ours.runs == one.entry.wanted else f" ({ours.runs} of {one.entry.wanted} runs)"
-    times = Number(abs(one.intervals or 0.0), 1)
+    of_runs = "" if runs == one.entry.wanted else f" ({runs} of {one.entry.wanted} runs)"
     return (
-        f"{one.title} on {dataset_title(one.entry.cell.dataset)}{runs}: ours {Measure(ours.mean, ours.half, digits)}, "
-        f"the paper's {Measure(paper, half, digits)}; ours is {Number(abs(difference), digits)}{unit} "
-        f"{'higher' if difference > 0 else 'lower'}, {times} combined intervals, and "
+        f"{one.title} on {dataset_title(one.entry.cell.dataset)}{of_runs}: ours {one.our_value}, the paper's "
+        f"{one.paper_value}; ours is {Number(abs(difference), one.decimals)}{unit} "
+        f"{'higher' if difference > 0 else 'lower'}, {Number(abs(one.intervals or 0.0), 1)} combined intervals, and "
         f"{'inside' if one.within else 'outside'} the sum of both intervals plus {one.slack:g}{unit}."
     )
-
-
-def _overview_cell(one: Score | None, best: float | None) -> Value:
-    if one is None:
-        return None
-    if one.ours is None:
-        return NOT_RUN
-    measure = Measure(one.ours.mean, one.our_half, one.decimals)
-    return Strong(measure) if one.ours.mean == best else measure
-
-
-def _score_row(one: Score) -> tuple[Value, ...]:
-    entry, digits = one.entry, one.decimals
-    ours = NOT_RUN if one.ours is None else Measure(one.ours.mean, one.our_half, digits)
-    row: tuple[Value, ...] = (one.title, _runs(one), ours)
-    if one.metric == "f1_macro":
-        return row
-    return (
-        *row,
-        None if one.paper is None else Measure(one.paper, one.paper_half, digits),
-        None if one.difference is None else Number(one.difference, digits, signed=True),
-        None if one.intervals is None else Number(one.intervals, 1, signed=True),
-        Code(entry.command),
-    )
-
-
-def _runs(one: Score) -> str:
-    count = 0 if one.ours is None else one.ours.runs
-    wanted = one.entry.wanted
-    return str(count) if wanted is None or wanted == count else f"{count} of {wanted}"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from pprop.study.cell import Seeds
 from pprop.study.stats.variance import Components, variance_components
-from pprop.study.tables.entries import Entry
-from pprop.study.tables.grid import Column, Group, Number, Table, Value
-from pprop.study.tables.titles import TESTED, dataset_title, listed
-
-__all__ = ["difference_spread_table", "spread_table"]
+from pprop.study.tables.entries import TESTED, ByDataset, Entry, dataset_title, listed
+from pprop.study.tables.table import Cells, Number, Table
 
 FAR = 20
 """Times the median distance of a run from the median of its split beyond which a run is named.
@@ -21,17 +18,13 @@ FAR = 20
 That is about ten standard deviations of normal runs; a few runs that are far off change neither median much.
 """
 
-_COLUMNS = (
-    Column("Between splits"),
-    Column("95 % interval"),
-    Column("Between initialisations"),
-    Column("95 % interval"),
-    Column("Splits' share of the variance, %"),
-    Column("95 % interval"),
+_HEADS = (
+    "Between splits | 95 % interval | Between initialisations | 95 % interval | Splits' share of the variance, % | "
+    "95 % interval"
 )
 
 
-def spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
+def spread_table(by_dataset: ByDataset) -> Table:
     """Return the standard deviations of the accuracy between splits and between initialisations, in points.
 
     Only models that have several initialisations of each split are there.
@@ -41,25 +34,24 @@ def spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     >>> spread_table({}).n_rows
     0
     """
-    groups: list[Group] = []
+    groups: dict[str | None, list[Cells]] = {}
     notes: list[str] = []
     shares: list[float] = []
     for name, entries in by_dataset.items():
         parts = [(entry, found) for entry in entries if (found := variance_components(entry.accuracies)) is not None]
         shares += [found.share for _, found in parts]
-        if parts:
-            groups.append(Group(dataset_title(name), tuple((entry.title, *_values(found)) for entry, found in parts)))
+        groups[dataset_title(name)] = [(entry.title, *_values(found)) for entry, found in parts]
         notes.extend(note for entry, _ in parts for note in _far_out(entry))
     if len(shares) > 1:
         low, middle, high = (100 * float(np.nanquantile(shares, q)) for q in (0, 0.5, 1))
         notes.insert(
             0, f"Splits make up {low:.0f} to {high:.0f} % of the variance of a run, {middle:.0f} % in the median cell."
         )
-    columns = (Column("Model", "text"), *_COLUMNS)
-    return Table("Where accuracy varies: standard deviations in points", columns, tuple(groups), tuple(notes))
+    caption = "Where accuracy varies: standard deviations in points"
+    return Table.of(caption, f"Model:text | {_HEADS}", groups, notes)
 
 
-def difference_spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
+def difference_spread_table(by_dataset: ByDataset) -> Table:
     """Return the same for the accuracy of APPNP minus that of each baseline in the run with the same seeds.
 
     Splits that are hard for both models cancel; the initialisations of both add up.
@@ -69,18 +61,17 @@ def difference_spread_table(by_dataset: Mapping[str, Sequence[Entry]]) -> Table:
     >>> difference_spread_table({}).n_rows
     0
     """
-    groups: list[Group] = []
+    groups: dict[str | None, Iterable[Cells]] = {}
     for name, entries in by_dataset.items():
         appnp = [entry for entry in entries if entry.cell.model == "appnp"]
         baselines = [entry for entry in entries if entry.cell.model not in TESTED]
-        rows = tuple(row for entry in appnp for row in _differences(entry.accuracies, baselines))
-        if rows:
-            groups.append(Group(f"APPNP minus another model on {dataset_title(name)}", rows))
-    columns = (Column("Model", "text"), Column("Mean difference"), *_COLUMNS)
-    return Table("Where the lead of APPNP varies: standard deviations in points", columns, tuple(groups))
+        rows = [row for entry in appnp for row in _differences(entry.accuracies, baselines)]
+        groups[f"APPNP minus another model on {dataset_title(name)}"] = rows
+    caption = "Where the lead of APPNP varies: standard deviations in points"
+    return Table.of(caption, f"Model:text | Mean difference | {_HEADS}", groups)
 
 
-def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iterable[tuple[Value, ...]]:
+def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iterable[Cells]:
     for entry in entries:
         other = entry.accuracies
         gap = {seeds: value - other[seeds] for seeds, value in appnp.items() if seeds in other}
@@ -91,7 +82,7 @@ def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iter
 
 def _far_out(entry: Entry) -> Iterable[str]:
     """Yield a sentence if runs are so far from the others of their split that the deviations are not normal."""
-    rows = () if entry.sample is None else entry.sample.rows
+    rows = entry.rows
     by_split: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         by_split[row.key.seeds.split].append(row.accuracy)
@@ -112,17 +103,7 @@ def _far_out(entry: Entry) -> Iterable[str]:
         )
 
 
-def _values(parts: Components) -> tuple[Value, ...]:
+def _values(parts: Components) -> Cells:
+    split, init = (f"{low:.2f} to {high:.2f}" for low, high in (parts.split_interval, parts.init_interval))
     low, high = (Number(100 * end, 0) for end in parts.share_interval)
-    return (
-        Number(parts.split),
-        _span(parts.split_interval),
-        Number(parts.init),
-        _span(parts.init_interval),
-        Number(100 * parts.share, 0),
-        f"{low} to {high}",
-    )
-
-
-def _span(interval: tuple[float, float]) -> str:
-    return f"{interval[0]:.2f} to {interval[1]:.2f}"
+    return Number(parts.split), split, Number(parts.init), init, Number(100 * parts.share, 0), f"{low} to {high}"

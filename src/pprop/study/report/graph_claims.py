@@ -14,9 +14,7 @@ from scipy.sparse.linalg import cg, eigsh
 
 from pprop.datasets import TEST_SEEDS, paper_split
 from pprop.graph import Graph, transition_matrix
-from pprop.study.figures.hops import hops_from
-
-__all__ = ["GRAPH_CLAIMS", "Claim", "graph_claims"]
+from pprop.study.figures.distance import hops_from
 
 ALPHA = 0.1
 EXACT_STEPS = 300  # 0.9**300 is 2e-14: power iteration has reached the limit in float64
@@ -156,8 +154,8 @@ def _convergence(graph: Graph) -> tuple[str, bool]:
     A_hat, H = transition_matrix(graph).to_scipy(), _predictions(graph)
     alphas = (0.05, 0.1, 0.2, 0.5)
     steps = [_steps_to(A_hat, H, alpha, 1e-4) for alpha in alphas]
-    told = ", ".join(f"{count} (α = {alpha:g})" for alpha, count in zip(alphas, steps, strict=True))
-    return f"steps to a relative error of 1e\u22124: {told}", all(more > less for more, less in pairwise(steps))
+    counts = ", ".join(f"{count} (α = {alpha:g})" for alpha, count in zip(alphas, steps, strict=True))
+    return f"steps to a relative error of 1e\u22124: {counts}", all(more > less for more, less in pairwise(steps))
 
 
 def _random_walk_matrix(graph: Graph) -> tuple[str, bool]:

@@ -2,26 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import numpy as np
 
-from pprop.study.claims import Claim
-from pprop.study.evidence import Evidence, Runs
-from pprop.study.figures.propagation import WAYS
+from pprop.study.cell import Cell, Seeds, Splits
+from pprop.study.experiment import Experiment
+from pprop.study.figures.distance import Distance
+from pprop.study.figures.gather import RowsOf, collect
+from pprop.study.figures.propagation import WAYS, PropagationPanel, propagation_place
+from pprop.study.figures.sweeps import alpha_place, depth_place, labels_place, steps_place
+from pprop.study.report.graph_claims import Claim
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import split_gaps
-from pprop.study.tables import comparisons, epoch_times
-from pprop.study.tables.titles import TESTED, dataset_title
+from pprop.study.tables.entries import TESTED, ByDataset, dataset_title
+from pprop.study.tables.p_values import comparisons
+from pprop.study.tables.times import epoch_times
 from pprop.study.zoo import MODELS
-
-__all__ = ["row_claims"]
 
 _Found = Iterator[tuple[str, str, bool | None]]
 
 CLOSE = 0.5
 """Points that two accuracies may differ by and be called about the same."""
 RESAMPLES = 1000
+
+Runs = Mapping[Seeds, float]
+"""Accuracies in percent, by run."""
+
+SweepRuns = Mapping[str, Mapping[str, Mapping[Any, Runs]]]
+"""By figure, dataset and place in the figure."""
+
+_PLACES: Mapping[str, tuple[Callable[[Cell], Hashable | None], Splits]] = {
+    "labels": (labels_place, "test"),
+    "steps": (steps_place, "validation"),
+    "alpha": (alpha_place, "validation"),
+    "depth": (depth_place, "validation"),
+    "propagation": (propagation_place, "test"),
+}
+"""The place of a cell in a figure, and the kind of splits that the figure is of."""
+
+
+@final
+@dataclass(frozen=True)
+class Evidence:
+    """What the claims are checked on.
+
+    Attributes
+    ----------
+    entries
+        Of the accuracy table, by dataset.
+    times
+        Of the table of time per epoch, by dataset.
+    runs
+        What `sweep_runs` returns.
+    distances, propagated
+        What the figures on distances and on ways to propagate show.
+    """
+
+    entries: ByDataset = field(default_factory=dict[str, Any])
+    times: ByDataset = field(default_factory=dict[str, Any])
+    runs: SweepRuns = field(default_factory=dict[str, Any])
+    distances: Sequence[Distance] = ()
+    propagated: Sequence[PropagationPanel] = ()
+
+    @property
+    def accuracies(self) -> Mapping[str, Mapping[str, Runs]]:
+        """The runs of the accuracy table by dataset and model."""
+        return {
+            dataset_title(name): {entry.cell.model: entry.accuracies for entry in group if entry.sample is not None}
+            for name, group in self.entries.items()
+        }
+
+
+def sweep_runs(experiments: Iterable[Experiment], rows_of: RowsOf) -> SweepRuns:
+    """Return the accuracies of every run behind the figures over one setting, and over ways to propagate.
+
+    Parameters
+    ----------
+    experiments, rows_of
+        As for `figures_of`.
+
+    Examples
+    --------
+    >>> from pprop.study.experiment_folder import load_experiments
+    >>> sweep_runs(load_experiments().values(), lambda cell: [])["labels"]
+    {}
+    """
+    known = list(experiments)
+    return {
+        figure: {
+            dataset: {place: {row.key.seeds: 100 * row.accuracy for row in rows} for place, rows in places.items()}
+            for dataset, places in collect(
+                [each for each in known if each.shows == figure], rows_of, place_of, splits
+            ).rows.items()
+        }
+        for figure, (place_of, splits) in _PLACES.items()
+    }
 
 
 def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
@@ -50,44 +128,39 @@ def _significance(evidence: Evidence) -> _Found:
             tests = [each for each in found if each.entry.cell.model == model]
             if not tests:
                 continue
-            worst = max(tests, key=lambda test: (test.splits_holm, test.opponent.title))
+            worst = max(tests, key=lambda test: (test.splits.holm, test.opponent.title))
             better = sum(test.splits.difference > 0 for test in tests)
-            told = (
+            text = (
                 f"{worst.entry.title} is better than {better} of {len(tests)} models run; largest p after Holm "
-                f"{worst.splits_holm:.1e} over splits, against {worst.opponent.title}"
+                f"{worst.splits.holm:.1e} over splits, against {worst.opponent.title}"
             ).replace("e-", "e\u2212")
-            yield dataset_title(name), told, better == len(tests) and worst.splits_holm < 0.05
+            yield dataset_title(name), text, better == len(tests) and worst.splits.holm < 0.05
 
 
 def _less_variance(evidence: Evidence) -> _Found:
     others, steady = ("vanilla_gcn", "gcn", "ngcn", "jk"), ("ppnp", "appnp", "gat")
-    for name, entries in evidence.entries.items():
-        runs = {
-            entry.cell.model: entry.accuracies
-            for entry in entries
-            if entry.cell.model in (*others, *steady) and len(entry.accuracies) > 1
-        }
+    for dataset, accuracies in evidence.accuracies.items():
+        runs = {model: each for model, each in accuracies.items() if model in (*others, *steady) and len(each) > 1}
         if set(steady) <= runs.keys() and len(runs) > len(steady):
             spread = {model: float(np.std([*each.values()], ddof=1)) for model, each in runs.items()}
             gap, low, high = _steadiness(runs, steady)
-            told = ", ".join(f"{MODELS[model].title} {spread[model]:.2f}" for model in steady)
+            text = ", ".join(f"{MODELS[model].title} {spread[model]:.2f}" for model in steady)
             found = (
-                f"standard deviations of {told}; the largest is {gap:+.2f} ({low:+.2f} to {high:+.2f}) from the median of the "
+                f"standard deviations of {text}; the largest is {gap:+.2f} ({low:+.2f} to {high:+.2f}) from the median of the "
                 "other graph networks"
             ).replace("-", "\u2212")
-            yield dataset_title(name), found, True if high < 0 else False if low > 0 else None
+            yield dataset, found, True if high < 0 else False if low > 0 else None
 
 
 def _simple_gcn(evidence: Evidence) -> _Found:
     recent = ("ngcn", "gat", "jk", "bootstrapped_fp")
-    for name, entries in evidence.entries.items():
-        runs = {entry.cell.model: entry.accuracies for entry in entries if entry.sample is not None}
+    for dataset, runs in evidence.accuracies.items():
         others = [model for model in recent if model in runs]
         if "gcn" in runs and others:
             above = [_above(*_lead(runs["gcn"], runs[model])) for model in others]
             most, enough = len(others) - above.count(False), min(2, len(others))
             found = f"significantly above {above.count(True)} of {len(others)} of them, below {above.count(False)}"
-            yield dataset_title(name), found, True if above.count(True) >= enough else False if most < enough else None
+            yield dataset, found, True if above.count(True) >= enough else False if most < enough else None
 
 
 def _slower_than_gcn(evidence: Evidence) -> _Found:
@@ -101,25 +174,22 @@ def _best_alpha(evidence: Evidence) -> _Found:
     for dataset, places in evidence.runs.get("alpha", {}).items():
         for model in (MODELS[name].title for name in TESTED):
             runs = {alpha: each for (title, alpha), each in places.items() if title == model}
-            inside, outside = _best(runs, _in_range), _best(runs, lambda alpha: not _in_range(alpha))
+            inside, outside = (
+                _best(runs, lambda a, where=where: (0.05 <= a <= 0.2) == where) for where in (True, False)
+            )
             if inside is not None and outside is not None:
                 lead = _lead(runs[inside], runs[outside])
                 found = f"{model}: α = {inside:g} is {_signed(*lead, 2)} points from α = {outside:g}, the best outside"
                 yield dataset, found, _above(*lead)
 
 
-def _in_range(alpha: float) -> bool:
-    return 0.05 <= alpha <= 0.2
-
-
 def _ten_steps(evidence: Evidence) -> _Found:
-    for name, entries in evidence.entries.items():
-        runs = {entry.cell.model: entry.accuracies for entry in entries if entry.sample is not None}
+    for dataset, runs in evidence.accuracies.items():
         if {"appnp", "ppnp"} <= runs.keys():
             gap, half = _lead(runs["appnp"], runs["ppnp"])
             found = f"APPNP (K = 10) is {_signed(gap, half, 2)} points from PPNP on the test splits"
             holds = True if abs(gap) + half <= CLOSE else False if abs(gap) - half > CLOSE else None
-            yield dataset_title(name), found, holds
+            yield dataset, found, holds
 
 
 def _without_teleport(evidence: Evidence) -> _Found:
@@ -128,11 +198,8 @@ def _without_teleport(evidence: Evidence) -> _Found:
         best, last = _best(runs), max(runs, default=0)
         if best is not None and len(runs) > 1:
             gap, half = _lead(runs[last], runs[best])
-            yield (
-                dataset,
-                f"K = {last:g} is {_signed(gap, half)} points from K = {best:g}, the best",
-                _above(-gap, half),
-            )
+            found = f"K = {last:g} is {_signed(gap, half)} points from K = {best:g}, the best"
+            yield dataset, found, _above(-gap, half)
 
 
 def _few_labels(evidence: Evidence) -> _Found:
@@ -146,13 +213,12 @@ def _few_labels(evidence: Evidence) -> _Found:
                 continue
             best = {x: max(others[x], key=lambda title, x=x: _mean(runs[title, x])) for x in (fewest, 20)}
             leads = {x: split_gaps(runs[model, x], runs[best[x], x]) for x in best}
-            told = [f"{_signed(*_interval(leads[x]))} points over {best[x]} with {x} a class" for x in best]
-            more = _interval(
-                {split: lead - leads[20][split] for split, lead in leads[fewest].items() if split in leads[20]}
-            )
+            text = [f"{_signed(*_interval(leads[x]))} points over {best[x]} with {x} a class" for x in best]
+            few, many = leads[fewest], leads[20]
+            more = _interval({split: few[split] - many[split] for split in few if split in many})
             left = [title for title in others[20] if title not in others[fewest]]
             without = f" ({', '.join(left)} not run with {fewest})" if left else ""
-            yield dataset, f"{model}: {', '.join([*told, f'{_signed(*more)} more'])}{without}", _above(*more)
+            yield dataset, f"{model}: {', '.join([*text, f'{_signed(*more)} more'])}{without}", _above(*more)
 
 
 def _farther(evidence: Evidence) -> _Found:
@@ -181,10 +247,8 @@ def _deeper(evidence: Evidence) -> _Found:
         best = _best(runs, lambda layers: layers > 2)
         if 2 in runs and best is not None:
             gap, half = _lead(runs[best], runs[2])
-            deep = sum(layers > 2 for layers in runs)
-            found = (
-                f"the best of {deep} deeper networks ({best:g} layers) is {_signed(gap, half)} points from two layers"
-            )
+            deep = f"the best of {sum(layers > 2 for layers in runs)} deeper networks ({best:g} layers)"
+            found = f"{deep} is {_signed(gap, half)} points from two layers"
             if 1 in runs:
                 found += f"; one layer is {_signed(*_lead(runs[1], runs[2]))}"
             yield dataset, found, False if gap > half else True if gap + half <= CLOSE else None
@@ -195,17 +259,17 @@ def _full_propagation(evidence: Evidence) -> _Found:
         if set(WAYS) <= runs.keys():
             other = max((name for name in WAYS if name != "both"), key=lambda name: _mean(runs[name]))
             lead = _lead(runs["both"], runs[other])
-            told = ", ".join(f"{name} {_mean(runs[name]):.2f}" for name in WAYS)
-            yield dataset, f"{told}: {_signed(*lead)} points from {other} alone", _above(*lead)
+            text = ", ".join(f"{name} {_mean(runs[name]):.2f}" for name in WAYS)
+            yield dataset, f"{text}: {_signed(*lead)} points from {other} alone", _above(*lead)
 
 
 def _partial_propagation(evidence: Evidence) -> _Found:
     for dataset, runs in evidence.runs.get("propagation", {}).items():
         if {"never", "training", "inference"} <= runs.keys():
             gains = {name: _lead(runs[name], runs["never"]) for name in ("inference", "training")}
-            told = ", ".join(f"{_signed(*gain)} points in {name} alone" for name, gain in gains.items())
+            text = ", ".join(f"{_signed(*gain)} points in {name} alone" for name, gain in gains.items())
             above = [_above(*gain) for gain in gains.values()]
-            yield dataset, told, False if False in above else None if None in above else True
+            yield dataset, text, False if False in above else None if None in above else True
 
 
 def _skipping(evidence: Evidence) -> _Found:

@@ -1,0 +1,140 @@
+"""Figures of one model: how its training went (`train`), and which nodes a prediction came from (`explain`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._validate import reject
+from pprop.study.figures.style import COLOURS, Figure, fix_layout, light_grid, new_figure, styled
+
+if TYPE_CHECKING:
+    from pprop.estimators import Explanation
+    from pprop.training import History
+
+_LONGEST = 24
+_COLOUR = {"labelled": COLOURS[1], "other": COLOURS[0], "rest": "0.6"}
+
+
+@final
+@dataclass(frozen=True)
+class Curves:
+    """What the figure shows, one value per epoch, shape (epochs,); epochs are counted from 1, accuracies in per cent."""
+
+    epochs: NDArray[np.int64]
+    train_loss: NDArray[np.float64]
+    stopping_loss: NDArray[np.float64]
+    stopping_accuracy: NDArray[np.float64]
+    best_epoch: int
+
+
+def curves_data(history: History, best_epoch: int) -> Curves:
+    """Return what the figure shows of a run's history; `best_epoch` counts from 0, as in `Trained`.
+
+    Examples
+    --------
+    >>> from pprop.training import History
+    >>> history = History(np.array([1.8, 1.5]), np.array([1.7, 1.6]), np.array([0.4, 0.5]))
+    >>> curves_data(history, best_epoch=1).best_epoch
+    2
+    """
+    count = len(history.train_loss)
+    if not 0 <= best_epoch < count:
+        reject("best_epoch", "curves_data", f"an integer from 0 to {count - 1}", best_epoch)
+    return Curves(
+        epochs=np.arange(1, count + 1),
+        train_loss=history.train_loss,
+        stopping_loss=history.stopping_loss,
+        stopping_accuracy=100 * history.stopping_accuracy,
+        best_epoch=int(best_epoch) + 1,
+    )
+
+
+def draw_curves(curves: Curves, title: str | None = None) -> Figure:
+    """Draw the curves of one run."""
+    with styled():
+        figure, (above, below) = new_figure(3.2, rows=2, sharex=True, height_ratios=(3, 2))
+        above.plot(curves.epochs, curves.train_loss, color=COLOURS[0], linewidth=0.7, label="training")
+        above.plot(curves.epochs, curves.stopping_loss, color=COLOURS[1], linewidth=1.3, label="stopping")
+        above.set_ylabel("loss")
+        above.set_ylim(bottom=0)
+        below.plot(curves.epochs, curves.stopping_accuracy, color=COLOURS[1], linewidth=1.0)
+        below.set_ylabel("stopping\naccuracy (%)")
+        below.set_xlabel("epoch")
+        for axes, values in ((above, curves.stopping_loss), (below, curves.stopping_accuracy)):
+            _mark(axes, curves, values)
+        above.legend(loc="upper right", ncols=1, borderaxespad=0)
+        figure.align_ylabels()
+        if title is not None:
+            above.set_title(title, loc="left")
+        fix_layout(figure)
+    return figure
+
+
+def _mark(axes: Any, curves: Curves, values: NDArray[np.float64]) -> None:
+    at = curves.best_epoch
+    light_grid(axes, "y")
+    axes.axvline(at, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
+
+
+@final
+@dataclass(frozen=True)
+class Contributions:
+    """What the figure shows of one class: name, number and kind of each bar: "labelled" in fit, "other", "rest"."""
+
+    title: str
+    axis: str
+    names: list[str]
+    values: NDArray[np.float64]
+    kinds: list[str]
+
+
+def contributions_data(explanation: Explanation) -> Contributions:
+    """Return what the figure shows: the contributions to the logit of the predicted class.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((4, 4)), features=np.eye(4)[[0, 0, 1, 1]])
+    >>> model = pprop.MLPNodeClassifier(graph, hidden=4, max_epochs=5, random_state=0)
+    >>> contributions_data(model.fit([0, 1, 2, 3], ["x", "x", "y", "y"], stopping=0.5).explain(0)).names
+    ['0 (x)']
+    """
+    column = int(explanation.value.argmax())
+    names = [_short(name, label) for name, label in zip(map(str, explanation.names), explanation.labels, strict=True)]
+    values = explanation.contributions[:, column]
+    kinds = ["other" if label is None else "labelled" for label in explanation.labels]
+    if explanation.other_count:
+        names.append(f"{explanation.other_count:,} other {'node' if explanation.other_count == 1 else 'nodes'}")
+        values, kinds = np.append(values, explanation.others[column]), [*kinds, "rest"]
+    title = f"{_short(str(explanation.name), None)} is {explanation.prediction}: {explanation.value[column]:.3g}"
+    return Contributions(title, f"contribution to the {explanation.quantity}", names, values, kinds)
+
+
+def _short(name: str, label: Any) -> str:
+    kept = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return kept if label is None else f"{kept} ({label})"
+
+
+def draw_contributions(data: Contributions) -> Figure:
+    """Draw one bar per contributor; a node that fit had a label of has its own colour and the label behind its name."""
+    with styled():
+        count = len(data.names)
+        figure, axes = new_figure(0.9 + 0.19 * count)
+        places = np.arange(count)[::-1]
+        colours = [_COLOUR[kind] for kind in data.kinds]
+        axes.barh(places, data.values, height=0.72, color=colours)
+        axes.set_yticks(places, data.names)
+        axes.tick_params(axis="y", length=0)
+        axes.axvline(0.0, color="black", linewidth=0.6)
+        light_grid(axes, "x")
+        axes.set_xlabel(data.axis)
+        axes.set_title(data.title, loc="left")
+        engine: Any = figure.get_layout_engine()
+        engine.set(w_pad=0.12)  # inches: names are longer in print than on the screen for which they are placed
+        fix_layout(figure)
+    return figure

@@ -1,0 +1,145 @@
+"""What a report is made from: the rows of a study, gathered for its tables, figures and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import final
+
+from pprop.datasets import load_dataset
+from pprop.study.experiment import Experiment
+from pprop.study.figures import figures_of
+from pprop.study.figures.gather import Drawn, RowsOf
+from pprop.study.report.row_claims import Evidence, sweep_runs
+from pprop.study.store.row import Row
+from pprop.study.store.store import Store
+from pprop.study.tables.entries import ByDataset, dataset_order, entries
+from pprop.study.tables.more_runs import more_runs_entries
+from pprop.study.tables.runs import published_and_own
+from pprop.study.tables.samples import Samples, read_all_samples
+
+IN_TABLES = ("accuracy", "time", "rerun", "quick")
+"""What experiments show that have no figure."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The results of a study, each computed when it is first used, while the store is open.
+
+    Attributes
+    ----------
+    store
+        The rows.
+    experiments
+        What they are shown as. Only those that come with pprop fill tables, figures and claims; others have a section of
+        their own.
+    folder
+        The study's, which keeps what takes long to compute.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name, Store.open(Path(name), create=True) as store:
+    ...     Results(store, {}, Path(name)).datasets
+    []
+    """
+
+    store: Store
+    experiments: Mapping[str, Experiment]
+    folder: Path
+
+    @cached_property
+    def everything(self) -> Samples:
+        """All rows."""
+        return read_all_samples(self.store)
+
+    @cached_property
+    def published(self) -> Mapping[str, Experiment]:
+        """The experiments that come with pprop."""
+        return published_and_own(self.experiments)[0]
+
+    @cached_property
+    def own(self) -> Mapping[str, Experiment]:
+        """The user's experiments."""
+        return published_and_own(self.experiments)[1]
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The rows that tables and figures show."""
+        return self.everything.published(self.published)
+
+    @cached_property
+    def main(self) -> ByDataset:
+        """The entries of the accuracy table."""
+        return entries(self.published, self.samples)
+
+    @cached_property
+    def times(self) -> ByDataset:
+        """The entries of the table of time per epoch."""
+        return entries(self.published, self.samples, "time")
+
+    @cached_property
+    def many(self) -> ByDataset:
+        """The entries of the accuracy table that have more runs than it shows, with all of these."""
+        return more_runs_entries(self.published, self.everything, self.main, self.samples)
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """Those that have rows."""
+        return sorted({sample.cell.dataset for sample in self.everything.values()}, key=dataset_order)
+
+    @cached_property
+    def begun(self) -> Mapping[str, Experiment]:
+        """The experiments that have rows; cells of the accuracy table count only for those that fill it.
+
+        Figures share cells with that table, and a figure of one such point shows nothing.
+        """
+
+        def has_own_rows(experiment: Experiment) -> bool:
+            cells = [point.cell for point in experiment.points if self.samples.of(point.cell) is not None]
+            return any(experiment.shows in IN_TABLES or cell.config not in self.configs for cell in cells)
+
+        return {name: one for name, one in self.published.items() if has_own_rows(one)}
+
+    @cached_property
+    def configs(self) -> set[str]:
+        """The configurations of the accuracy table."""
+        return {entry.cell.config for group in self.main.values() for entry in group}
+
+    @cached_property
+    def drawn(self) -> list[Drawn]:
+        """The figures."""
+        return figures_of(self.begun.values(), self._rows_of, cache(load_dataset))
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What the paper's claims are checked on."""
+        shown = {each.name: each.data for each in self.drawn}
+        runs = sweep_runs(self.begun.values(), self._rows_of)
+        return Evidence(self.main, self.times, runs, shown.get("distance", ()), shown.get("propagation", ()))
+
+    @cached_property
+    def _rows_of(self) -> RowsOf:
+        """A function from a cell to its rows for figures.
+
+        They have predictions for the models that are compared by distance, and are of every device where time is shown.
+        """
+        timed = {entry.cell.config for group in self.times.values() for entry in group}
+
+        @cache
+        def rows(config: str, model: str) -> list[Row]:
+            sample = self.samples.get(config)
+            if sample is None:
+                return []
+            if config in timed:
+                devices = sorted({row.device for row in sample.all_rows})
+                return [row for device in devices if (one := sample.on(device)) is not None for row in one.rows]
+            if config in self.configs and model in ("appnp", "gcn"):
+                keys = {row.key for row in sample.rows}
+                return [row for row in self.store.rows(config) if row.key in keys]
+            return list(sample.rows)
+
+        return lambda cell: rows(cell.config, cell.model)

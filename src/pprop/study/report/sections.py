@@ -1,0 +1,329 @@
+"""The sections of the report: sentences, tables and pictures from the results of a study."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pprop._errors import MissingDependencyError, PpropError
+from pprop.datasets import load_dataset
+from pprop.study.experiment import Experiment
+from pprop.study.figures import figures_of
+from pprop.study.figures.gather import Drawn
+from pprop.study.figures.style import figure_json, save_figure
+from pprop.study.report.graph_claims import Claim, graph_claims
+from pprop.study.report.page import Block, Bullets, Picture
+from pprop.study.report.results import IN_TABLES, Results
+from pprop.study.report.row_claims import row_claims
+from pprop.study.stats.variance import init_tails
+from pprop.study.tables import runs
+from pprop.study.tables.datasets import dataset_table
+from pprop.study.tables.entries import ByDataset, dataset_title, entries, first_runs
+from pprop.study.tables.more_runs import more_runs_entries, more_runs_table
+from pprop.study.tables.p_values import more_leads_table, p_value_table
+from pprop.study.tables.samples import Metric, Samples
+from pprop.study.tables.scores import disagreements, overview_table, score, score_table
+from pprop.study.tables.spread import difference_spread_table, spread_table
+from pprop.study.tables.table import Cells, Strong, Table
+from pprop.study.tables.times import main_cost_table, time_table
+
+HEAVY = 6.0
+"""Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is."""
+
+
+def _what_was_run(results: Results) -> Iterator[Block]:
+    yield runs.origin_table(results.everything)
+    again = sum(sample.cell.splits == "test" for sample in runs.run_again(results.samples))
+    yield (
+        f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the notes."
+        if again
+        else "No test cell was run with more than one version of the code or the data."
+    )
+
+
+def _accuracy(results: Results) -> Iterator[Block]:
+    if results.main:
+        yield from _scores(results, "accuracy")
+
+
+def _f1(results: Results) -> Iterator[Block]:
+    if results.main:
+        yield (
+            "The paper's macro F1 is the harmonic mean of the class-averaged precision and the class-averaged recall, where a class "
+            "without false positives has precision 1 and one without false negatives recall 1. The usual macro F1, the mean of the "
+            "classes' F1, stands below for comparison with other work."
+        )
+        yield from _scores(results, "f1")
+        yield overview_table(results.main, "f1_macro")
+
+
+def _scores(results: Results, metric: Metric) -> Iterator[Block]:
+    reruns = [entry for group in entries(results.published, results.samples, "rerun").values() for entry in group]
+    yield overview_table(results.main, metric)
+    yield score_table(results.main, metric, reruns)
+    shown = [*(entry for group in results.main.values() for entry in group), *reruns]
+    scores = [score(entry, metric) for entry in shown]
+    if apart := disagreements(scores):
+        yield "Where ours and the paper's disagree:"
+        yield Bullets(apart)
+    elif any(each.intervals is not None for each in scores):
+        yield "Ours and the paper's agree everywhere within the combined interval."
+
+
+def _p_values(results: Results) -> Iterator[Block]:
+    metrics: tuple[Metric, ...] = ("accuracy", "f1")
+    made = [table for metric in metrics if (table := p_value_table(results.main, metric)).n_rows]
+    if made:
+        yield (
+            "Two-sided paired t-tests, over runs as published and over split means, because initialisations of different "
+            "models are not matched. Bt. FP has one run per split, so that its test is over split means in both columns. "
+            "Holm: corrected over the opponents on one dataset and metric. The paper names no opponent; its p-value stands "
+            "beside the best baseline of its own table, the likely reading."
+        )
+    yield from made
+    if results.many:
+        yield "The section on a thousand runs has the same comparisons over more splits, for the models that have them."
+
+
+def _times(results: Results) -> Iterator[Block]:
+    if results.times:
+        yield (
+            "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets on a GPU "
+            "of 2018, ours a training step and one evaluation on the stopping set. Ratios to GCN are ratios of programs, "
+            "too: MLP, PPNP and APPNP have a fused training step of their own here, the other models go through torch's "
+            "autograd, operation by operation, with the same sparse kernels."
+        )
+        yield time_table(results.times)
+
+
+def _spread(results: Results) -> Iterator[Block]:
+    yield from _with_text(
+        spread_table(results.main),
+        "How much of the spread is due to splits, and how much to initialisation? Analysis of variance over both; only for "
+        "models that have all initialisations of every split. What is called initialisation is all that the seed of a run "
+        "decides: first weights and dropout. "
+        "The intervals suppose normal deviations: those of initialisations and of shares are exact then, that of splits is the "
+        "modified large-sample interval, which held the truth in 94 to 95 % of simulated studies of this size; resampling the "
+        "splits did so in 84 to 86 %. Heavy tails make them too narrow.",
+    )
+    yield from _with_text(
+        difference_spread_table(results.main),
+        "The same for the accuracy of APPNP minus that of another model in the run with the same split and initialisation: "
+        "what is hard for both cancels. A lead that varies between splits is made surer by more splits alone, not by more "
+        "initialisations.",
+    )
+
+
+def _thousand_runs(results: Results) -> Iterable[Block]:
+    return more_runs_blocks(results.published, results.everything, results.main, results.samples)
+
+
+def more_runs_blocks(
+    experiments: Mapping[str, Experiment], everything: Samples, main: ByDataset, shown: Samples
+) -> Iterable[Block]:
+    """Yield the blocks of the section; none where no such runs were begun.
+
+    Parameters
+    ----------
+    experiments, everything, main, shown
+        As for `more_runs_entries`.
+
+    Examples
+    --------
+    >>> list(more_runs_blocks({}, Samples([]), {}, Samples([])))
+    []
+    """
+    table = more_runs_table(experiments, everything, shown)
+    if not table.n_rows:
+        if table.notes:  # begun, and no two models have all of their runs yet
+            yield Bullets(table.notes)
+        return
+    many = more_runs_entries(experiments, everything, main, shown)
+    names = sorted(
+        name
+        for name, one in experiments.items()
+        if one.shows == "runs" and any(point.cell.dataset in many for point in one.points)
+    )
+    yield (
+        "Does any ranking change with 1000 runs instead of 100? Models in the order of their means over 200 splits with 5 "
+        "initialisations each (Bt. FP, which has none, with one run each); the first 20 splits are the paper's, and their runs "
+        "those of the accuracy table. No other section counts the additional runs, and ranks here count the models of this "
+        "table alone. The \u00b1 of all runs is half the 95 % interval over splits (Student's t), that of the accuracy table's "
+        "runs the one that stands there. Above the next: the lead over the model below, with its 95 % interval over splits. "
+        "Other order: how often 20 splits, drawn with replacement from the 200, put the model below first."
+    )
+    yield table
+    yield (
+        "PPNP and APPNP against the baselines that have all runs, and against each other: paired t-tests over split means, "
+        "corrected after Holm over these baselines, so that the p-values of the accuracy table's splits are not those of the "
+        "section above where a baseline is missing here."
+    )
+    yield more_leads_table(many, main)
+    yield "The components of the variance, from all runs; the intervals suppose normal deviations."
+    spread = spread_table(many)
+    yield replace(spread, caption=f"{spread.caption}, from all runs", notes=tuple(_heavy_tails(many)))
+    rows = [row for group in many.values() for entry in group for row in entry.rows]
+    device = " --device cuda" if all(row.device.startswith("cuda") for row in rows if row.epochs) else ""
+    yield f"`pprop study run {' '.join(names)} --out DIR{device}` makes these runs."
+
+
+def _heavy_tails(many: ByDataset) -> Iterable[str]:
+    """Yield, for each cell whose initialisations deviate far from normally, an interval that does not suppose it."""
+    for name, group in many.items():
+        for entry in group:
+            tails = init_tails(entry.accuracies)
+            if tails is not None and tails.kurtosis > HEAVY:
+                low, high = tails.interval
+                yield (
+                    f"{entry.title} on {dataset_title(name)}: the deviations between initialisations have a kurtosis of "
+                    f"{tails.kurtosis:.0f}, where normal ones have 3, so that their interval is too narrow: resampling the "
+                    f"splits gives {low:.2f} to {high:.2f}."
+                )
+
+
+def _figures(results: Results) -> Iterator[Block]:
+    return _pictures(results.drawn, results.published, results.samples)
+
+
+def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
+    for each in drawn:
+        try:
+            svg = save_figure(each.draw(), "svg").decode()
+        except MissingDependencyError as error:
+            yield f"Figures are left out: {error}"
+            return
+        command, data = _command(each.experiments, experiments, samples), figure_json(each.data)
+        digest = hashlib.sha256(data.encode()).hexdigest()[:16]  # a drawing of older data can be recognised by it
+        yield Picture(each.name, each.title, each.caption, f"{svg.rstrip()}\n<!-- data {digest} -->\n", command, data)
+
+
+def _hyperparameters(results: Results) -> Iterator[Block]:
+    table = runs.search_table(results.published, results.samples)
+    yield from _with_text(
+        table, "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
+    )
+
+
+def _other_experiments(results: Results) -> Iterator[Block]:
+    """Yield the table of the user's experiments, and a figure of each that is for one and has more than one point."""
+    yield from _with_text(
+        runs.own_experiments_table(results.own, results.everything),
+        "Experiment files of one's own, each with the runs that it names. No other section's table, figure or claim draws on "
+        "what they add; a run that is also one of the paper's is the same row here and there.",
+    )
+    drawn: list[Drawn] = []
+    for number, one in enumerate(results.own.values(), 1):
+        there = {point.cell: each for point in one.points if (each := results.everything.named([one]).of(point.cell))}
+        if one.shows not in IN_TABLES and len(there) > 1:
+            made = figures_of(
+                [one], lambda cell, there=there: list(there[cell].rows) if cell in there else [], load_dataset
+            )
+            drawn += [
+                replace(each, name=f"other_{number}_{each.name}", title=f"{one.title}: {each.title}") for each in made
+            ]
+    yield from _pictures(drawn, {}, results.everything)  # by their names: a group may have published members too
+
+
+def _datasets(results: Results) -> Iterator[Block]:
+    yield dataset_table(results.datasets, results.folder)
+
+
+def _command(names: Sequence[str], experiments: Mapping[str, Experiment], samples: Samples) -> str:
+    """Return what gives the rows of some experiments, by the name of their group if they are all of it.
+
+    With the least number of runs where cells lack some, and the device where all trainings were on a GPU.
+    """
+    members: dict[str, set[str]] = {}
+    for name, experiment in experiments.items():
+        for group in experiment.groups:
+            members.setdefault(group, set()).add(name)
+    group = next((group for group in sorted(members) if members[group] == set(names)), None)
+    parts = [f"pprop study run {group or ' '.join(sorted(names))} --out DIR"]
+    asked = [
+        (experiments[name], point.cell) for name in names if name in experiments for point in experiments[name].points
+    ]
+    there = [(one, sample) for one, cell in asked if (sample := samples.of(cell)) is not None]
+    counts = [
+        (made, len(seeds))
+        for one, sample in there
+        if (made := first_runs(sample, seeds := one.seeds(cell=sample.cell))) is not None  # no command makes others
+    ]
+    if fewest := min((made for made, wanted in counts if made < wanted), default=0):
+        parts.append(f"--runs {fewest}")
+    trained = [sample for _, sample in there if any(row.epochs for row in sample.rows)]
+    if trained and all(row.device.startswith("cuda") for sample in trained for row in sample.rows):
+        parts.append("--device cuda")
+    return " ".join(parts)
+
+
+def _claims(results: Results) -> Iterator[Block]:
+    claims: list[Claim] = []
+    for name in results.datasets:
+        try:
+            claims += graph_claims(load_dataset(name), dataset_title(name))
+        except (PpropError, OSError):  # the table of datasets says why
+            continue
+    found, missing = row_claims(results.evidence)
+    claims += found
+    holds = {True: "yes", False: Strong("no"), None: "not decided"}
+    groups: dict[str | None, list[Cells]] = {}
+    for claim in claims:
+        groups.setdefault(claim.statement, []).append((claim.where, claim.found, holds[claim.holds]))
+    if groups:
+        caption = "What the paper's text claims, and what was found"
+        yield Table.of(caption, "Dataset:text | Found:text | Holds:text", groups)
+    if found:
+        yield (
+            "Differences in accuracy are judged split by split, ± half the 95 % interval of their mean: where it holds zero, nothing "
+            "is decided. What is called the best of several has the highest mean on these splits, which favours it a little."
+        )
+    if missing:
+        yield "Not checked, for want of rows:"
+        yield Bullets(tuple(missing))
+
+
+def _costs(results: Results) -> Iterator[Block]:
+    yield from _with_text(
+        main_cost_table(results.main, results.published.values(), results.times),
+        "Seconds are a run's share of the training that it was part of, so that they add up to what was spent; runs trained "
+        "together share a device.",
+    )
+    yield runs.cost_table(results.everything)
+
+
+def _notes(results: Results) -> Iterator[Block]:
+    samples, experiments = results.samples, (*results.published.values(), *results.own.values())
+    shown = {point.cell.config for one in experiments for point in one.points} | results.configs
+    unshown = [sample.cell for key, sample in samples.items() if key not in shown]
+    again = runs.rerun_table(samples, {cell.config for cell in unshown})
+    yield from _with_text(again, "Rows of different versions are never averaged: tables and figures show the newest.")
+    others = runs.other_cells_table(unshown, samples)
+    if others.n_rows:
+        yield others
+    lacking = runs.incomplete({name: one for name, one in results.begun.items() if one.shows not in IN_TABLES}, samples)
+    if lacking:
+        yield "Experiments that lack runs:"
+        yield Bullets(lacking)
+
+
+def _with_text(table: Table, text: str) -> tuple[Block, ...]:
+    return (text, table) if table.n_rows else ()
+
+
+SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {
+    "What was run": _what_was_run,
+    "Accuracy": _accuracy,
+    "Macro F1": _f1,
+    "p-values": _p_values,
+    "Time per epoch": _times,
+    "Spread": _spread,
+    "A thousand runs": _thousand_runs,
+    "Figures": _figures,
+    "Hyperparameters": _hyperparameters,
+    "Other experiments": _other_experiments,
+    "Datasets": _datasets,
+    "Claims in the text": _claims,
+    "Costs": _costs,
+    "Notes": _notes,
+}

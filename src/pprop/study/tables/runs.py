@@ -1,0 +1,309 @@
+"""The tables of what was run: where rows come from, what they took, runs of other versions, searches, users' experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pprop.study.cell import Cell, fill_settings
+from pprop.study.experiment import Experiment, Point
+from pprop.study.experiment_folder import load_experiments
+from pprop.study.store.row import Row
+from pprop.study.tables.entries import command, dataset_order, dataset_title, model_order, model_title
+from pprop.study.tables.samples import Sample, Samples
+from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table
+from pprop.study.zoo import MODELS
+
+
+def origin_table(samples: Samples) -> Table:
+    """Return where the rows come from: sources, libraries, devices and hosts, of all pools.
+
+    Examples
+    --------
+    >>> origin_table(Samples([])).n_rows
+    0
+    """
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in (row for sample in samples.values() for row in sample.all_rows):
+        made = row.provenance
+        source = "before revisions" if row.stored_as else " at ".join(filter(None, (made.source, made.commit)))
+        libraries = ", ".join(f"{name} {number}" for name, number in made.libraries.items()) or f"torch {row.torch}"
+        place = (made.pprop, source, libraries, row.backend, row.device, made.cpu, row.host)
+        groups.setdefault(place, []).append(row)
+    rows = (
+        (
+            *place,
+            Number(len({row.key.config for row in made}), 0),
+            Number(len(made), 0),
+            Number(sum(row.seconds for row in made), 0),
+            min(row.created for row in made)[:10],
+            max(row.created for row in made)[:10],
+        )
+        for place, made in sorted(groups.items(), key=lambda item: item[0])
+    )
+    heads = (
+        "pprop:text | Source:text | Libraries:text | Backend:text | Device:text | CPU:text | Host:text | Cells | Rows | "
+        "Seconds | First:text | Last:text"
+    )
+    return Table.of("Where the rows come from", heads, {None: rows})
+
+
+def cost_table(samples: Samples) -> Table:
+    """Return what the rows took, by dataset, model and device; all pools count.
+
+    Examples
+    --------
+    >>> cost_table(Samples([])).n_rows
+    0
+    """
+    found: dict[tuple[tuple[int, str], int, str, str], list[Row]] = {}
+    for cell, rows in ((sample.cell, sample.all_rows) for sample in samples.values()):
+        for row in rows:
+            key = (dataset_order(cell.dataset), model_order(cell)[0], model_title(cell), row.device)
+            found.setdefault(key, []).append(row)
+    groups: dict[str | None, list[Cells]] = {}
+    for ((_, dataset), _, title, device), rows in sorted(found.items(), key=lambda item: item[0]):
+        values = (
+            Number(len({row.key.config for row in rows}), 0),
+            Number(len(rows), 0),
+            Number(float(np.mean([row.epochs for row in rows])), 0),
+            Number(float(np.mean([row.seconds for row in rows])), 2),
+            Number(sum(row.seconds for row in rows), 0),
+        )
+        groups.setdefault(dataset_title(dataset), []).append((title, device, *values))
+    heads = "Model:text | Device:text | Cells | Rows | Epochs a run | Seconds a run | Seconds in all"
+    return Table.of("What the rows took", heads, groups)
+
+
+def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
+    """Return the cells that have rows of more than one version: each pool, the one that is shown set off.
+
+    Parameters
+    ----------
+    samples
+        What there is.
+    among_others
+        Configurations of cells that only `other_cells_table` shows: they are marked so.
+
+    Examples
+    --------
+    >>> rerun_table(Samples([])).n_rows
+    0
+    """
+    rows: list[Cells] = []
+    again = sorted(run_again(samples), key=lambda each: _order(each.cell))
+    for sample in again:
+        cell = sample.cell
+        place = "shown among other cells" if cell.config in among_others else "shown"
+        name = ", ".join(filter(None, (f"{model_title(cell)} on {dataset_title(cell.dataset)}", settings_text(cell))))
+        rows += [
+            (
+                name,
+                cell.splits,
+                pool.revision,
+                pool.data[:12],
+                *_runs_and_accuracy(Sample(cell, pool)),
+                pool.newest[:19].replace("T", " "),
+                Strong(place) if pool is sample.pool else "not shown",
+            )
+            for pool in (sample.pool, *sample.others)
+        ]
+    heads = "Cell:text | Splits:text | Revision:text | Data:text | Runs | Accuracy:measure | Newest row:text | :text"
+    return Table.of("Cells that were run again with other versions", heads, {None: rows})
+
+
+def run_again(samples: Samples) -> list[Sample]:
+    """Return the samples of cells that were run with more than one version.
+
+    Trainings that are run alone are timed on several devices on purpose: only versions of one backend make such a cell
+    one that was run again. A model without epochs is fitted alone, and is not timed.
+
+    Examples
+    --------
+    >>> run_again(Samples([]))
+    []
+    """
+    found: list[Sample] = []
+    for sample in samples.values():
+        others = sample.others
+        if all(row.together == 1 and row.epochs > 0 for row in sample.rows):
+            backends = {row.backend for row in sample.rows}
+            others = tuple(pool for pool in others if backends & {row.backend for row in pool.rows})
+        if others:
+            found.append(replace(sample, others=others))
+    return found
+
+
+def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
+    """Return the accuracy of cells that no table or figure shows.
+
+    Examples
+    --------
+    >>> other_cells_table([], Samples([])).n_rows
+    0
+    """
+    rows = (
+        (
+            model_title(cell),
+            dataset_title(cell.dataset),
+            cell.splits,
+            settings_text(cell),
+            *_runs_and_accuracy(samples[cell.config]),
+        )
+        for cell in sorted(cells, key=_order)
+    )
+    heads = "Model:text | Dataset:text | Splits:text | Settings:text | Runs | Accuracy:measure"
+    return Table.of("Other cells: accuracy in percent", heads, {None: rows})
+
+
+def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:
+    """Return, for each search that has rows and each dataset, the published setting beside the best one.
+
+    Examples
+    --------
+    >>> search_table({}, Samples([])).n_rows
+    0
+    """
+    groups: dict[str | None, list[Cells]] = {}
+    for experiment in experiments.values():
+        cells = [point.cell for point in experiment.points]
+        if experiment.shows != "search" or not any(samples.of(cell) for cell in cells):
+            continue
+        datasets = sorted({cell.dataset for cell in cells}, key=dataset_order)
+        rows = (_search_row(experiment, [cell for cell in cells if cell.dataset == name], samples) for name in datasets)
+        groups.setdefault(experiment.title, []).extend(row for row in rows if row is not None)
+    heads = "Dataset:text | Settings run | Published setting:measure | Rank | Best:measure | Best differs in:text | Command:code"
+    return Table.of("Hyperparameters: validation accuracy in percent", heads, groups)
+
+
+def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> Cells | None:
+    run = [sample for cell in cells if (sample := samples.of(cell)) is not None]
+    if len(run) < 2:  # one setting, which another figure has too, is no search
+        return None
+    ranked = sorted(run, key=lambda sample: (-sample.percent().mean, sample.cell.text))
+    best, first = ranked[0], cells[0]
+    defaults = fill_settings(first.model, {}, first.dataset)
+    published = next((sample for sample in run if dict(sample.cell.settings) == defaults), None)
+    changed = ", ".join(
+        f"{name} = {value}" for name, value in sorted(best.cell.settings.items()) if defaults.get(name) != value
+    )
+    return (
+        dataset_title(first.dataset),
+        f"{len(run)} of {len(cells)}" if len(run) < len(cells) else str(len(run)),
+        NOT_RUN if published is None else _runs_and_accuracy(published)[1],
+        None if published is None else Number(1 + ranked.index(published), 0),
+        _runs_and_accuracy(best)[1],
+        changed or "nothing: it is the published one",
+        Code(command(experiment, first, None)),
+    )
+
+
+def published_and_own(
+    experiments: Mapping[str, Experiment],
+) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
+    """Return the experiments that come with pprop, and the others.
+
+    A file kept with a study may have the name of one that comes with this version of pprop. It is one of the others only
+    if it says something else; a title or groups of its own change nothing.
+
+    Examples
+    --------
+    >>> quick = load_experiments()["quick"]
+    >>> [list(part) for part in published_and_own({"quick": quick, "mine": replace(quick, name="mine")})]
+    [['quick'], ['mine']]
+    """
+    bundled = load_experiments()
+    published = {name: bundled[name] for name in experiments if name in bundled}
+
+    def same(name: str, one: Experiment) -> bool:
+        there = published.get(name)
+        return there is not None and replace(one, title=there.title, groups=there.groups) == there
+
+    own = {name: one for name, one in experiments.items() if not same(name, one)}
+    return published, own
+
+
+def own_experiments_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:
+    """Return the accuracy of each cell of a user's experiments that has rows, under the experiment's title.
+
+    Examples
+    --------
+    >>> own_experiments_table({}, Samples([])).n_rows
+    0
+    """
+    groups: dict[str | None, list[Cells]] = {}
+    for experiment in experiments.values():
+        of_experiment = samples.named([experiment])  # the runs that it names, and no others
+        groups[f"{experiment.title} ({experiment.name})"] = [
+            _own_row(experiment, point, sample)
+            for point in experiment.points
+            if (sample := of_experiment.of(point.cell)) is not None
+        ]
+    heads = "Model:text | Dataset:text | Splits:text | Settings:text | Runs | Accuracy:measure | Command:code"
+    return Table.of("Other experiments: accuracy in percent", heads, groups)
+
+
+def _own_row(experiment: Experiment, point: Point, sample: Sample) -> Cells:
+    cell, wanted, text = point.cell, len(experiment.seeds(cell=point.cell)), settings_text(point.cell)
+    # where the cell stands in its experiment, and what else is unlike the model's defaults
+    place = [f"{name} = {value}" for name, value in point.at.items() if name in cell.settings]
+    settings = dict.fromkeys([part for part in place if part not in text] + ([text] if text else []))
+    runs, accuracy = _runs_and_accuracy(sample)
+    return (
+        model_title(cell),
+        dataset_title(cell.dataset),
+        cell.splits,
+        ", ".join(settings),
+        runs if len(sample.rows) == wanted else f"{len(sample.rows)} of {wanted}",
+        accuracy,
+        Code(command(experiment, cell, sample)),
+    )
+
+
+def incomplete(experiments: Mapping[str, Experiment], samples: Samples) -> tuple[str, ...]:
+    """Return a sentence for each experiment that was begun and lacks runs.
+
+    Examples
+    --------
+    >>> incomplete({}, Samples([]))
+    ()
+    """
+    sentences: list[str] = []
+    for name, experiment in experiments.items():
+        wanted = done = empty = 0
+        for point in experiment.points:
+            seeds, sample = set(experiment.seeds(cell=point.cell)), samples.of(point.cell)
+            there = () if sample is None else sample.rows
+            done += sum(row.key.seeds in seeds for row in there)
+            wanted, empty = wanted + len(seeds), empty + (sample is None)
+        if 0 < done < wanted:
+            cells = f"; {empty} of {len(experiment.points)} cells have none" if empty else ""
+            sentences.append(f"`{name}` has {done} of {wanted} runs{cells}.")
+    return tuple(sentences)
+
+
+def settings_text(cell: Cell) -> str:
+    """Return the settings of a cell that are not its model's defaults.
+
+    >>> settings_text(Cell("mlp", {"hidden": [8]}, "citeseer", per_class=5))
+    'hidden = [8], 5 training nodes per class'
+    """
+    parts = [f"{name} = {value}" for name, value in sorted(cell.settings.items())]
+    if cell.per_class != 20:
+        parts.append(f"{cell.per_class} training nodes per class")
+    if cell.model in MODELS:
+        defaults = {setting.name: setting.default for setting in MODELS[cell.model].settings}
+        parts = [part for part in parts if part not in {f"{name} = {value}" for name, value in defaults.items()}]
+    return ", ".join(parts)
+
+
+def _order(cell: Cell) -> tuple[tuple[int, str], tuple[int, str]]:
+    return dataset_order(cell.dataset), model_order(cell)
+
+
+def _runs_and_accuracy(sample: Sample) -> tuple[Number, Measure]:
+    """Return the number of runs and their accuracy in percent; a single run has no interval."""
+    found = sample.percent()
+    return Number(found.runs, 0), Measure(found.mean, found.half if found.runs > 1 else None)

@@ -1,0 +1,286 @@
+"""The tables of time and cost: time per epoch by device, and what the main table cost beside the authors' code.
+
+Our milliseconds and the paper's cannot be compared, but their ratios to GCN can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from pprop.study.experiment import Experiment
+from pprop.study.stats.estimate import Estimate, estimate
+from pprop.study.store.row import Row
+from pprop.study.tables.entries import ByDataset, Entry, dataset_title
+from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value
+
+YARDSTICK = "gcn"
+AUTHORS_SECONDS = 45.7
+"""Seconds a run of APPNP on Cora-ML in the authors' own re-run, published with their code (TensorFlow, a GPU of 2019)."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EpochTime:
+    """Time per epoch of one model on one dataset and device, in milliseconds, one run at a time.
+
+    Attributes
+    ----------
+    entry
+        Whose it is, with the rows of that device alone.
+    device
+        Which one; empty where nothing was timed.
+    ours
+        None where no run was made alone.
+    places
+        Devices, hosts and backends of those runs.
+    ratio
+        To GCN's on the same dataset and device; NaN where that is missing or from another place.
+    paper, paper_ratio
+        What the paper printed; None where it printed nothing.
+    in_company
+        Rows left out because other runs were trained at the same time.
+    """
+
+    entry: Entry
+    device: str
+    ours: Estimate | None
+    places: tuple[str, ...]
+    ratio: float
+    paper: float | None
+    paper_ratio: float | None
+    in_company: int
+
+
+def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
+    """Return the times of the entries of one dataset, device by device.
+
+    Examples
+    --------
+    >>> epoch_times([])
+    []
+    """
+    rows = (row for entry in group if entry.sample is not None for row in entry.sample.all_rows)
+    devices = sorted({row.device for row in rows if _is_alone(row)})
+    found: list[EpochTime] = []
+    for device in devices or [""]:
+        here = [replace(entry, sample=entry.sample and entry.sample.on(device)) for entry in group]
+        yardstick = next((entry for entry in here if entry.cell.model == YARDSTICK), None)
+        base, base_places = (None, ()) if yardstick is None else _alone(yardstick)
+        base_paper = None if yardstick is None else yardstick.published.ms_per_epoch
+        for entry in here:
+            ours, places = _alone(entry)
+            paper = entry.published.ms_per_epoch
+            ratio = ours.mean / base.mean if ours and base and places == base_places else float("nan")
+            paper_ratio = paper / base_paper if paper is not None and base_paper is not None else None
+            in_company = sum(row.together > 1 for row in entry.rows)
+            found.append(EpochTime(entry, device, ours, places, ratio, paper, paper_ratio, in_company))
+    return found
+
+
+def _is_alone(row: Row) -> bool:
+    return row.together == 1 and row.epochs > 0
+
+
+def _alone(entry: Entry) -> tuple[Estimate | None, tuple[str, ...]]:
+    alone = [row for row in entry.rows if _is_alone(row)]
+    places = tuple(sorted({f"{row.device} of {row.host} ({row.backend})" for row in alone}))
+    return (estimate([row.ms_per_epoch for row in alone]) if alone else None), places
+
+
+def time_table(by_dataset: ByDataset) -> Table:
+    """Return the table: milliseconds and ratios to GCN, ours beside the paper's.
+
+    Parameters
+    ----------
+    by_dataset
+        Entries of the experiments that show time.
+
+    Examples
+    --------
+    >>> time_table({}).n_rows
+    0
+    """
+
+    def row(one: EpochTime) -> Cells:
+        return (
+            one.entry.title,
+            Number(one.ours.runs if one.ours else 0, 0),
+            Measure(one.ours.mean, one.ours.half) if one.ours else NOT_RUN,
+            None if one.ours is None else Number(one.ratio),
+            None if one.paper is None else Number(one.paper, 1),
+            None if one.paper_ratio is None else Number(one.paper_ratio),
+            Code(one.entry.command),
+        )
+
+    groups: dict[str | None, list[Cells]] = {}
+    notes: list[str] = []
+    for name, group in by_dataset.items():
+        times = epoch_times(group)
+        for device in dict.fromkeys(each.device for each in times):
+            here = [each for each in times if each.device == device]
+            title = f"{dataset_title(name)} on {device}" if device else dataset_title(name)
+            groups[title] = [row(each) for each in here]
+            places = sorted({place for each in here for place in each.places})
+            notes += [f"Timed on {place}." for place in places if f"Timed on {place}." not in notes]
+            for each in here:
+                where = f"{each.entry.title} on {title}"
+                if each.in_company:
+                    notes.append(f"{where}: {each.in_company} rows of runs that were not alone are left out.")
+                if each.ours is not None and each.ratio != each.ratio:
+                    place = ", ".join(each.places)
+                    notes.append(f"{where} has no ratio: GCN was not timed in the same place ({place}).")
+    heads = "Model:text | Runs | Ours, ms:measure | Ratio to GCN | Paper, ms | Paper's ratio | Command:code"
+    return Table.of("Time per epoch, one run at a time", heads, groups, notes)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """What one cell of the main table cost.
+
+    Attributes
+    ----------
+    entry
+        Which one.
+    runs, epochs
+        How many runs, and their mean number of epochs; NaN for a model without epochs.
+    gpu, cpu
+        Seconds on each in all; 0 where nothing ran there.
+    paper
+        Milliseconds an epoch in the paper's table; None where it has none.
+    timed
+        Milliseconds an epoch of one run alone on the CPU; None where that was not timed.
+    """
+
+    entry: Entry
+    runs: int
+    epochs: float
+    gpu: float
+    cpu: float
+    paper: float | None
+    timed: float | None
+
+    @property
+    def authors(self) -> float | None:
+        """Seconds that the authors' code would need: the paper's time per epoch times the epochs of our runs."""
+        return None if self.paper is None else self.paper / 1000 * self.epochs * self.runs
+
+    @property
+    def on_cpu(self) -> float | None:
+        """Seconds that the runs would need on the CPU, one after another."""
+        return None if self.timed is None else self.timed / 1000 * self.epochs * self.runs
+
+
+def costs(entries: Sequence[Entry], experiments: Iterable[Experiment], times: Sequence[Entry] = ()) -> list[Cost]:
+    """Return the costs of the entries of one dataset that were run.
+
+    Parameters
+    ----------
+    entries
+        Of the accuracy table.
+    experiments
+        Among them those that show time, which have the published milliseconds.
+    times
+        Entries of the table of time per epoch on the same dataset.
+
+    Examples
+    --------
+    >>> costs([], [])
+    []
+    """
+    printed = {
+        (point.cell.model, point.cell.dataset): one.published.ms_per_epoch
+        for one in experiments
+        if one.shows == "time" and one.published is not None
+        for point in one.points
+    }
+    timed = {
+        each.entry.cell.model: each.ours.mean
+        for each in epoch_times(times)
+        if each.device == "cpu" and each.ours is not None
+    }
+    found: list[Cost] = []
+    for entry in (entry for entry in entries if entry.rows):
+        rows = entry.rows
+        gpu = sum(row.seconds for row in rows if row.device.startswith("cuda"))
+        epochs = float(np.mean([row.epochs for row in rows])) or float("nan")
+        cpu = sum(row.seconds for row in rows) - gpu
+        published = printed.get((entry.cell.model, entry.cell.dataset))
+        found.append(Cost(entry, len(rows), epochs, gpu, cpu, published, timed.get(entry.cell.model)))
+    return found
+
+
+def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], times: ByDataset | None = None) -> Table:
+    """Return the table of costs: every cell of the main table, the sum of each dataset, and that of all.
+
+    Examples
+    --------
+    >>> main_cost_table({}, []).n_rows
+    0
+    """
+
+    def row(cost: Cost) -> Cells:
+        return (
+            cost.entry.title,
+            Number(cost.runs, 0),
+            None if np.isnan(cost.epochs) else Number(cost.epochs, 0),
+            *map(_seconds, (cost.gpu, cost.cpu, cost.on_cpu)),
+            None if cost.paper is None else Number(cost.paper, 1),
+            _seconds(cost.authors),
+        )
+
+    def total(found: Sequence[Cost]) -> Cells:
+        spent = (
+            sum(cost.gpu for cost in found),
+            sum(cost.cpu for cost in found),
+            sum(cost.on_cpu or 0 for cost in found),
+        )
+        authors = _seconds(sum(cost.authors or 0 for cost in found))
+        return "All", Number(sum(cost.runs for cost in found), 0), None, *map(_seconds, spent), None, authors
+
+    known = tuple(experiments)
+    groups: dict[str | None, list[Cells]] = {}
+    everything: list[Cost] = []
+    for name, entries in by_dataset.items():
+        found = costs(entries, known, (times or {}).get(name, ()))
+        everything += found
+        groups[dataset_title(name)] = [*map(row, found), total(found)]
+    if len(groups) > 1:
+        groups["All datasets"] = [total(everything)]
+    heads = "Model:text | Runs | Epochs a run | GPU, s | CPU, s | CPU alone, s | Paper, ms an epoch | Authors' code, s"
+    return Table.of("What the main table cost", heads, groups, _notes(everything))
+
+
+def _seconds(value: float | None) -> Value:
+    return Number(value, 1 if value < 100 else 0) if value else None
+
+
+def _notes(found: Sequence[Cost]) -> Iterable[str]:
+    if not found:
+        return
+    devices = sorted({row.device for cost in found for row in cost.entry.rows})
+    yield (
+        f"Seconds of a whole device ({', '.join(devices)}; a CPU with all its cores), of the runs that the main table shows. "
+        "Runs trained together share them; the first cell of a process includes the compilation of kernels."
+    )
+    if any(cost.timed is not None for cost in found):
+        yield (
+            "CPU alone: our milliseconds an epoch on the CPU, one run at a time (the table of times has them), times the epochs "
+            "and the runs. Not measured as a whole; runs that are trained together take less."
+        )
+    yield (
+        "Authors' code: the milliseconds an epoch that the paper printed (a GPU of 2018) times our mean number of epochs "
+        "times our runs; the paper timed neither MLP nor Bt. FP, nor PPNP on the larger graphs. Sums are over the cells "
+        "that have the number."
+    )
+    for cost in found:
+        if (cost.entry.cell.model, cost.entry.cell.dataset) == ("appnp", "cora_ml") and cost.authors is not None:
+            yield (
+                f"When the authors ran APPNP on Cora-ML again, on a GPU of 2019, a run took {AUTHORS_SECONDS} s: "
+                f"{AUTHORS_SECONDS * cost.runs:,.0f} s for {cost.runs} runs, where the estimate above is "
+                f"{cost.authors:,.0f} s."
+            )
