@@ -108,7 +108,7 @@ def test_the_fast_mode_knows_of_graphs_without_self_loops(
 ) -> None:
     graph, A = make_random(30)
     H, P = predictions(30), twin(dense_transition(A, "sym", self_loops=False), solver)
-    attributor = Attributor(H, PPROperator(graph, ALPHA, "sym", self_loops=False), solver, self_loops=False)
+    attributor = Attributor(H, PPROperator(graph, ALPHA, "sym", self_loops=False), solver)
     [one] = attributor.fast(np.array([3]), 30, 1e-10)
     np.testing.assert_allclose(one.weights, P[3][one.nodes], atol=1e-8)
 

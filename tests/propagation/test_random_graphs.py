@@ -67,7 +67,7 @@ def test_single_contributions_are_those_of_a_dense_row_and_the_fast_ones_miss_no
             if isinstance(solver, PowerIteration)
             else ppr_matrix(T, alpha)
         )
-        attributor = Attributor(H, PPROperator(graph, alpha, normalization, self_loops), solver, self_loops)
+        attributor = Attributor(H, PPROperator(graph, alpha, normalization, self_loops), solver)
         size = np.abs(H).sum(axis=1)
         for one in attributor.exact(np.arange(n), 5):
             row, scale = P[one.node], np.linalg.norm(P[one.node]) * np.linalg.norm(size) + 1e-300

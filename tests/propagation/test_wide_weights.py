@@ -227,7 +227,7 @@ def test_contributions_add_up_to_the_exact_value(
     graph, H = graph_of(name, False), predictions()
     T = exact_transition(graph, normalization, self_loops)
     expected = exact_steps(T, 3) if isinstance(solver, pprop.PowerIteration) else exact_ppr(T) @ H
-    attributor = Attributor(H, PPROperator(graph, ALPHA, normalization, self_loops), solver, self_loops)
+    attributor = Attributor(H, PPROperator(graph, ALPHA, normalization, self_loops), solver)
     for one in attributor.exact(np.arange(6), 6):
         np.testing.assert_allclose(one.value, expected[one.node], rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(one.contributions.sum(axis=0), expected[one.node], rtol=1e-6, atol=1e-7)

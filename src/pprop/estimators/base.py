@@ -226,7 +226,7 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         if settings is None:
             attributor = Attributor(H, None, None)
         else:
-            attributor = Attributor(H, settings.operator(self.graph_), settings.solver, settings.self_loops)
+            attributor = Attributor(H, settings.operator(self.graph_), settings.solver)
         off = (
             10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
         )  # `tol` bounds the norm of a whole column

@@ -1,4 +1,4 @@
-"""`propagate` and `solve`: the whole of propagation for somebody who already has predictions."""
+"""`propagate` and `solve`: propagation of given predictions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any, overload
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
-from pprop._validate import describe, reject
+from pprop._validate import check_array, describe, reject
 from pprop.graph import Graph
-from pprop.kernels import Backend, choose_backend
+from pprop.kernels import choose_backend
 from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome, working_type
-from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Solution, Statistics
-from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map
+from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map, check_solver
 from pprop.propagation.tolerance import ToleranceMap, ToleranceSolver
-from pprop.propagation.tolerance_solvers import EVERY_SOLVER
 
 
 def propagate(
@@ -74,10 +72,10 @@ def propagate(
     >>> propagate(path, H, alpha=0.2).round(3)
     array([0.471, 0.25 , 0.109, 0.051, 0.027])
     """
-    check_operator(graph, normalization, self_loops, "propagate")
+    operator, solver = check_solver(graph, alpha, solver, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
-    _, _, linear_map = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "propagate")
-    return restore(_apply(linear_map, tensor, "propagate"))
+    chosen = choose_backend(backend, tensor.device.type, "propagate")
+    return restore(_apply(solver.bind(operator, chosen.kernels), tensor, "propagate"))
 
 
 @overload
@@ -142,16 +140,15 @@ def solve(
     >>> solution.outcome.value, solution.statistics.matrix_products, solution.statistics.error_bound < 1e-14
     ('fixed steps', 50, True)
     """
-    check_operator(graph, normalization, self_loops, "solve")
-    tensor, restore = _as_batch(graph, H, "solve")
     begin = time.perf_counter()
-    bound = _bind(graph, tensor, alpha, solver, normalization, self_loops, backend, "solve")
-    operator, chosen, linear_map = bound
+    operator, solver = check_solver(graph, alpha, solver, normalization, self_loops, "solve")
+    tensor, restore = _as_batch(graph, H, "solve")
+    chosen = choose_backend(backend, tensor.device.type, "solve")
+    linear_map = solver.bind(operator, chosen.kernels)
     value = _apply(linear_map, tensor, "solve")
     seconds = time.perf_counter() - begin
     given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
-    largest = torch.maximum(_largest(given), _largest(found)).flatten()
-    largest = torch.cat((largest, largest.new_zeros(1))).amax()  # there may be no columns
+    largest = torch.cat((given.new_zeros(1), _largest(given).flatten(), _largest(found).flatten())).amax()
     unit = _excess(largest, 1 / 4)  # squares must not overflow
     norm, residual = operator.residual_norm(operator.residual(given / unit, found / unit, chosen.kernels))
     residual *= float(unit)
@@ -166,25 +163,6 @@ def solve(
     if isinstance(linear_map, ToleranceMap):
         return CertifiedSolution(restore(value), ToleranceOutcome.REACHED, statistics, linear_map.certificate)
     return Solution(restore(value), solver.outcome, statistics)
-
-
-def _bind(
-    graph: Graph,
-    tensor: Tensor,
-    alpha: object,
-    solver: object,
-    normalization: str,
-    self_loops: bool,
-    backend: str,
-    function: str,
-) -> tuple[PPROperator, Backend, LinearMap]:
-    """Return the operator, the backend and the solver as a linear map, for predictions like `tensor`."""
-    if not isinstance(solver, Solver):
-        reject("solver", function, EVERY_SOLVER, describe(solver))
-    teleport = solver.check_alpha(alpha, function)
-    chosen = choose_backend(backend, tensor.device.type, function)
-    operator = PPROperator(graph, teleport, normalization, self_loops)
-    return operator, chosen, solver.bind(operator, chosen.kernels)
 
 
 def _apply(linear_map: LinearMap, tensor: Tensor, function: str) -> Tensor:
@@ -226,29 +204,24 @@ def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
     """Return H as a tensor of its own float type, or float64, of shape (1, n, c), and the function that undoes it."""
     expected = f"an array of real numbers of shape ({graph.n_nodes},) or ({graph.n_nodes}, c)"
     tensor = H if isinstance(H, Tensor) else _from_numpy(H, function, expected)
-    if tensor.ndim not in (1, 2) or tensor.shape[0] != graph.n_nodes:
-        reject("H", function, expected, describe(H))
-    if tensor.is_complex() or tensor.layout != torch.strided:
+    wrong_shape = tensor.ndim not in (1, 2) or tensor.shape[0] != graph.n_nodes
+    if wrong_shape or tensor.is_complex() or tensor.layout != torch.strided:
         reject("H", function, expected, describe(H))
     batch = tensor if tensor.is_floating_point() else tensor.to(torch.float64)
     batch = batch.reshape(1, graph.n_nodes, -1).contiguous()
     if not _finite(batch):
         reject("H", function, "free of NaN and infinity", f"{int((~torch.isfinite(batch)).sum())} such values")
-    shape, is_tensor = tuple(tensor.shape), isinstance(H, Tensor)
 
     def restore(value: Tensor) -> Any:
-        result = value.reshape(shape)
-        return result if is_tensor else result.numpy()
+        result = value.reshape(tensor.shape)
+        return result if isinstance(H, Tensor) else result.numpy()
 
     return batch, restore
 
 
 def _from_numpy(H: object, function: str, expected: str) -> Tensor:
     """Return a copy of an array, or of what numpy makes one of; torch knows neither long nor byte-swapped numbers."""
-    try:
-        given: NDArray[Any] = np.asarray(H)
-    except ValueError:  # rows of different lengths
-        reject("H", function, expected, describe(H))
+    given = check_array(H, "H", function, expected)
     if given.dtype.kind not in "buif":
         reject("H", function, expected, describe(H))
     wide = np.float64 if given.dtype.itemsize > 8 else given.dtype.newbyteorder("=")

@@ -1,4 +1,4 @@
-"""Who contributes what: the value of a node after propagation as a sum over the nodes that it came from."""
+"""Contributions: the value of a node after propagation as a sum over the nodes that it came from."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import check_float, check_int, reject
 from pprop.kernels import choose_backend
-from pprop.propagation.fixed_point import SINGLE, FixedPoint, count_products
+from pprop.propagation.fixed_point import SINGLE, FixedPoint, chebyshev_weights, count_products
 from pprop.propagation.operator import MOST_PRODUCTS, PPROperator
 from pprop.propagation.push import LocalPush
 from pprop.propagation.solvers import Exact, Limit, PowerIteration, Solver
 
-_NUMBERS = 1 << 25
-"""Entries of rows that are held at a time: 256 MiB."""
-_SLACK = 1e-9
-"""Rounding of the sums over all nodes, relative to the largest |H_j|_1; they are made in float64, to 1e-15 or so."""
+_NUMBERS = 1 << 25  # entries of rows that are held at a time: 256 MiB
+_SLACK = 1e-9  # rounding of the sums over all nodes relative to the largest |H_j|_1; in float64 it is about 1e-15
 
 
 @final
@@ -64,20 +62,18 @@ class Attribution:
 
 @final
 class Attributor:
-    """Predictions H of all nodes bound to the matrix P that propagates them, to take sums Z_i = sum_j P_ij H_j apart.
+    """Predictions H of all nodes and the matrix P that propagates them: the terms of Z_i = sum_j P_ij H_j.
 
     P is the polynomial of K power steps, or the personalized PageRank matrix Pi of any solver that computes its fixed
-    point. Rows of P are made when they are asked for: of K steps by K products that begin at the node, of Pi by a
-    Chebyshev polynomial that reaches the precision of float32. Sums are made in float64.
+    point. Rows of P are computed on demand: of K steps by K products that begin at the node, of Pi by a Chebyshev
+    polynomial that reaches the precision of float32. Sums are made in float64.
 
     Parameters
     ----------
     H
         Predictions of each node on its own, shape (n, c).
     operator, solver
-        The operator and what applies it; None, both of them, for no propagation: P is the identity.
-    self_loops
-        Those of the operator.
+        The operator and the solver that applies it; None, both of them, for no propagation: P is the identity.
 
     Examples
     --------
@@ -90,22 +86,20 @@ class Attributor:
     (array([3., 2.]), array([0]), array([[3., 0.]]), array([0., 2.]), array([0.6]))
     """
 
-    def __init__(
-        self, H: NDArray[Any], operator: PPROperator | None, solver: Solver | None, self_loops: bool = True
-    ) -> None:
+    def __init__(self, H: NDArray[Any], operator: PPROperator | None, solver: Solver | None) -> None:
         self._H = np.ascontiguousarray(H, dtype=np.float64)
-        self._operator, self._solver, self._self_loops = operator, solver, self_loops
+        self._operator: Any = operator
+        self._solver = solver
         with np.errstate(over="ignore"):  # refused below
             self._size: NDArray[np.float64] = np.abs(self._H).sum(axis=1)
         self._rooms = threading.local()
         both = np.column_stack([self._H, self._size])
         if operator is not None:
-            both = self._propagated(operator, torch.from_numpy(both)[None])[0].numpy()
+            both = self._propagated(torch.from_numpy(both)[None])[0].numpy()
         if not np.isfinite(both).all():
             got = f"numbers up to {self.largest:.3g}"
             reject("model", "explain", "a classifier whose predictions have finite sums in float64", got)
-        self.value: NDArray[np.float64] = both[:, :-1]
-        """Z, shape (n, c)."""
+        self.value: NDArray[np.float64] = both[:, :-1]  # Z, shape (n, c)
         self._absolute: NDArray[np.float64] = both[:, -1]  # sum_j P_ij |H_j|_1, since P has no negative entries
 
     @property
@@ -125,14 +119,14 @@ class Attributor:
             some = nodes[begin : begin + together]
             summary = summaries(self._rows(some), self._H, self._size, most, len(some))
             for node, best, weights, value, absolute, reached in zip(some, *summary, strict=True):
-                kept = best >= 0
-                found.append(self._taken(int(node), value, absolute, best[kept], weights[kept], int(reached), 0.0))
+                row = (best[best >= 0], weights[best >= 0])
+                found.append(self._attribution(int(node), value, absolute, *row, int(reached), 0.0))
         return found
 
     def fast(self, nodes: NDArray[np.int64], most: int, eps: float) -> list[Attribution]:
         """Return attributions from the large entries of the rows of P alone, found by pushing; see `explain`.
 
-        They are lower bounds, and sum_j P_ij |H_j|_1 is known of every node, so that what is missing is known in total.
+        They are lower bounds. The sum over j of P_ij |H_j|_1 is known for every node, and so is the total that is missing.
         """
         if self._operator is None:
             return self.exact(nodes, most)
@@ -150,12 +144,12 @@ class Attributor:
     def _local(
         self, node: int, reached: NDArray[np.int64], row: NDArray[np.float64], most: int, error: float
     ) -> Attribution:
-        """Return the attribution from the entries of a row at some nodes; the rest of the value is the others'."""
+        """Return the attribution from the entries of a row at some nodes; the rest of the value belongs to the others."""
         order = np.lexsort((reached, -row * self._size[reached]))[:most]
         value, absolute = self.value[node], float(self._absolute[node])
-        return self._taken(node, value, absolute, reached[order], row[order], len(reached), error)
+        return self._attribution(node, value, absolute, reached[order], row[order], len(reached), error)
 
-    def _taken(
+    def _attribution(
         self,
         node: int,
         value: NDArray[np.float64],
@@ -170,25 +164,21 @@ class Attributor:
         shares = sizes / absolute if absolute > 0 else np.zeros(len(nodes))
         whole = absolute == 0 or (error == 0 and reached == len(nodes))  # nothing is left, not even rounding
         rest = 0.0 if whole else max(1.0 - float(shares.sum()), 0.0)
-        others = value - contributions.sum(axis=0)
-        return Attribution(
-            node, value, nodes, weights, contributions, shares, others, reached - len(nodes), rest, error
-        )
+        others, count = value - contributions.sum(axis=0), reached - len(nodes)
+        return Attribution(node, value, nodes, weights, contributions, shares, others, count, rest, error)
 
-    def _propagated(self, operator: PPROperator, predictions: Tensor) -> Tensor:
-        """Return P times predictions (1, n, c), to rounding also where the solver has a tolerance of its own."""
-        kernels = choose_backend("auto", "cpu", "explain").kernels
-        if isinstance(self._solver, PowerIteration | Limit):
-            return self._solver.bind(operator, kernels).forward(predictions, None)
-        if self._recurrence is None:
-            return Exact().bind(operator, kernels).forward(predictions, None)
-        return FixedPoint(operator.transition, operator.alpha, kernels).apply(predictions)  # no dense matrix
+    def _propagated(self, predictions: Tensor) -> Tensor:
+        """Return P times predictions (1, n, c) to rounding, also if the solver has a tolerance."""
+        operator, kernels = self._operator, choose_backend("auto", "cpu", "explain").kernels
+        if not isinstance(self._solver, PowerIteration | Limit) and self._recurrence is not None:
+            return FixedPoint(operator.transition, operator.alpha, kernels).apply(predictions)  # no dense matrix
+        solver = self._solver if isinstance(self._solver, PowerIteration | Limit) else Exact()
+        return solver.bind(operator, kernels).forward(predictions, None)
 
     @cached_property
     def _structure(self) -> Any:
         from pprop.kernels.numba_cpu.operator_rows import structure_of
 
-        assert self._operator is not None
         return structure_of(self._operator.transition)
 
     @cached_property
@@ -196,29 +186,27 @@ class Attributor:
         """The polynomial whose rows are wanted; None where that of Pi has too many terms, or P is no polynomial."""
         from pprop.kernels.numba_cpu.operator_rows import Recurrence
 
-        operator = self._operator
-        assert operator is not None
-        alpha, stay = operator.alpha, 1.0 - operator.alpha
-        steps = self._solver.steps if isinstance(self._solver, PowerIteration) else -1
-        if steps < 0:
-            products = np.inf if alpha == 0.0 else count_products(operator.transition.transpose, alpha, SINGLE)
+        alpha, transition = self._operator.alpha, self._operator.transition
+        if isinstance(self._solver, PowerIteration):
+            steps = self._solver.steps
+        else:
+            products = np.inf if alpha == 0.0 else count_products(transition.transpose, alpha, SINGLE)
             if products > MOST_PRODUCTS:
                 return None
-            if operator.transition.symmetric:
-                return Recurrence(alpha, *_chebyshev(alpha, int(products)))
             steps = int(products)
-        return Recurrence(1.0, np.full(steps, stay), np.zeros(steps), np.full(steps, alpha))
+            if transition.symmetric:
+                weights = np.array(list(chebyshev_weights(alpha, steps)))
+                return Recurrence(alpha, weights * (1.0 - alpha), 1.0 - weights, weights * alpha)
+        return Recurrence(1.0, np.full(steps, 1.0 - alpha), np.zeros(steps), np.full(steps, alpha))
 
     def _rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the rows of P that belong to nodes, shape (tasks, n, width); see `recurrence_rows`."""
         from pprop.kernels.numba_cpu.operator_rows import recurrence_rows
 
-        operator = self._operator
-        assert operator is not None
         if self._recurrence is not None:
             return recurrence_rows(self._structure, self._recurrence, nodes)
         exact = self._solver if isinstance(self._solver, Limit) else Exact()
-        return exact.rows(operator, nodes, torch.float64).numpy()[:, :, None]
+        return exact.rows(self._operator, nodes, torch.float64).numpy()[:, :, None]
 
     def _push(self, node: int, eps: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the nodes that a row of P was pushed to, and its entries there, from below."""
@@ -228,13 +216,11 @@ class Attributor:
             return pushed.nodes, pushed.values + self._local_push.alpha * pushed.residuals
         from pprop.kernels.numba_cpu.operator_rows import level_push
 
-        assert self._operator is not None
         T, n = self._structure, len(self._H)
         if not hasattr(self._rooms, "numbers"):  # one for each thread
             self._rooms.numbers, self._rooms.lists = np.zeros((3, n)), np.empty((3, n), dtype=np.int64)
         numbers, lists = self._rooms.numbers, self._rooms.lists
-        steps = self._solver.steps
-        count, _ = level_push(T, self._operator.alpha, steps, T.position[node], eps, *numbers, lists)
+        count, _ = level_push(T, self._operator.alpha, self._solver.steps, T.position[node], eps, *numbers, lists)
         places = lists[0, :count]
         row = numbers[2][places]
         numbers[2][places] = 0.0
@@ -243,17 +229,7 @@ class Attributor:
     @cached_property
     def _local_push(self) -> LocalPush:
         operator = self._operator
-        assert operator is not None
-        return LocalPush(operator.graph, operator.alpha, operator.normalization, self._self_loops)
-
-
-def _chebyshev(alpha: float, products: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the factors of (1 - alpha) T^T x_k, x_(k-1) and e in every step of `FixedPoint`'s recurrence."""
-    stay, weight, weights = 1.0 - alpha, 2.0, np.empty(products)
-    for k in range(products):
-        weight = 1.0 / (1.0 - stay * stay * weight / 4.0)
-        weights[k] = weight
-    return weights * stay, 1.0 - weights, weights * alpha
+        return LocalPush(operator.graph, operator.alpha, operator.normalization, operator.self_loops)
 
 
 def check_eps(eps: object, most: object, function: str) -> tuple[float, int]:

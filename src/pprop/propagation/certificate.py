@@ -20,6 +20,7 @@ add a relative error of 2 a node.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, final
@@ -30,10 +31,8 @@ from pprop._validate import reject
 from pprop.kernels.solves import Solved
 from pprop.propagation.solution import Statistics
 
-ROUNDING_UNITS = 8
-"""Units of rounding, over alpha, that the residual of a solution has when it is as good as its numbers allow."""
-PROOF_UNITS = 16
-"""Half units of rounding of float64, over alpha, that the proof itself has on an unweighted graph."""
+ROUNDING_UNITS = 8  # units of rounding, over alpha, in the residual of the best solution in a float type
+PROOF_UNITS = 16  # half units of rounding of float64, over alpha, of the proof itself on an unweighted graph
 
 
 @final
@@ -116,27 +115,18 @@ def stop_ratio(alpha: float, tol: float) -> float:
     return alpha * tol / (1.0 + tol)
 
 
-def relative_error(alpha: float, residual: float, size: float) -> float:
-    """Return the relative error that |r| and |Z| certify, infinity where they certify none.
-
-    >>> relative_error(0.5, 0.25, 1.0), relative_error(0.5, 0.5, 1.0), relative_error(0.5, 0.0, 0.0)
-    (1.0, inf, 0.0)
-    """
-    if residual == 0.0:
-        return 0.0
-    gap = alpha * size - residual
-    return residual / gap if gap > 0 else float("inf")
-
-
 def worst_error(alpha: float, ended: Solved) -> float:
-    """Return the relative error that the residuals of a solve certify for all of its columns.
+    """Return the relative error |r| / (alpha |Z| - |r|) of the worst column; infinity where |r| certifies none.
 
     >>> import numpy as np
     >>> worst_error(0.5, Solved(torch.zeros(1, 2), 1, np.array([0.25, 0.1]), np.ones(2)))
     1.0
     """
-    columns = zip(ended.residual.tolist(), ended.size.tolist(), strict=True)
-    return max(relative_error(alpha, residual, size) for residual, size in columns)
+    worst = 0.0
+    for residual, size in zip(ended.residual.tolist(), ended.size.tolist(), strict=True):
+        gap = alpha * size - residual
+        worst = max(worst, 0.0 if residual == 0.0 else residual / gap if gap > 0 else math.inf)
+    return worst
 
 
 def with_rounding(ended: Solved, longest: int, *, weighted: bool, compensated: bool) -> Solved:

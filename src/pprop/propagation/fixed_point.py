@@ -8,6 +8,7 @@ bits in any company and with any number of threads.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import final
 
 import numpy as np
@@ -20,12 +21,9 @@ from pprop._memory import usable_memory
 from pprop.graph import Transition
 from pprop.kernels import Kernels, choose_backend
 
-ROUNDING = 1e-15
-"""A relative error that is lost in the rounding of float64."""
-SINGLE = 1e-8
-"""A relative error that is lost in the rounding of float32, whose unit is 6e-8."""
-_WIDTH = 64
-"""Rows that are solved for together. Always as many, since kernels are compiled for one width."""
+ROUNDING = 1e-15  # a relative error that is lost in the rounding of float64
+SINGLE = 1e-8  # one that is lost in the rounding of float32, whose unit is 6e-8
+WIDTH = 64  # rows that are solved for together; always as many, since kernels are compiled for one width
 
 
 def count_products(transition: Transition, alpha: float, tolerance: float) -> float:
@@ -57,6 +55,17 @@ def count_products(transition: Transition, alpha: float, tolerance: float) -> fl
     degree = gain / decay if decay > 0 else math.inf
     # the first degree of a recurrence from zero costs no product
     return max(math.ceil(degree) - saved, 0) if math.isfinite(degree) else math.inf
+
+
+def chebyshev_weights(alpha: float, products: int) -> Iterator[float]:
+    """Yield the weights w_2, w_3, ... of Chebyshev's recurrence, one a product.
+
+    They are w_1 = 1, w_2 = 1 / (1 - q / 2), w_(k+1) = 1 / (1 - q w_k / 4) with q = (1 - alpha)^2.
+    """
+    stay, weight = 1.0 - alpha, 2.0
+    for _ in range(products):
+        weight = 1.0 / (1.0 - stay * stay * weight / 4.0)
+        yield weight
 
 
 @final
@@ -93,23 +102,18 @@ class FixedPoint:
         """Return Z, on the device and in the dtype of H."""
         if len(predictions) == 0:
             return predictions.clone()
-        apply_one = self._chebyshev if self._recurrence else self._power
-        return torch.cat([apply_one(run[None].to(torch.float64)) for run in predictions]).to(predictions.dtype)
-
-    def _power(self, start: Tensor) -> Tensor:
-        return self._steps.forward(start, None)
+        wide = (run[None].to(torch.float64) for run in predictions)
+        each = [self._chebyshev(run) if self._recurrence else self._steps.forward(run, None) for run in wide]
+        return torch.cat(each).to(predictions.dtype)
 
     def _chebyshev(self, start: Tensor) -> Tensor:
         """Return y_(k+1) = w_(k+1) ((1 - alpha) T y_k + alpha H - y_(k-1)) + y_(k-1) after all products, from y_0 = 0.
 
-        The weights are w_1 = 1, w_2 = 1 / (1 - q / 2), w_(k+1) = 1 / (1 - q w_k / 4) with q = (1 - alpha)^2. Products
-        and sums are separate operations: torch may round a fused one differently at the end of an array.
+        Products and sums are separate operations: torch may round a fused one differently at the end of an array.
         """
-        stay, weight = 1.0 - self._alpha, 2.0
-        own = start * self._alpha
+        stay, own = 1.0 - self._alpha, start * self._alpha
         before, state = torch.zeros_like(own), own.clone()
-        for _ in range(self.products):
-            weight = 1.0 / (1.0 - stay * stay * weight / 4.0)
+        for weight in chebyshev_weights(self._alpha, self.products):
             arrived = self._steps.forward(state, None).mul_(weight * stay)
             before.mul_(1.0 - weight).add_(arrived).add_(own * weight)
             before, state = state, before
@@ -137,9 +141,9 @@ def ppr_rows(transition: Transition, alpha: float, nodes: NDArray[np.int64], dty
     kernels = choose_backend("auto", "cpu", "Exact").kernels
     solver = FixedPoint(transition.transpose, alpha, kernels, ROUNDING if dtype == torch.float64 else SINGLE)
     out = torch.empty(len(nodes), n, dtype=dtype)
-    for begin in range(0, len(nodes), _WIDTH):
-        some = torch.from_numpy(nodes[begin : begin + _WIDTH])
-        unit = torch.zeros(1, n, _WIDTH, dtype=torch.float64)
+    for begin in range(0, len(nodes), WIDTH):
+        some = torch.from_numpy(nodes[begin : begin + WIDTH])
+        unit = torch.zeros(1, n, WIDTH, dtype=torch.float64)
         unit[0, some, torch.arange(len(some))] = 1.0
         out[begin : begin + len(some)] = solver.apply(unit)[0, :, : len(some)].T
     return out
@@ -152,9 +156,8 @@ def check_row_memory(solver: str, rows: int, n: int, itemsize: int) -> None:
     """
     needed, usable = rows * n * itemsize, usable_memory()
     if usable is not None and needed > 0.9 * usable:
-        what, fewer = (
-            ("the dense matrix", "") if rows == n else (f"{rows} rows of the matrix", ", or fewer nodes in one call")
-        )
+        what = "the dense matrix" if rows == n else f"{rows} rows of the matrix"
+        fewer = "" if rows == n else ", or fewer nodes in one call"
         raise CapacityError(
             f"{solver} needs {what} of {n} nodes, {needed / 2**30:.1f} GiB, and this process may use "
             f"{usable / 2**30:.1f} GiB. Use PowerIteration(steps=10){fewer}."

@@ -10,20 +10,10 @@ from scipy import sparse
 
 from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.propagation.live_record import LiveRecord
-from pprop.propagation.operator import check_operator
 
 Nodes = NDArray[np.int64]
-RESPONSES = ("logits", "probabilities")
-"""What is spread: any numbers, of which a softmax makes probabilities, or probabilities themselves."""
-_SUM_ERROR = 1e-3
-"""By how much given probabilities may miss one, as for `PropagatedClassifier`: they may come from float16."""
-
-
-def check_live(graph: Any, normalization: object, self_loops: object) -> None:
-    """Refuse what is no undirected graph: the error bound needs the degrees of rows and columns to be the same."""
-    check_operator(graph, normalization, self_loops, "live")
-    if graph.directed:
-        reject("graph", "live", "undirected", "a directed graph", remedy="Call .undirected() to ignore directions.")
+RESPONSES = ("logits", "probabilities")  # any numbers, whose softmax are probabilities, or probabilities themselves
+SUM_ERROR = 1e-3  # of given probabilities, as for `PropagatedClassifier`: they may come from float16
 
 
 def check_live_positions(nodes: object, parameter: str, record: LiveRecord, function: str) -> Nodes:
@@ -104,8 +94,7 @@ def check_pair(u: object, v: object, record: LiveRecord, function: str) -> Nodes
     >>> check_pair(1, 0, LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))), "add_edge")
     array([[1, 0]])
     """
-    pair = [check_node(end, name, record, function) for end, name in ((u, "u"), (v, "v"))]
-    return np.array([pair], np.int64)
+    return np.array([[check_node(u, "u", record, function), check_node(v, "v", record, function)]], np.int64)
 
 
 def reject_edge(u: int, v: int, function: str, *, there: bool) -> NoReturn:
@@ -137,18 +126,14 @@ def check_predictions(
     array = check_array(predictions, parameter, function, expected)
     if columns is None and array.ndim == 1:
         array = array[:, None]
-    if (
-        array.ndim != 2
-        or len(array) != count
-        or array.dtype.kind not in "buif"
-        or columns not in (None, array.shape[1])
-    ):
+    wrong_shape = array.ndim != 2 or len(array) != count or columns not in (None, array.shape[1])
+    if wrong_shape or array.dtype.kind not in "buif":
         reject(parameter, function, expected, describe(array))
     found = array.astype(np.float64)
     if not np.isfinite(found).all():
         reject(parameter, function, expected, f"{int((~np.isfinite(found)).sum())} that are not")
     if response == "probabilities":
-        wrong = np.flatnonzero((found < 0).any(axis=1) | (np.abs(found.sum(axis=1) - 1) > _SUM_ERROR))
+        wrong = np.flatnonzero((found < 0).any(axis=1) | (np.abs(found.sum(axis=1) - 1) > SUM_ERROR))
         if len(wrong):
             got = f"{found[wrong[0]].tolist()} at index {wrong[0]}"
             reject(parameter, function, "probabilities, none negative, that sum to one in each row", got)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,28 +13,12 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
-from pprop.propagation.live_checks import (
-    RESPONSES,
-    check_distinct,
-    check_live,
-    check_live_positions,
-    check_node,
-    check_pair,
-    check_pairs,
-    check_predictions,
-    check_weights,
-    one_or_many,
-    probabilities_of,
-    reject_edge,
-)
+from pprop.propagation import live_checks as checks
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
-
-if TYPE_CHECKING:  # its kernels are compiled code, which nobody else has to load
-    from pprop.propagation.live_system import LiveSystem
+from pprop.propagation.operator import check_operator
 
 Nodes = NDArray[np.int64]
-Network = Callable[[Features], NDArray[Any]]
-"""Features of m nodes, shape (m, ...), to their predictions, shape (m, c): each node on its own."""
+Network = Callable[[Features], NDArray[Any]]  # features of m nodes, shape (m, ...), to their own predictions (m, c)
 
 
 @final
@@ -106,22 +90,22 @@ class LiveGraph:
         history: int = 1000,
         response: str = "logits",
     ) -> None:
-        from pprop.propagation.live_system import LiveSystem
+        from pprop.propagation.live_system import LiveSystem  # compiled, which is loaded here only
 
-        check_live(graph, normalization, self_loops)
+        check_operator(graph, normalization, self_loops, "live")
+        if graph.directed:  # the error bound needs the degrees of rows and columns to be the same
+            reject("graph", "live", "undirected", "a directed graph", remedy="Call .undirected() to ignore directions.")
         self.alpha = check_float(alpha, "alpha", "live", "[0.001, 1]")
         self.tol = check_float(tol, "tol", "live", "(0, inf)")
-        self._response = check_choice(response, "response", "live", RESPONSES)
-        predictions = check_predictions(H, "H", graph.n_nodes, None, "live", response)
+        self._response = check_choice(response, "response", "live", checks.RESPONSES)
+        predictions = checks.check_predictions(H, "H", graph.n_nodes, None, "live", response)
         self._history: deque[tuple[str, Nodes, Callable[[], Nodes]]] = deque(
             maxlen=check_int(history, "history", "live", low=0)
         )
         self._network, self._classes = network, classes
         self._record, self._graph = LiveRecord(graph), graph
         self._stale = False
-        self._system: LiveSystem = LiveSystem(
-            graph, predictions, alpha=self.alpha, tol=self.tol, normalization=normalization, self_loops=self_loops
-        )
+        self._system = LiveSystem(graph, predictions, self.alpha, self.tol, normalization, self_loops)
         least = self._system.least_tolerance()
         if least == np.inf:
             expected = "of degrees that predictions can be multiplied with and divided by in float64"
@@ -161,7 +145,7 @@ class LiveGraph:
 
     def predict_proba(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the probabilities of the classes, shape (m, c)."""
-        return probabilities_of(self._system.values(self._positions(nodes, "predict_proba")), self._response)
+        return checks.probabilities_of(self._system.values(self._positions(nodes, "predict_proba")), self._response)
 
     def predict(self, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,); column numbers where classes have no names."""
@@ -174,20 +158,24 @@ class LiveGraph:
 
     def add_edge(self, u: int, v: int, weight: float = 1.0) -> LiveUpdate:
         """Add an edge between two nodes, or a self-loop, that is not there."""
-        pair = check_pair(u, v, self._record, "add_edge")
-        return self._add_edges(pair, [check_float(weight, "weight", "add_edge", "(0, inf)")], "add_edge")
+        pair = checks.check_pair(u, v, self._record, "add_edge")
+        weights = [check_float(weight, "weight", "add_edge", "(0, inf)")]
+        return self._change_edges(pair, weights, "add_edge", add=True)
 
     def add_edges(self, pairs: ArrayLike, weights: ArrayLike | None = None) -> LiveUpdate:
         """Add edges, shape (m, 2), of weight one or of weights (m,), with one round of pushes for all."""
-        return self._add_edges(check_pairs(pairs, self._record, "add_edges"), weights, "add_edges")
+        found = checks.check_pairs(pairs, self._record, "add_edges")
+        return self._change_edges(found, weights, "add_edges", add=True)
 
     def remove_edge(self, u: int, v: int) -> LiveUpdate:
         """Remove an edge."""
-        return self._remove_edges(check_pair(u, v, self._record, "remove_edge"), "remove_edge")
+        pair = checks.check_pair(u, v, self._record, "remove_edge")
+        return self._change_edges(pair, None, "remove_edge", add=False)
 
     def remove_edges(self, pairs: ArrayLike) -> LiveUpdate:
         """Remove edges, shape (m, 2), with one round of pushes for all."""
-        return self._remove_edges(check_pairs(pairs, self._record, "remove_edges"), "remove_edges")
+        found = checks.check_pairs(pairs, self._record, "remove_edges")
+        return self._change_edges(found, None, "remove_edges", add=False)
 
     def add_node(
         self,
@@ -214,7 +202,9 @@ class LiveGraph:
             Of the node, if the others have ids.
         """
         ids = None if id is None else [id]
-        return self._add_nodes(one_or_many(features), one_or_many(prediction), ids, neighbours, weights, 1, "add_node")
+        return self._add_nodes(
+            checks.one_or_many(features), checks.one_or_many(prediction), ids, neighbours, weights, 1, "add_node"
+        )
 
     def add_nodes(
         self, features: object = None, *, predictions: ArrayLike | None = None, ids: ArrayLike | None = None
@@ -226,16 +216,18 @@ class LiveGraph:
 
     def remove_node(self, u: int) -> LiveUpdate:
         """Remove a node and its edges. Its position is not given to another."""
-        return self._remove_nodes(np.array([check_node(u, "u", self._record, "remove_node")]), "remove_node")
+        return self._remove_nodes(np.array([checks.check_node(u, "u", self._record, "remove_node")]), "remove_node")
 
     def remove_nodes(self, nodes: ArrayLike) -> LiveUpdate:
         """Remove nodes, shape (m,), and their edges."""
-        return self._remove_nodes(check_distinct(nodes, "nodes", self._record, "remove_nodes"), "remove_nodes")
+        return self._remove_nodes(checks.check_distinct(nodes, "nodes", self._record, "remove_nodes"), "remove_nodes")
 
     def set_features(self, nodes: ArrayLike, features: object) -> LiveUpdate:
         """Give a node other features, or several (m,) theirs (m, f): the network predicts them anew, on their own."""
         at, single = self._some(nodes, "set_features")
-        found = self._record.check_features(one_or_many(features) if single else features, len(at), "set_features")
+        found = self._record.check_features(
+            checks.one_or_many(features) if single else features, len(at), "set_features"
+        )
         predictions = self._predict_alone(found, "set_features")
         before = self._record.put_features(at.tolist(), [found[k : k + 1] for k in range(len(at))])
         return self._set_predictions(at, predictions, "set_features", before)
@@ -243,7 +235,7 @@ class LiveGraph:
     def set_predictions(self, nodes: ArrayLike, predictions: ArrayLike) -> LiveUpdate:
         """Give a node another prediction of its own (c,), or several (m,) theirs (m, c)."""
         at, single = self._some(nodes, "set_predictions")
-        given = one_or_many(predictions) if single else predictions
+        given = checks.one_or_many(predictions) if single else predictions
         found = self._check_predictions(given, "predictions", len(at), "set_predictions")
         return self._set_predictions(at, found, "set_predictions", None)
 
@@ -266,30 +258,19 @@ class LiveGraph:
         pushes, entries, drift = self._system.refresh()
         return LiveUpdate("refresh", self.nodes, pushes, entries, summed_up=True, drift=drift / self.alpha)
 
-    def _add_edges(self, pairs: Nodes, weights: ArrayLike | None, edit: str) -> LiveUpdate:
-        found = check_weights(weights, len(pairs), edit)
+    def _change_edges(self, pairs: Nodes, weights: ArrayLike | None, edit: str, *, add: bool) -> LiveUpdate:
+        """Add edges of these weights, or remove edges."""
         u, v = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        there = np.flatnonzero(self._system.weights_of(u, v))
-        if len(there):
-            reject_edge(int(u[there[0]]), int(v[there[0]]), edit, there=True)
-        self._system.add_edges(u, v, found)
+        known = self._system.weights_of(u, v)
+        of_each = checks.check_weights(weights, len(pairs), edit) if add else known
+        wrong = np.flatnonzero(known if add else known == 0.0)
+        if len(wrong):
+            checks.reject_edge(int(u[wrong[0]]), int(v[wrong[0]]), edit, there=add)
+        change = (self._system.add_edges, self._system.remove_edges)
+        change[not add](u, v, of_each)
 
         def reverse() -> Nodes:
-            self._system.remove_edges(u, v, found)
-            return pairs.ravel()
-
-        return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
-
-    def _remove_edges(self, pairs: Nodes, edit: str) -> LiveUpdate:
-        u, v = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        weights = self._system.weights_of(u, v)
-        missing = np.flatnonzero(weights == 0.0)
-        if len(missing):
-            reject_edge(int(u[missing[0]]), int(v[missing[0]]), edit, there=False)
-        self._system.remove_edges(u, v, weights)
-
-        def reverse() -> Nodes:
-            self._system.add_edges(u, v, weights)
+            change[add](u, v, of_each)
             return pairs.ravel()
 
         return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
@@ -310,8 +291,8 @@ class LiveGraph:
         alone = self._predict_alone(found, edit) if found is not None and predictions is None else predictions
         H = self._check_predictions(alone, "predictions", count, edit)
         keys = self._record.check_ids(ids, count, edit)
-        others = check_distinct(() if neighbours is None else neighbours, "neighbours", self._record, edit)
-        strengths = check_weights(weights, len(others), edit)
+        others = checks.check_distinct(() if neighbours is None else neighbours, "neighbours", self._record, edit)
+        strengths = checks.check_weights(weights, len(others), edit)
         self._record.add(count, found, keys)
         at = self._system.append(H)
         ends = np.full(len(others), at[0] if count else 0, np.int64)
@@ -343,8 +324,7 @@ class LiveGraph:
     def _set_predictions(
         self, at: Nodes, H: NDArray[np.float64], edit: str, features: list[Features | None] | None
     ) -> LiveUpdate:
-        before = self._system.predictions_of(at).copy()
-        self._system.set_predictions(at, H)
+        before = self._system.set_predictions(at, H)
 
         def reverse() -> Nodes:
             self._system.set_predictions(at, before)
@@ -379,13 +359,13 @@ class LiveGraph:
         return self._check_predictions(self._network(features), "features", features.shape[0], function)
 
     def _check_predictions(self, given: Any, parameter: str, count: int, function: str) -> NDArray[np.float64]:
-        return check_predictions(given, parameter, count, self._system.columns, function, self._response)
+        return checks.check_predictions(given, parameter, count, self._system.columns, function, self._response)
 
     def _some(self, nodes: Any, function: str) -> tuple[Nodes, bool]:
         """Return one position or several, and whether it was one."""
         single = np.ndim(nodes) == 0
-        return check_distinct([nodes] if single else nodes, "nodes", self._record, function), single
+        return checks.check_distinct([nodes] if single else nodes, "nodes", self._record, function), single
 
     def _positions(self, nodes: ArrayLike | None, function: str) -> Nodes:
         """Return positions to be read, all of them for None: of an edit that would be too much."""
-        return self.nodes if nodes is None else check_live_positions(nodes, "nodes", self._record, function)
+        return self.nodes if nodes is None else checks.check_live_positions(nodes, "nodes", self._record, function)

@@ -1,4 +1,4 @@
-"""What a live graph knows besides its edges: which nodes there are, their features and ids; and the Graph made of it."""
+"""The nodes of a live graph, their features and ids, and the Graph made of them; and the public records of edits."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class LiveRecord:
         self.alive = np.ones(graph.n_nodes, np.bool_)
         self.n = self.count = graph.n_nodes  # positions, and nodes that are there
         self._changed: dict[int, Features] = {}
-        self._new_ids: list[Any] = []
-        self._index: dict[object, int] | None = None
+        self._ids: list[Any] = [] if graph.ids is None else graph.ids.tolist()  # by position
+        self._index: dict[object, int] = {key: at for at, key in enumerate(self._ids)}  # of the nodes that are there
 
     @property
     def nodes(self) -> Nodes:
@@ -128,7 +128,7 @@ class LiveRecord:
         if found.dtype.kind != self._base.ids.dtype.kind and "U" in found.dtype.kind + self._base.ids.dtype.kind:
             reject("ids", function, "of the kind of the other ids, integers or text", describe(ids))
         for key in found.tolist():
-            if key in self._ids():
+            if key in self._index:
                 reject("ids", function, "new ids", f"{key!r}, which is in use")
         return found.tolist()
 
@@ -136,7 +136,7 @@ class LiveRecord:
         """Return the positions of ids."""
         if self._base.ids is None:
             raise InputError("This graph has no ids: its nodes are named by their positions.")
-        return look_up(ids, self._ids(), "positions")
+        return look_up(ids, self._index, "positions")
 
     def add(self, count: int, features: Features | None, ids: Sequence[Any]) -> None:
         """Add nodes at the end."""
@@ -147,32 +147,27 @@ class LiveRecord:
         self.alive[first : self.n] = True
         if features is not None:
             self.put_features(range(first, self.n), [features[k : k + 1] for k in range(count)])
-        self._new_ids += ids
-        if self._index is not None:
-            self._index |= {key: first + k for k, key in enumerate(ids)}
+        self._ids += ids
+        self._index |= {key: first + k for k, key in enumerate(ids)}
 
     def pop(self, count: int) -> None:
-        """Forget the last nodes."""
+        """Remove the last nodes."""
         for at in range(self.n - count, self.n):
             self._changed.pop(at, None)
-        if self._base.ids is not None:
-            first = len(self._new_ids) - count
-            if self._index is not None:
-                for key in self._new_ids[first:]:
-                    del self._index[key]
-            del self._new_ids[first:]
         self.n, self.count = self.n - count, self.count - count
+        for key in self._ids[self.n :]:
+            del self._index[key]
+        del self._ids[self.n :]
 
     def hide(self, nodes: Nodes, *, hidden: bool) -> None:
         """Take nodes out, or put them back where they were."""
         self.alive[nodes] = not hidden
         self.count += -len(nodes) if hidden else len(nodes)
-        if self._index is not None:  # of these nodes alone: an edit has no time for all of them
-            for at in nodes.tolist():
-                if hidden:
-                    del self._index[self._id(at)]
-                else:
-                    self._index[self._id(at)] = at
+        for at in nodes.tolist() if self._ids else ():
+            if hidden:
+                del self._index[self._ids[at]]
+            else:
+                self._index[self._ids[at]] = at
 
     def put_features(self, nodes: Sequence[int] | range, rows: Sequence[Features | None]) -> list[Features | None]:
         """Give nodes other features, one row each (None: those of the start); return what they had."""
@@ -189,18 +184,17 @@ class LiveRecord:
         nodes = self.nodes
         place = np.cumsum(self.alive[: self.n]) - 1
         adjacency = sparse.coo_array((weights, (place[u], place[v])), shape=(len(nodes), len(nodes)))
-        features, base = self._features(nodes), self._base
+        features, base, labels = self._features(nodes), self._base, self._base.labels
+        if labels is not None:
+            labels = np.concatenate([labels, np.full(self.n - len(labels), -1)])[nodes]
         return base.replace(
             adjacency=adjacency,
             features=features,
             feature_names=None if features is None else base.feature_names,
-            labels=None if base.labels is None else self._labels(base.labels)[nodes],
-            ids=None if base.ids is None else self._keys(nodes),
-            name=None,  # a dataset's name stands for its file
+            labels=labels,
+            ids=[self._ids[at] for at in nodes.tolist()] if self._ids else None,
+            name=None,  # a dataset's name is that of its file
         )
-
-    def _labels(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.concatenate([labels, np.full(self.n - len(labels), -1, np.int64)])
 
     def _features(self, nodes: Nodes) -> Features | None:
         """Return the features of nodes; None where one has none."""
@@ -214,21 +208,3 @@ class LiveRecord:
             return sparse.csr_array(sparse.vstack([sparse.csr_array(row) for row in rows]))[row_of[nodes]]
         dense = [row.toarray() if isinstance(row, sparse.csr_array) else row for row in rows]
         return np.concatenate(dense)[row_of[nodes]]
-
-    def _ids(self) -> dict[object, int]:
-        if self._index is None:
-            nodes = self.nodes
-            self._index = dict(zip(self._keys(nodes), nodes.tolist(), strict=True))
-        return self._index
-
-    def _keys(self, nodes: Nodes) -> list[Any]:
-        """Return the ids of many nodes."""
-        assert self._base.ids is not None
-        keys = [*self._base.ids.tolist(), *self._new_ids]
-        return [keys[at] for at in nodes.tolist()]
-
-    def _id(self, at: int) -> Any:
-        """Return the id of one node."""
-        ids = self._base.ids
-        assert ids is not None
-        return ids[at].item() if at < len(ids) else self._new_ids[at - len(ids)]

@@ -39,18 +39,13 @@ Nodes = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 POWERS = {"sym": 0.5, "row": 0.0, "col": 1.0}
-RESERVE = 1 / 16
-"""Share of alpha tol that is left to rounding; pushes leave no residual above the rest."""
+RESERVE = 1 / 16  # share of alpha tol that is left to rounding; pushes leave no residual above the rest
 UNIT = float(np.finfo(np.float64).eps)
-START = 0.03
-"""Share of the tolerance that a solve leaves, so that the next edits do not meet residuals at the brim."""
-ROUNDS = 20
-"""Polynomials in a row at most, each of what the one before has left; pushes do the rest."""
+START = 0.03  # share of the tolerance that a solve leaves, so that the next edits find residuals well below it
+ROUNDS = 20  # polynomials in a row at most, each for the rest of the one before; pushes do what is left
 NO_LIMIT = int(np.iinfo(np.int64).max)
-PRODUCT = 1 / 8
-"""What a product costs for every entry, in entries read by pushes: 22 and 170 ns on two cores, with 2 M entries."""
-LEAST_PATIENCE = 1_000_000
-"""Entries that pushes may always read: in a small graph they are fast, and a solve has costs of its own."""
+PRODUCT = 1 / 8  # cost of a product per entry, in entries read by pushes: 22 and 170 ns on two cores, with 2 M entries
+LEAST_PATIENCE = 1_000_000  # entries that pushes may always read: they are fast in a small graph, a solve has overhead
 
 
 @final
@@ -77,20 +72,14 @@ class LiveSystem:
     array([[0.75, 0.25]])
     """
 
-    def __init__(
-        self, graph: Graph, H: Values, *, alpha: float, tol: float, normalization: str, self_loops: bool
-    ) -> None:
+    def __init__(self, graph: Graph, H: Values, alpha: float, tol: float, normalization: str, self_loops: bool) -> None:
         self.n, self.columns = len(H), int(H.shape[1])
         self.alpha, self.tol = alpha, tol
         self._normalization, self._power, self._self_loops = normalization, POWERS[normalization], self_loops
         self._threshold = (1 - RESERVE) * alpha * tol
         self._rows, self._tail = _split_loops(graph)
-        self._state, self._link, self._queued = (
-            self._allocate(self.n),
-            np.empty(self.n, np.int64),
-            np.zeros(self.n, np.bool_),
-        )
-        state, loops_of = self._state, graph.adjacency.diagonal()
+        self._state = state = self._allocate(self.n)
+        loops_of = graph.adjacency.diagonal()
         state.own[:] = loops_of > 0
         implied = (self._rows.length == 0) | self_loops
         state.loop[:] = np.where(state.own, loops_of, implied.astype(np.float64))
@@ -149,15 +138,13 @@ class LiveSystem:
             u, v, weights = u[once], v[once], weights[once]
         return u, v, weights
 
-    def predictions_of(self, nodes: Nodes) -> Values:
-        """Return rows of H, shape (m, c)."""
-        return self._state.H[nodes, : self.columns]
-
-    def set_predictions(self, nodes: Nodes, H: Values) -> None:
-        """Give distinct nodes other rows of H, shape (m, c)."""
+    def set_predictions(self, nodes: Nodes, H: Values) -> Values:
+        """Give distinct nodes other rows of H, shape (m, c); return those they had."""
+        before = self._state.H[nodes, : self.columns]
         padded = np.zeros((len(nodes), self._state.H.shape[1]))
         padded[:, : self.columns] = H
         loops.set_predictions(self._state, nodes, padded, self.alpha, self._power)
+        return before
 
     def append(self, H: Values) -> Nodes:
         """Add nodes without edges, which keep their own predictions; return their positions."""
@@ -276,12 +263,11 @@ class LiveSystem:
     def _sum_up(self) -> None:
         largest = np.empty(self.n)
         loops.all_residuals(self._rows, self._state, self.alpha, self._power, largest)
-        everyone = slice(0, self.n)
         with np.errstate(over="ignore"):  # degrees too small to divide by are found by `_sound`
             own = float(np.abs(self._own_part(self._everyone())).max(initial=0.0))
-        held = float(np.abs(self._state.Y[everyone]).max(initial=0.0))
+        held = float(np.abs(self._state.Y[: self.n]).max(initial=0.0))
         self._scale, self._operations = self._sound(self._everyone(), float(np.maximum(own, held))), 0.0
-        self._longest = float(self._rows.length[everyone].max(initial=0))
+        self._longest = float(self._rows.length[: self.n].max(initial=0))
 
     def _solve(self, graph: Graph) -> int:
         """Correct Y by Chebyshev's polynomial of r, to well below the tolerance; return the entries read."""
@@ -309,8 +295,8 @@ class LiveSystem:
 
     def _grow(self, room: int) -> None:
         """Make the arrays of the nodes longer."""
-        before = len(self._queued)
         state, self._state = self._state, self._allocate(room)
+        before = len(state.degree)
         for new, old in zip(self._state, state, strict=True):
             new[:before] = old
         start, length, size = (np.concatenate([array, np.zeros(room - before, np.int64)]) for array in self._rows[:3])

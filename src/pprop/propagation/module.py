@@ -12,9 +12,7 @@ from pprop._validate import check_choice, check_float, check_int, describe, reje
 from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
 from pprop.kernels.random_bits import signed
-from pprop.propagation.operator import PPROperator, check_operator
-from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map
-from pprop.propagation.tolerance_solvers import EVERY_SOLVER
+from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map, check_solver
 
 
 @final
@@ -26,7 +24,7 @@ class Propagation(nn.Module):
     A solver to a tolerance drops edges of the graph and normalises what is left (`docs/propagation.md`).
     The masks are a function of `seed` and of the number of training passes made so far, which is part of the state dict;
     so a pass that is computed a second time, as `torch.utils.checkpoint` does, draws other masks.
-    As in torch's own layers, inputs are not searched for NaN and infinity, which spread to other nodes of their column;
+    As in torch's layers, inputs are not checked for NaN and infinity, which spread to other nodes of their column,
     nor for numbers so large that sums of them overflow. `propagate` and solvers to a tolerance refuse them.
 
     Parameters
@@ -64,14 +62,10 @@ class Propagation(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        if not isinstance(solver, Solver):
-            reject("solver", "Propagation", EVERY_SOLVER, describe(solver))
-        check_operator(graph, normalization, self_loops, "Propagation")
-        self.solver = solver
+        self.operator, self.solver = check_solver(graph, alpha, solver, normalization, self_loops, "Propagation")
         self.dropout = check_float(dropout, "dropout", "Propagation", "[0, 1)")
         self.backend = check_choice(backend, "backend", "Propagation", ["auto", *(b.name for b in BACKENDS)])
         self.passes = 0
-        self.operator = PPROperator(graph, solver.check_alpha(alpha, "Propagation"), normalization, self_loops)
         self._seeds = _seed_tensor(seed)
         self._bound: tuple[str, LinearMap] | None = None
 
@@ -79,10 +73,9 @@ class Propagation(nn.Module):
         """Return Z for H of shape (n, c) or (R, n, c)."""
         n = self.operator.graph.n_nodes
         expected = f"a float tensor of shape ({n}, c) or (R, {n}, c)"
-        if not isinstance(predictions, Tensor) or not predictions.is_floating_point():
+        sound = isinstance(predictions, Tensor) and predictions.is_floating_point() and predictions.ndim in (2, 3)
+        if not sound or predictions.shape[-2] != n:
             reject("predictions", "Propagation", expected, describe(predictions))
-        if predictions.ndim not in (2, 3) or predictions.shape[-2] != n:
-            reject("predictions", "Propagation", expected, predictions)
         batch = predictions if predictions.ndim == 3 else predictions[None]
         draw = None
         if self.training and self.dropout > 0:

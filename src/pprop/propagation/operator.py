@@ -12,15 +12,13 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from pprop._validate import check_choice, describe, reject
+from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph import NORMALIZATIONS, Graph, Transition, transition_matrix
 from pprop.kernels import Kernels
 from pprop.propagation.fixed_point import ROUNDING, check_row_memory, count_products, ppr_rows
 
-DENSE_NODES = 4000
-"""Nodes up to which a dense inverse, n^3 operations, is quicker than solving for the rows that a training reads."""
-MOST_PRODUCTS = 10000
-"""Products beyond which the dense inverse is taken all the same: alpha is then below 1e-5, or 0.004 if directed."""
+DENSE_NODES = 4000  # up to which a dense inverse, n^3 operations, is quicker than solving for the rows of a training
+MOST_PRODUCTS = 10000  # beyond which the dense inverse is used anyway: alpha is then below 1e-5, or 0.004 if directed
 
 
 def check_operator(graph: object, normalization: object, self_loops: object, function: str) -> None:
@@ -32,8 +30,7 @@ def check_operator(graph: object, normalization: object, self_loops: object, fun
     if not isinstance(graph, Graph):
         reject("graph", function, "a pprop.Graph", describe(graph), remedy="Make one with pprop.Graph.from_scipy.")
     check_choice(normalization, "normalization", function, NORMALIZATIONS)
-    if not isinstance(self_loops, bool | np.bool_):
-        reject("self_loops", function, "True or False", describe(self_loops))
+    check_bool(self_loops, "self_loops", function)
 
 
 @final
@@ -58,10 +55,7 @@ class PPROperator:
     """
 
     def __init__(self, graph: Graph, alpha: float, normalization: str = "sym", self_loops: bool = True) -> None:
-        self.graph = graph
-        self.alpha = alpha
-        self.normalization = normalization
-        self.self_loops = self_loops
+        self.graph, self.alpha, self.normalization, self.self_loops = graph, alpha, normalization, self_loops
         self.transition: Transition = transition_matrix(graph, normalization, self_loops)
 
     @cached_property
@@ -95,13 +89,8 @@ class PPROperator:
         if self.normalization == "sym":
             return "frobenius", float(residual.square().sum().sqrt())
         if self.normalization == "row":
-            return "max", _largest(residual.abs())
-        return "column", _largest(residual.abs().sum(dim=-2))
-
-
-def _largest(values: Tensor) -> float:
-    """Return the largest value, 0 where there is none: predictions may have no columns."""
-    return float(values.max()) if values.numel() else 0.0
+            return "max", float(residual.abs().max()) if residual.numel() else 0.0  # there may be no columns
+        return "column", float(residual.abs().sum(dim=-2).max()) if residual.numel() else 0.0
 
 
 def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
@@ -143,10 +132,8 @@ def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
 def _invert_definite(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Invert a symmetric positive definite matrix in place: its eigenvalues lie in [alpha, 2 - alpha)."""
     factor, status = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
-    if status != 0:
-        return None
-    inverse, status = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if status != 0:
+    inverse, inverted = lapack.dpotri(factor, lower=1, overwrite_c=1) if status == 0 else (factor, 1)
+    if inverted != 0:
         return None
     for column in range(len(inverse)):  # LAPACK fills the lower triangle; a contiguous column of it becomes a row
         inverse[column, column + 1 :] = inverse[column + 1 :, column]

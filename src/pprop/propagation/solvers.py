@@ -15,21 +15,21 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop._validate import check_float, check_int, describe, reject
-from pprop.graph import Transition
-from pprop.kernels import Draw, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.graph import Graph, Transition
+from pprop.kernels import Draw, Kernels, RowPropagation, StepPropagation
 from pprop.propagation.certificate import working_type
 from pprop.propagation.fixed_point import FixedPoint, check_row_memory
-from pprop.propagation.operator import PPROperator
+from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Outcome
+
+EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 
 
 class LinearMap(ABC):
     """Predictions (R, n, c) to propagated predictions (R, n, c), and back."""
 
-    matrix_products: int = 0
-    """Products with the transition matrix that one application costs."""
-    takes_half: bool = False
-    """Whether it computes half precision itself; otherwise that is computed in float32 and rounded at the end."""
+    matrix_products: int = 0  # products with the transition matrix in one application
+    takes_half: bool = False  # else half precision is computed in float32 and rounded at the end
 
     @abstractmethod
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
@@ -53,6 +53,16 @@ class Solver(ABC):
     def check_alpha(self, alpha: object, function: str) -> float:
         """Return alpha as a float, or say which values this solver accepts."""
         return check_float(alpha, "alpha", function, self.alpha_interval)
+
+
+def check_solver(
+    graph: Graph, alpha: object, solver: object, normalization: str, self_loops: bool, function: str
+) -> tuple[PPROperator, Solver]:
+    """Return the operator and the solver that arguments of the public function `function` describe."""
+    check_operator(graph, normalization, self_loops, function)
+    if not isinstance(solver, Solver):
+        reject("solver", function, EVERY_SOLVER, describe(solver))
+    return PPROperator(graph, solver.check_alpha(alpha, function), normalization, self_loops), solver
 
 
 @final
@@ -141,9 +151,8 @@ class Limit(RowSolver):
 
     def check_alpha(self, alpha: object, function: str) -> float:
         if check_float(alpha, "alpha", function, "[0, 1]") != 0.0:
-            reject(
-                "alpha", function, "0 with Limit()", describe(alpha), remedy="Use Exact() for the limit with teleport."
-            )
+            remedy = "Use Exact() for the limit with teleport."
+            reject("alpha", function, "0 with Limit()", describe(alpha), remedy=remedy)
         return 0.0
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
@@ -236,24 +245,17 @@ class _PerComponent(LinearMap):
     def __init__(
         self, received: NDArray[np.float64], sent: NDArray[np.float64], component: NDArray[np.int32], kernels: Kernels
     ) -> None:
-        self._received, self._sent = (kernels.features(_columns(v, component)) for v in (received, sent))
+        shape, indptr = (len(component), int(component.max(initial=0)) + 1), np.arange(len(component) + 1)
+        columns = (sparse.csr_array((values, component, indptr), shape=shape) for values in (received, sent))
+        self._received, self._sent = (kernels.features(matrix) for matrix in columns)
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        return _through(self._sent, self._received, predictions)
+        gathered = self._sent.adjoint(predictions.to(torch.float64), None)
+        return self._received.forward(gathered, None).to(predictions.dtype)
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return _through(self._received, self._sent, gradient)
-
-
-def _through(gather: FeatureProduct, scatter: FeatureProduct, operand: Tensor) -> Tensor:
-    wide = operand.to(torch.float64)
-    return scatter.forward(gather.adjoint(wide, None), None).to(operand.dtype)
-
-
-def _columns(values: NDArray[np.float64], component: NDArray[np.int32]) -> sparse.csr_array:
-    """Return a matrix (n, components) with values[i] in row i, in the column of the component of i."""
-    n = len(values)
-    return sparse.csr_array((values, component, np.arange(n + 1)), shape=(n, int(component.max(initial=0)) + 1))
+        gathered = self._received.adjoint(gradient.to(torch.float64), None)
+        return self._sent.forward(gathered, None).to(gradient.dtype)
 
 
 def _factors(transition: Transition) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
@@ -278,8 +280,7 @@ def _factors(transition: Transition) -> tuple[NDArray[np.float64], NDArray[np.fl
     # 1-norm over the component of their product: the degrees, summed in the order of the nodes
     total = np.bincount(component, weights=received * sent, minlength=count)[component]
     if np.array_equal(received, sent):  # v v^T, its factors and so its rows symmetric to the last bit
-        received = sent = received / np.sqrt(total)
-        return received, sent, component
+        return received / np.sqrt(total), sent / np.sqrt(total), component
     constant_sent = bool((transition.row_scale == 1.0).all())  # "col": w = 1 exactly, u holds the shares
     return (received / total, sent, component) if constant_sent else (received, sent / total, component)
 

@@ -41,30 +41,23 @@ from pprop.propagation.solvers import LinearMap, Solver
 
 _NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}
 _TRANSPOSED: dict[str, str] = {"sym": "sym", "row": "col", "col": "row"}
-_WORDS = {
-    ("sym", True): "2-norm",
-    ("row", True): "2-norm weighted by the degrees",
-    ("col", True): "2-norm weighted by the inverse degrees",
-    ("sym", False): "2-norm",
-    ("row", False): "max-norm",
-    ("col", False): "1-norm",
-}
-ORDINARY = 2.0**900
-"""Columns whose largest number, or its inverse, is above this may leave the range of float64 on the way."""
+# The norms of certificates: that of a symmetric system, and those of any.
+_WEIGHTED = {"sym": "2-norm", "row": "2-norm weighted by the degrees", "col": "2-norm weighted by the inverse degrees"}
+_PLAIN = {"sym": "2-norm", "row": "max-norm", "col": "1-norm"}
+ORDINARY = 2.0**900  # columns whose largest number, or its inverse, is above this may overflow in float64 on the way
 
 
 @dataclass(frozen=True)
 class ToleranceSolver(Solver):
-    """A solver that ends when the residual proves that every column is within a relative error of the fixed point.
+    """A solver that stops when the residual proves that every column is within a relative error of the fixed point.
 
-    Its gradient is another solve, with the transpose, to the same tolerance: nothing is kept from step to step.
+    Its gradient is another solve, with the transpose, to the same tolerance: no step is stored.
     """
 
     tol: float | None = None
     max_products: int = 10_000
 
-    symmetric = True
-    """Whether it wants a matrix that is symmetric in some variables, that is an undirected graph."""
+    symmetric = True  # whether it needs a matrix that is symmetric in some variables, that is an undirected graph
 
     def __post_init__(self) -> None:
         if self.tol is not None:
@@ -73,7 +66,7 @@ class ToleranceSolver(Solver):
 
     @property
     def wanted(self) -> float:
-        """The tolerance; where none was given and none is settled yet, that of float64."""
+        """The tolerance; the default one of float64 where none was given and none is settled yet."""
         return 1e-6 if self.tol is None else self.tol
 
     def settled(self, alpha: float, dtype: torch.dtype) -> Self:
@@ -126,71 +119,62 @@ class ToleranceMap(LinearMap):
         self._solver, self._operator, self._kernels = solver, operator, kernels
         self._whole: dict[bool, ToleranceSide] = {}
         self._dropped: dict[tuple[int, int, float], Transition] = {}
-        words = _WORDS[operator.normalization, solver.symmetric]
-        self.certificate = Certificate(solver.wanted, float("inf"), words)
+        norms = _WEIGHTED if solver.symmetric else _PLAIN
+        self.certificate = Certificate(solver.wanted, math.inf, norms[operator.normalization])
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        solver = self._solver.settled(self._operator.alpha, predictions.dtype)
-        value, products, error = self._apply(predictions, solver, draw, transposed=False)
-        self.matrix_products = products
-        self.certificate = Certificate(solver.wanted, error, self.certificate.norm)
+        value, self.matrix_products, error, tol = self._apply(predictions, draw, transposed=False)
+        self.certificate = Certificate(tol, error, self.certificate.norm)
         return value
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        solver = self._solver.settled(self._operator.alpha, gradient.dtype)
-        return self._apply(gradient, solver, draw, transposed=True)[0]
+        return self._apply(gradient, draw, transposed=True)[0]
 
-    def _apply(
-        self, operand: Tensor, solver: ToleranceSolver, draw: Draw | None, *, transposed: bool
-    ) -> tuple[Tensor, int, float]:
-        """Return the solution, the products of the run with most of them, and the relative error of the worst column."""
+    def _apply(self, operand: Tensor, draw: Draw | None, *, transposed: bool) -> tuple[Tensor, int, float, float]:
+        """Return the solution, the most products of a run, the relative error of the worst column, and the tolerance."""
         alpha, dtype = self._operator.alpha, operand.dtype
+        solver = self._solver.settled(alpha, dtype)
         if alpha == 1.0 or operand.numel() == 0:
-            return operand.clone(), 0, 0.0
+            return operand.clone(), 0, 0.0, solver.wanted
         inner = replace(solver, tol=error_before_rounding(solver.wanted, dtype))
-        values: list[Tensor] = []
-        products, error = 0, 0.0
+        out, products, error = torch.empty_like(operand), 0, 0.0
         for run, one in enumerate(operand.to(working_type(dtype))):
             side = self._side(draw, run, transposed=transposed)
-            value, ended = side.solve(one, inner, "gradient" if transposed else "H")
-            values.append(value.to(dtype))
-            reached = worst_error(alpha, ended)
+            value, solved = side.solve(one, inner, "gradient" if transposed else "H")
+            out[run] = value
+            reached = worst_error(alpha, solved)
             if not transposed and value.dtype != dtype:
-                reached = rounded_error(reached, side.lost(value, values[-1]))
-            products, error = max(products, ended.products), max(error, reached)
-            self._check(reached, solver, ended.products, dtype)
-        value = torch.stack(values) if len(values) > 1 else values[0][None]
-        return value, products, error
+                reached = rounded_error(reached, side.lost(value, out[run]))
+            products, error = max(products, solved.products), max(error, reached)
+            if reached > solver.wanted:
+                raise self._missed(reached, solver, solved.products, dtype)
+        return out, products, error, solver.wanted
 
-    def _check(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> None:
-        """Say what was reached where that is not what was asked for."""
-        if reached <= solver.wanted:
-            return
+    def _missed(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> ToleranceError:
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
         capped = products >= solver.max_products
         remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
         proven = f"{reached:.2g}" if math.isfinite(reached) else "none that can be proven"
-        raise ToleranceError(
+        return ToleranceError(
             f"{type(solver).__name__} was asked for a relative error of {solver.wanted:g} at alpha "
             f"{self._operator.alpha:g} and reached {proven} in {products} products. {remedy}"
         )
 
     def _side(self, draw: Draw | None, run: int, *, transposed: bool) -> ToleranceSide:
-        if draw is not None:
-            return self._make(self._left(draw, run), transposed=transposed)
-        if transposed not in self._whole:
-            self._whole[transposed] = self._make(self._operator.transition, transposed=transposed)
-        return self._whole[transposed]
-
-    def _make(self, transition: Transition, *, transposed: bool) -> ToleranceSide:
-        normalization = self._operator.normalization
+        if draw is None and transposed in self._whole:
+            return self._whole[transposed]
+        transition = self._operator.transition if draw is None else self._left(draw, run)
+        normalization, symmetric = self._operator.normalization, self._solver.symmetric
         if transposed:
             transition, normalization = transition.transpose, _TRANSPOSED[normalization]
-        norm = "euclidean" if self._solver.symmetric else _NORM_OF[normalization]
-        return ToleranceSide(transition, self._operator.alpha, self._kernels, norm, symmetrised=self._solver.symmetric)
+        norm = "euclidean" if symmetric else _NORM_OF[normalization]
+        side = ToleranceSide(transition, self._operator.alpha, self._kernels, norm, symmetrised=symmetric)
+        if draw is None:
+            self._whole[transposed] = side
+        return side
 
     def _left(self, draw: Draw, run: int) -> Transition:
-        """Return what a run's dropout leaves, which the backward pass asks for again."""
+        """Return what a run's dropout leaves, kept for the backward pass."""
         key = (int(draw.seeds[run]), draw.number, draw.probability)
         if key not in self._dropped:
             if len(self._dropped) >= len(draw.seeds):
@@ -214,22 +198,20 @@ class ToleranceSide:
     norm
         The norm in which T is at most 1, and in which the certificate holds.
     symmetrised
-        Whether that is the 2-norm in the variables of the symmetric A_hat, whatever the normalisation.
+        Whether that is the 2-norm in the variables of the symmetric A_hat, for every normalisation.
     """
 
     def __init__(
         self, transition: Transition, alpha: float, kernels: Kernels, norm: Norm, *, symmetrised: bool
     ) -> None:
-        # a scale of 0 belongs to an empty column: nobody receives that u, and any other scale serves
+        # a scale of 0 belongs to an empty column: that u is not received, and any other scale serves
         columns = np.where(transition.column_scale > 0, transition.column_scale, 1.0)
         scale = transition.row_scale * columns
-        if symmetrised:
-            measure = 1.0 / scale  # the degrees
-        else:
+        measure = 1.0 / scale  # the degrees
+        if not symmetrised:
             measure = columns**-2.0 if norm == "euclidean" else 1.0 / columns
-        moved = Transition(
-            transition.indptr, transition.indices, transition.weights, scale, np.ones_like(scale), transition.symmetric
-        )
+        structure = (transition.indptr, transition.indices, transition.weights)
+        moved = Transition(*structure, scale, np.ones_like(scale), transition.symmetric)
         self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
         self._system = System(moved, alpha, measure, norm)
         self._solves = kernels.solves(self._system)
@@ -322,7 +304,9 @@ def dropped_transition(operator: PPROperator, draw: Draw, run: int) -> Transitio
     columns = whole.indices.astype(np.int64)
     undirected = not operator.graph.directed
     first, second = (np.minimum(rows, columns), np.maximum(rows, columns)) if undirected else (rows, columns)
-    kept = _keep(draw, run, first, second).numpy() | (rows == columns)
+    rule = Bernoulli.from_probability(draw.probability)
+    seed, ends = draw.seeds[run].cpu(), (torch.from_numpy(first), torch.from_numpy(second))
+    kept = keep_bits(seed, EDGES, *ends, torch.tensor(draw.number), rule).numpy() | (rows == columns)
     if whole.folded:  # into the weights, which are then those of T
         values = with_self_loops(operator.graph, operator.self_loops).data
     else:
@@ -331,9 +315,3 @@ def dropped_transition(operator: PPROperator, draw: Draw, run: int) -> Transitio
     # the self-loops are among the entries already; a node that has lost all of its edges gets one in any case
     graph = Graph.from_scipy(left, directed=operator.graph.directed)
     return transition_matrix(graph, operator.normalization, self_loops=False)
-
-
-def _keep(draw: Draw, run: int, first: np.ndarray, second: np.ndarray) -> Tensor:
-    seed = draw.seeds[run].cpu()
-    at = (torch.from_numpy(first), torch.from_numpy(second))
-    return keep_bits(seed, EDGES, *at, torch.tensor(draw.number), Bernoulli.from_probability(draw.probability))

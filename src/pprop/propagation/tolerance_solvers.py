@@ -15,12 +15,10 @@ from pprop.kernels.solves import Limits, Solved, Solves
 from pprop.propagation.certificate import stop_ratio
 from pprop.propagation.tolerance import ToleranceSolver
 
-EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
-"""What the argument `solver` of a function that takes any may be."""
-MARGIN = 0.98
-"""Share of the bound that conjugate gradients stop at: their residual drifts from the true one by its rounding."""
-DRIFT_UNITS = 10_000
-"""Units of rounding, over alpha, below which that drift may be more than the margin, and is measured."""
+MARGIN = (
+    0.98  # share of the bound that conjugate gradients stop at: their residual drifts from the true one by rounding
+)
+DRIFT_UNITS = 10_000  # units of rounding, over alpha, below which that drift may exceed the margin and is measured
 
 
 @final
@@ -153,7 +151,7 @@ class Contraction(ToleranceSolver):
         return Solved(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
 
 
+# By the names that commands and classifiers use.
 TOLERANCE_SOLVERS: Mapping[str, type[ToleranceSolver]] = MappingProxyType(
     {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
 )
-"""The solvers by the names that commands and classifiers know them by."""
