@@ -15,8 +15,7 @@ import pytest
 
 from pprop._errors import DatasetError, MissingDependencyError
 from pprop.datasets import dataset_info, load_dataset, registry
-from pprop.datasets.fetch import fetch, git_blob_id
-from pprop.datasets.locate import bundled_folder, locate
+from pprop.datasets.files import bundled_folder, fetch, git_blob_id, locate
 from pprop.datasets.registry import DatasetInfo
 
 

@@ -12,9 +12,8 @@ import pytest
 from scipy import sparse
 
 from pprop._errors import DatasetError, FormatError
-from pprop.datasets import DATASETS, dataset_info, load_dataset, locate, standardize
-from pprop.datasets.fetch import git_blob_id
-from pprop.datasets.locate import bundled_folder
+from pprop.datasets import DATASETS, dataset_info, files, load_dataset, standardize
+from pprop.datasets.files import bundled_folder, git_blob_id
 from pprop.graph import Graph, read_npz, write_npz
 
 
@@ -97,7 +96,7 @@ def test_bundled_citeseer_equals_the_authors(data_folder: Path, request: pytest.
 
 @pytest.mark.usefixtures("only_bundled")
 def test_bundled_citeseer_loads_with_nothing_else_on_the_machine() -> None:
-    found = locate.locate(dataset_info("citeseer"))
+    found = files.locate(dataset_info("citeseer"))
     assert found.origin == "bundled"
     graph = load_dataset("citeseer")
     assert graph.class_names == ("AI", "Agents", "DB", "HCI", "IR", "ML")
@@ -133,9 +132,9 @@ def test_folder_of_ones_own_wins_over_cache_and_package(
     shutil.copy(bundled_folder() / "citeseer.npz", own / "citeseer.npz")
     monkeypatch.setenv("PPROP_DATA", str(own))
     info = dataset_info("citeseer")
-    assert locate.locate(info) == locate.Located(own / "citeseer.npz", "PPROP_DATA")
+    assert files.locate(info) == files.Located(own / "citeseer.npz", "PPROP_DATA")
     (own / "citeseer.npz").unlink()
-    assert locate.locate(info).origin == "bundled"
+    assert files.locate(info).origin == "bundled"
 
 
 def test_cached_file_is_taken_only_if_it_is_the_authors(only_bundled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,9 +142,9 @@ def test_cached_file_is_taken_only_if_it_is_the_authors(only_bundled: Path, monk
     cached = only_bundled / "citeseer.npz"
     cached.write_bytes(b"not the file")
     info = dataset_info("citeseer")
-    assert locate.locate(info).origin == "bundled"
-    monkeypatch.setattr(locate, "git_blob_id", lambda path: info.git_blob)
-    assert locate.locate(info) == locate.Located(cached, "cache")
+    assert files.locate(info).origin == "bundled"
+    monkeypatch.setattr(files, "git_blob_id", lambda path: info.git_blob)
+    assert files.locate(info) == files.Located(cached, "cache")
 
 
 def test_missing_folder_of_ones_own_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def info(session: Session, name: NameArgument) -> None:
 def get(session: Session, name: NameArgument) -> None:
     """Download one of the paper's graphs into the cache, verify it, and print its path."""
     from pprop.datasets import dataset_info, load_dataset
-    from pprop.datasets.locate import locate
+    from pprop.datasets.files import locate
 
     described = dataset_info(name)
     if where(described) == TO_BE_DOWNLOADED:
@@ -127,8 +127,7 @@ def where(info: DatasetInfo) -> str:
     >>> where(DATASETS["citeseer"]) != "to be downloaded"
     True
     """
-    from pprop.datasets.fetch import cache_folder, git_blob_id
-    from pprop.datasets.locate import VARIABLE, bundled_folder
+    from pprop.datasets.files import VARIABLE, bundled_folder, cache_folder, git_blob_id
 
     folder = os.environ.get(VARIABLE)
     if folder and Path(folder, info.file_name).is_file():

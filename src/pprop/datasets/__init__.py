@@ -1,9 +1,8 @@
 """The paper's four graphs and its splits: names become verified files, files become standardised graphs."""
 
-from pprop.datasets.load import load_dataset
+from pprop.datasets.load import load_dataset, standardize
 from pprop.datasets.registry import DATASETS, DatasetInfo, dataset_info
 from pprop.datasets.splits import TEST_SEEDS, VALIDATION_SEEDS, VISIBLE_SEED, Split, paper_split
-from pprop.datasets.standardize import standardize
 
 __all__ = [
     "DATASETS",

@@ -1,16 +1,13 @@
-"""From the name of a dataset to its graph."""
+"""From the name of a dataset to its graph, standardised as in the paper."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pprop._errors import DatasetError
-from pprop.datasets.locate import Located, locate
-from pprop.datasets.registry import DatasetInfo, dataset_info, sizes_of
-from pprop.datasets.standardize import standardize
+from pprop.datasets.files import locate
+from pprop.datasets.registry import dataset_info, sizes_of
 from pprop.graph import Graph, read_npz
-
-__all__ = ["load_dataset"]
 
 
 def load_dataset(name: str) -> Graph:
@@ -34,7 +31,7 @@ def load_dataset(name: str) -> Graph:
     Raises
     ------
     DatasetError
-        The name is unknown, the file cannot be had, or the graph in it is not the paper's.
+        The name is unknown, the file cannot be downloaded, or the graph in it is not the paper's.
 
     References
     ----------
@@ -52,14 +49,6 @@ def load_dataset(name: str) -> Graph:
     info = dataset_info(name)
     found = locate(info)
     graph = standardize(read_npz(found.path))
-    _check_sizes(graph, info, found)
-    ids = None
-    if info.has_ids and graph.ids is not None:
-        ids = np.char.strip(graph.ids.astype(str))  # Cora-ML's end in a line break
-    return graph.replace(ids=ids, name=info.name, recommended=info.recommended)
-
-
-def _check_sizes(graph: Graph, info: DatasetInfo, found: Located) -> None:
     sizes = sizes_of(graph)
     wrong = [f"{sizes[what]} {what} instead of {size}" for what, size in info.sizes.items() if sizes[what] != size]
     if wrong:
@@ -67,3 +56,35 @@ def _check_sizes(graph: Graph, info: DatasetInfo, found: Located) -> None:
             f"The file {str(found.path)!r} ({found.origin}) is not the dataset {info.name!r}: it gives "
             f"{', '.join(wrong)}. Remove it, or rename it and load it with read_npz."
         )
+    ids = None
+    if info.has_ids and graph.ids is not None:
+        ids = np.char.strip(graph.ids.astype(str))  # Cora-ML's end in a line break
+    return graph.replace(ids=ids, name=info.name, recommended=info.recommended)
+
+
+def standardize(graph: Graph) -> Graph:
+    """Return the graph as the paper uses it: undirected, no self-loops, unweighted, largest connected component.
+
+    An edge in either direction counts, the nodes keep their order, and the features keep their values, in float32.
+
+    Parameters
+    ----------
+    graph
+        Any graph, n nodes.
+
+    Returns
+    -------
+    Graph
+        At most n nodes; features (m, f), labels (m,) and ids (m,) come along.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> arcs = sp.csr_array(([2.0, 1.0, 1.0, 5.0], ([0, 1, 2, 3], [1, 0, 1, 3])), shape=(5, 5))
+    >>> standardize(Graph.from_scipy(arcs, directed=True, ids=list("abcde"))).ids
+    array(['a', 'b', 'c'], dtype='<U1')
+    """
+    simple = graph.undirected().without_self_loops().unweighted().largest_component()
+    if simple.features is None or simple.features.dtype == np.float32:
+        return simple
+    return simple.replace(features=simple.features.astype(np.float32))

@@ -1,4 +1,4 @@
-"""What is known about the paper's four graphs: sizes, settings, and where the authors' files are."""
+"""The paper's four graphs: sizes, settings, and where the authors' files are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import final
 from pprop._errors import DatasetError
 from pprop._validate import describe
 from pprop.graph import Graph, Recommended
-
-__all__ = ["DATASETS", "DatasetInfo", "dataset_info"]
 
 AUTHORS = "https://raw.githubusercontent.com/gasteigerjo/ppnp/master/ppnp/data"
 
@@ -66,12 +64,7 @@ class DatasetInfo:
     @property
     def sizes(self) -> dict[str, int]:
         """The numbers of Table 1, by name."""
-        return {
-            "nodes": self.n_nodes,
-            "edges": self.n_edges,
-            "features": self.n_features,
-            "classes": self.n_classes,
-        }
+        return {what: getattr(self, f"n_{what}") for what in ("nodes", "edges", "features", "classes")}
 
 
 def sizes_of(graph: Graph) -> dict[str, int]:
@@ -85,59 +78,41 @@ def sizes_of(graph: Graph) -> dict[str, int]:
     return {"nodes": graph.n_nodes, "edges": graph.n_edges, "features": features, "classes": graph.n_classes}
 
 
-_ALL = (
-    DatasetInfo(
-        name="citeseer",
-        recommended=Recommended(alpha=0.1, known=1500),
-        n_nodes=2110,
-        n_edges=3668,
-        n_features=3703,
-        n_classes=6,
-        git_blob="184dd894a26157601bd1d17b99d6ec4561c9de10",
-        sha256="9c72e32115590d1e6b2701f7af490519c8b2948ade22ec513e262aac3e47f722",
-        has_ids=False,
-    ),
-    DatasetInfo(
-        name="cora_ml",
-        recommended=Recommended(alpha=0.1, known=1500),
-        n_nodes=2810,
-        n_edges=7981,
-        n_features=2879,
-        n_classes=7,
-        git_blob="f70cf83ac06ed70900e94c042ff32bbc8ceca086",
-        sha256="e3439bfd32c4a962d5c56a4f313793baee39181c208c90a3915b61183d3e1cda",
-        has_ids=True,
-    ),
-    DatasetInfo(
-        name="pubmed",
-        recommended=Recommended(alpha=0.1, known=1500),
-        n_nodes=19717,
-        n_edges=44324,
-        n_features=500,
-        n_classes=3,
-        git_blob="e7dbba82dd4aaeff5a0e59b23d58158ced3ec42c",
-        sha256=None,
-        has_ids=False,
-    ),
-    DatasetInfo(
-        name="ms_academic",
-        recommended=Recommended(alpha=0.2, known=5000),
-        n_nodes=18333,
-        n_edges=81894,
-        n_features=6805,
-        n_classes=15,
-        git_blob="9bdd7da943d86b74297e8d32e99eb64245b52835",
-        sha256=None,
-        has_ids=True,
-    ),
+DATASETS = MappingProxyType(  # by name
+    {
+        info.name: info
+        for info in (  # name, recommended, nodes, edges, features, classes, git_blob, sha256, has_ids
+            DatasetInfo(
+                *("citeseer", Recommended(alpha=0.1, known=1500), 2110, 3668, 3703, 6),
+                "184dd894a26157601bd1d17b99d6ec4561c9de10",
+                "9c72e32115590d1e6b2701f7af490519c8b2948ade22ec513e262aac3e47f722",
+                has_ids=False,
+            ),
+            DatasetInfo(
+                *("cora_ml", Recommended(alpha=0.1, known=1500), 2810, 7981, 2879, 7),
+                "f70cf83ac06ed70900e94c042ff32bbc8ceca086",
+                "e3439bfd32c4a962d5c56a4f313793baee39181c208c90a3915b61183d3e1cda",
+                has_ids=True,
+            ),
+            DatasetInfo(
+                *("pubmed", Recommended(alpha=0.1, known=1500), 19717, 44324, 500, 3),
+                "e7dbba82dd4aaeff5a0e59b23d58158ced3ec42c",
+                sha256=None,
+                has_ids=False,
+            ),
+            DatasetInfo(
+                *("ms_academic", Recommended(alpha=0.2, known=5000), 18333, 81894, 6805, 15),
+                "9bdd7da943d86b74297e8d32e99eb64245b52835",
+                sha256=None,
+                has_ids=True,
+            ),
+        )
+    }
 )
-
-DATASETS = MappingProxyType({info.name: info for info in _ALL})
-"""The paper's graphs by name."""
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """Return what is known about a dataset before it is loaded.
+    """Return the description of a dataset, without loading it.
 
     Parameters
     ----------

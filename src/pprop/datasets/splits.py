@@ -9,27 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import InputError
-from pprop._validate import check_int, describe, reject
+from pprop._validate import check_bool, check_int, describe, reject
 from pprop.graph import Graph
 
-__all__ = ["TEST_SEEDS", "VALIDATION_SEEDS", "VISIBLE_SEED", "Split", "paper_split"]
+VISIBLE_SEED = 4143496719  # of the one draw that divides a graph into known and test nodes
 
-VISIBLE_SEED = 4143496719
-"""Seed of the one draw that divides a graph into known and test nodes."""
-
+# The 20 seeds of the paper's test splits.
 TEST_SEEDS = (
     *(2144199730, 794209841, 2985733717, 2282690970, 1901557222, 2009332812, 2266730407, 635625077, 3538425002),
     *(960893189, 497096336, 3940842554, 3594628340, 948012117, 3305901371, 3644534211, 2297033685, 4092258879),
     *(2590091101, 1694925034),
 )
-"""The 20 seeds of the paper's test splits."""
 
+# The 20 seeds of the paper's validation splits.
 VALIDATION_SEEDS = (
     *(2413340114, 3258769933, 1789234713, 2222151463, 2813247115, 1920426428, 4272044734, 2092442742, 841404887),
     *(2188879532, 646784207, 1633698412, 2256863076, 374355442, 289680769, 4281139389, 4263036964, 900418539),
     *(119332950, 1628837138),
 )
-"""The 20 seeds of the paper's validation splits."""
 
 FUNCTION = "paper_split"
 DEFAULT_KNOWN = 1500
@@ -69,10 +66,8 @@ class Split:
 
     def __repr__(self) -> str:
         kind = "test" if self.test else "validation"
-        return (
-            f"Split({len(self.train)} train, {len(self.stopping)} stopping, {len(self.evaluation)} {kind}, "
-            f"seed={self.seed})"
-        )
+        sizes = f"{len(self.train)} train, {len(self.stopping)} stopping, {len(self.evaluation)} {kind}"
+        return f"Split({sizes}, seed={self.seed})"
 
 
 def paper_split(
@@ -118,14 +113,18 @@ def paper_split(
     if graph.labels is None:
         reject("graph", FUNCTION, "a graph with labels", "a graph without")
     seed = check_int(seed, "seed", FUNCTION, low=0, high=2**32 - 1)
-    if not isinstance(test, bool | np.bool_):
-        reject("test", FUNCTION, "True or False", describe(test))
+    test = check_bool(test, "test", FUNCTION)
     per_class = check_int(per_class, "per_class", FUNCTION, low=1)
     stopping = check_int(stopping, "stopping", FUNCTION, low=0)
-    known = _check_known(graph, known, bool(test))
+    known = _check_known(graph, known, test)
 
     visible = np.random.RandomState(VISIBLE_SEED).choice(np.arange(graph.n_nodes), known, replace=False)
-    labels = _check_labels(graph.labels, slice(None) if test else visible)
+    labels = graph.labels
+    unknown = int(((labels if test else labels[visible]) < 0).sum())
+    if unknown:
+        remedy = "Leave them out with graph.subgraph, or make a split of your own."
+        got = f"{unknown} nodes of unknown class"
+        reject("graph", FUNCTION, "a graph whose nodes all have labels", got, remedy=remedy)
     random = np.random.RandomState(seed)
     train = np.concatenate(
         [random.choice(nodes, per_class, replace=False) for nodes in _by_class(graph, labels, visible, per_class)]
@@ -136,27 +135,11 @@ def paper_split(
         expected = f"at most {most}, the known nodes left after training" + ("" if test else " and one to evaluate")
         reject("stopping", FUNCTION, expected, stopping, remedy="Ask for fewer, or for a larger known set.")
     stops = random.choice(left, stopping, replace=False)
-    if test:
-        evaluation = np.setdiff1d(np.arange(graph.n_nodes), visible)
-    else:
-        evaluation = left[~np.isin(left, stops)]
+    evaluation = np.setdiff1d(np.arange(graph.n_nodes), visible) if test else left[~np.isin(left, stops)]
     sets = [np.asarray(nodes, dtype=np.int64) for nodes in (train, stops, evaluation)]
     for nodes in sets:
         nodes.flags.writeable = False
-    return Split(*sets, seed=seed, test=bool(test))
-
-
-def _check_labels(labels: NDArray[np.int64], needed: slice | NDArray[np.int64]) -> NDArray[np.int64]:
-    unknown = int((labels[needed] < 0).sum())
-    if unknown:
-        reject(
-            "graph",
-            FUNCTION,
-            "a graph whose nodes all have labels",
-            f"{unknown} nodes of unknown class",
-            remedy="Leave them out with graph.subgraph, or make a split of your own.",
-        )
-    return labels
+    return Split(*sets, seed=seed, test=test)
 
 
 def _check_known(graph: Graph, known: int | None, test: bool) -> int:

@@ -204,7 +204,7 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
 
     def _node_sum(self) -> NodeSum:
         operator = PPROperator(self.graph_, self.alpha_, self.normalization_, self.self_loops)
-        attributor = Attributor(self.alone_, operator, self.solver_, self.self_loops)
+        attributor = Attributor(self.alone_, operator, self.solver_)
         value, expected = attributor.value, self.logits_
         probabilities = self.response_ == "probabilities"
         if probabilities:  # spread ones are divided by their sum, which is one for "row"

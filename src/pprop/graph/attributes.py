@@ -50,7 +50,7 @@ def check_features(features: object, n: int, function: str) -> Features:
     if wrong_rank or array.shape[0] != n or array.dtype.kind not in "buif":
         reject("features", function, expected, array, error=GraphError)
     wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
-    kept = sound_csr(array, "features", function) if sparse_given else array
+    kept: Any = sound_csr(array, "features", function) if sparse_given else array
     kept = kept.astype(np.float64 if wide else np.float32, copy=False)
     if sparse_given:
         kept.sum_duplicates()

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from pprop._errors import InputError, PpropError
 from pprop.datasets import DATASETS, DatasetInfo, load_dataset
-from pprop.datasets.fetch import cache_folder, git_blob_id
-from pprop.datasets.locate import VARIABLE, bundled_folder
+from pprop.datasets.files import VARIABLE, bundled_folder, cache_folder, git_blob_id
 from pprop.study.cell import Cell
 from pprop.study.user_source import find_function, user_source
 

@@ -1,4 +1,4 @@
-"""Verified downloads of the authors' files into the cache."""
+"""Where the file of a dataset is: the folder in PPROP_DATA, the cache, the package, or a verified download."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import hashlib
 import logging
 import os
 import tempfile
+from dataclasses import dataclass
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, final
 
 from pprop._errors import DatasetError, MissingDependencyError
 from pprop.datasets.registry import DatasetInfo
 
-__all__ = ["GitBlob", "cache_folder", "fetch", "git_blob_id"]
+VARIABLE = "PPROP_DATA"
 
 
 def cache_folder() -> Path:
@@ -61,15 +63,21 @@ def fetch(info: DatasetInfo) -> Path:
     Raises
     ------
     DatasetError
-        The file cannot be had from here; the message says where to put it by hand.
+        The file cannot be downloaded; the message says where to put a copy.
     """
     folder = cache_folder()
     target = folder / info.file_name
     remedy = (
         f"Put the file from {info.url} at {target}, or into a folder of your own named by the environment variable "
-        "PPROP_DATA."
+        f"{VARIABLE}."
     )
-    pooch = _import_pooch(info, remedy)
+    try:
+        pooch: Any = import_module("pooch")  # here, because it is slow to import and needed for a download alone
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"Downloading the dataset {info.name!r} needs 'pooch'. Install it with: pip install pooch. Or: {remedy}"
+        ) from error
+    pooch.get_logger().setLevel(logging.WARNING)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as workplace:
@@ -89,12 +97,45 @@ def fetch(info: DatasetInfo) -> Path:
     return target
 
 
-def _import_pooch(info: DatasetInfo, remedy: str) -> Any:
-    try:
-        import pooch  # here, because it is slow to import and needed for a download alone
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Downloading the dataset {info.name!r} needs 'pooch'. Install it with: pip install pooch. Or: {remedy}"
-        ) from error
-    pooch.get_logger().setLevel(logging.WARNING)
-    return pooch
+@final
+@dataclass(frozen=True)
+class Located:
+    """A file of a dataset, and which of ``"PPROP_DATA"``, ``"cache"``, ``"bundled"`` and ``"download"`` gave it."""
+
+    path: Path
+    origin: str
+
+
+def locate(info: DatasetInfo) -> Located:
+    """Find the file of a dataset, downloading it if it is not on this machine.
+
+    A file in the folder named by ``PPROP_DATA`` is taken as it is. One in the cache counts only if it is the authors'
+    file, to the last bit; a damaged one is passed over and, after a download, replaced.
+
+    Examples
+    --------
+    >>> from pprop.datasets.registry import DATASETS
+    >>> locate(DATASETS["citeseer"]).path.name
+    'citeseer.npz'
+    """
+    own = os.environ.get(VARIABLE)
+    if own and not Path(own).is_dir():
+        raise DatasetError(f"The environment variable {VARIABLE} must name an existing folder. Got {own!r} instead.")
+    if own and Path(own, info.file_name).is_file():
+        return Located(Path(own, info.file_name), VARIABLE)
+    cached = cache_folder() / info.file_name
+    if cached.is_file() and git_blob_id(cached) == info.git_blob:
+        return Located(cached, "cache")
+    bundled = bundled_folder() / info.file_name
+    if bundled.is_file():
+        return Located(bundled, "bundled")
+    return Located(fetch(info), "download")
+
+
+def bundled_folder() -> Path:
+    """Return the folder of the graphs that come with the package.
+
+    >>> [file.name for file in bundled_folder().glob("*.npz")]
+    ['citeseer.npz']
+    """
+    return Path(str(resources.files("pprop.datasets"))) / "bundled"
