@@ -139,7 +139,7 @@ def test_people_get_the_nodes_of_another_class_and_the_bound(
     assert lines[2].startswith("At the start it differs from PowerIteration(steps=3) by at most ")
     assert lines[3] == "1 node new or of another class than at the start:"
     assert [line.split() for line in lines[5:]] == [
-        ["node", "before", "after", "certain"],
+        ["node", "before", "after", "proven"],
         ["----", "------", "-----", "-------"],
         ["gus", "chess", "yes"],
     ]

@@ -24,7 +24,7 @@ def test_the_table_names_the_largest_entries_and_the_error(pprop_here, tables):
     assert graph.ids is not None
     assert rows.certified is not None
     assert rows.certain_entries is not None
-    sure = "certainly the largest" if rows.certified[0] else f"{rows.certain_entries[0]} of them certain"
+    sure = "proven to be the largest" if rows.certified[0] else f"{rows.certain_entries[0]} of them proven"
     assert head == f"person00: 3 entries, error at most {rows.error[0]:.2g} ({rows.norm}), {sure}"
     T = transition_matrix(graph).to_scipy().toarray()
     exact = 0.3 * np.linalg.inv(np.eye(len(T)) - 0.7 * T)[at]

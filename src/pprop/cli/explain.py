@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import FormatError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, columns, new_file
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from pprop.estimators import Explanation
 
 
-SUFFIXES = (".png", ".svg")
 MOST_CLASSES = 6
 
 
@@ -55,8 +53,13 @@ def explain(
     logit of each class; then one line for all other nodes, and the sum. Models that propagate between their layers
     (GCN, GAT, ...) and ensembles cannot be explained like that and are refused.
     """
+    check_file(plot, force=force, formats=[".png", ".svg"], option="--plot")
     if plot is not None:
-        _check_plot(plot, len(nodes), force=force)
+        if len(nodes) != 1:
+            raise typer.BadParameter(f"--plot draws one node, and {len(nodes)} are given.")
+        from pprop.study.figures.style import check_drawing
+
+        check_drawing()
     fitted = load_model(model, None if graph is None else GraphInput(graph), session)
     from pprop.estimators import explain as explain_nodes
 
@@ -100,14 +103,3 @@ def _text(explanation: Explanation) -> str:
     if explanation.mode == "fast":
         lines.append(f"All contributions together are at most {explanation.error:.3g} too small in absolute values.")
     return "\n".join(lines)
-
-
-def _check_plot(plot: Path, count: int, *, force: bool) -> None:
-    if plot.suffix.lower() not in SUFFIXES:
-        raise FormatError(f"--plot must end in {' or '.join(SUFFIXES)}. Got {str(plot)!r} instead.")
-    if count != 1:
-        raise typer.BadParameter(f"--plot draws one node, and {count} are given.")
-    check_file(plot, force=force, option="--plot")
-    from pprop.study.figures.style import check_drawing
-
-    check_drawing()

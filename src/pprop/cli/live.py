@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
@@ -20,7 +20,7 @@ from pprop._errors import FormatError, InputError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, columns, counted
-from pprop.cli.tables import check_suffix, columns_of, write_table
+from pprop.cli.tables import FORMATS, columns_of, write_table
 from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
 
 if TYPE_CHECKING:
@@ -61,16 +61,14 @@ def live(
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Show how predictions change when the graph does, without training or solving anew.
+    """Show how predictions change when the graph does, without training or solving again.
 
     Each edit is followed by corrections around it alone. Names are ids, or positions from 0 on if the graph has no ids;
     those with spaces are quoted. An edge has weight one unless it is given. FEATURES are all numbers of the node in the
     order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not possible, nothing is printed or
     written. The folder of the model stays as it is.
     """
-    if out is not None:
-        check_suffix(out)
-        check_file(out, force=force)
+    check_file(out, force=force, formats=FORMATS)
     planned = read_edits(edits)
     fitted = load_model(model, None if graph is None else GraphInput(graph), session)
     from pprop.estimators import live as make_live
@@ -145,7 +143,7 @@ def _text(record: dict[str, Any]) -> str:
             ]
             for each in changed[:SHOWN]
         ]
-        lines += ["", columns(["node", "before", "after", "certain"], rows, left=(0, 1, 2, 3))]
+        lines += ["", columns(["node", "before", "after", "proven"], rows, left=(0, 1, 2, 3))]
     if len(changed) > SHOWN:
         lines.append(f"and {len(changed) - SHOWN:,} more")
     if record["out"]:
@@ -171,7 +169,7 @@ class Edit:
     weight
         Of a new edge.
     features
-        Numbers by the name of their column; None as a name: in the order of all columns.
+        Of a node: numbers by the name of their column, or in the order of all columns.
     """
 
     place: str
@@ -180,7 +178,7 @@ class Edit:
     verb: str
     words: tuple[str, ...]
     weight: float = 1.0
-    features: tuple[tuple[str | None, float], ...] = ()
+    features: dict[str, float] | list[float] = field(default_factory=list[float])
 
 
 def read_edits(source: str) -> list[Edit]:
@@ -272,7 +270,7 @@ def _position(live: LiveGraph, graph: Graph, name: str) -> int:
         raise InputError(f"There is no node {name!r} in the graph.") from None
 
 
-def _row(graph: Graph, given: Sequence[tuple[str | None, float]]) -> Any:
+def _row(graph: Graph, given: dict[str, float] | list[float]) -> Any:
     """Return the features of one node, sparse where those of the graph are."""
     import numpy as np
     from scipy import sparse
@@ -282,26 +280,26 @@ def _row(graph: Graph, given: Sequence[tuple[str | None, float]]) -> Any:
         has = "none" if known is None else f"arrays of shape {known.shape[1:]}, which no line can hold"
         raise InputError(f"Features are columns of numbers, and the nodes of this graph have {has}.")
     row, width = np.zeros(known.shape[1], known.dtype), known.shape[1]
-    if given[0][0] is None:
+    if isinstance(given, list):
         if len(given) != width:
             raise InputError(f"A node has {width} features. Got {len(given)} instead; or write COLUMN=VALUE.")
-        row[:] = [value for _, value in given]
+        row[:] = given
     else:
         names = graph.feature_names or [str(column) for column in range(width)]
         place = {name: column for column, name in enumerate(names)}
-        for name, value in given:
+        for name, value in given.items():
             if name not in place:
                 what = "the columns are" if graph.feature_names else "they have no names, so columns are"
                 raise InputError(f"There is no feature {name!r}: {what} {names[0]!r} to {names[-1]!r}.")
-            row[place[str(name)]] = value
+            row[place[name]] = value
     return sparse.csr_array(row[None]) if sparse.issparse(known) else row
 
 
-def _features(words: Sequence[str]) -> tuple[tuple[str | None, float], ...]:
-    """Return numbers with their columns: all of them named, or none."""
+def _features(words: Sequence[str]) -> dict[str, float] | list[float]:
+    """Return numbers by the names of their columns, or, where none is named, in their order."""
     named = ["=" in word for word in words]
     if not any(named):
-        return tuple((None, _number(word, "feature")) for word in words)
+        return [_number(word, "feature") for word in words]
     if not all(named):
         raise FormatError("Features are all written COLUMN=VALUE, or all as numbers.")
     values: dict[str, float] = {}
@@ -309,7 +307,7 @@ def _features(words: Sequence[str]) -> tuple[tuple[str | None, float], ...]:
         if name in values:
             raise FormatError(f"The feature {name!r} is given more than once.")
         values[name] = _number(value, "feature")
-    return tuple(values.items())
+    return values
 
 
 def _number(word: str, what: str) -> float:

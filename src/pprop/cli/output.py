@@ -18,7 +18,8 @@ from typing import IO, Any, Literal, Self, cast, final
 
 import typer
 
-from pprop._errors import PpropError
+from pprop._errors import FormatError, PpropError
+from pprop._optional import require
 
 EXIT_CODES = {
     0: "done",
@@ -164,8 +165,22 @@ def _plain(value: Any) -> object:
             return _plain((value.astype(str).astype(float) if value.dtype == "float32" else value).tolist())
 
 
-def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
-    """Refuse, before any work is done, a file that could not be written, or that exists already."""
+def check_file(path: Path | None, *, force: bool, formats: Sequence[str] | None = None, option: str = "--out") -> None:
+    """Refuse, before any work is done, a file in another format, one that cannot be written, or that exists already.
+
+    >>> check_file(Path("predictions.xlsx"), force=False, formats=[".csv", ".parquet"])
+    Traceback (most recent call last):
+        ...
+    pprop._errors.FormatError: --out must end in .csv or .parquet. Got 'predictions.xlsx' instead.
+    """
+    if path is None:
+        return
+    if formats is not None and path.suffix.lower() not in formats:
+        *most, last = formats
+        choices = f"{', '.join(most)} or {last}" if most else last
+        raise FormatError(f"{option} must end in {choices}. Got {str(path)!r} instead.")
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", extra="parquet", purpose="Writing Parquet files")
     if path.is_dir():
         raise IsADirectoryError(f"{option} must be a file, and {str(path)!r} is a folder.")
     if path.exists() and not force:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import FormatError
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables, named_positions
 from pprop.cli.output import Session, check_file, columns, counted, new_file
 from pprop.cli.verbs import OUTPUT, AlphaOption, ForceOption, option, verb
@@ -50,10 +49,7 @@ def ppr(
     The rows are computed from the surroundings of each NODE alone. No entry is above the exact one, and each row comes
     with a bound of its error. The matrix in --out has one row per NODE and one column per node of the graph.
     """
-    if out is not None:
-        if out.suffix.lower() != ".npz":
-            raise FormatError(f"--out must end in .npz. Got {str(out)!r} instead.")
-        check_file(out, force=force)
+    check_file(out, force=force, formats=[".npz"])
     origin = GraphInput(graph, tables)
     known = origin.read()
     at = named_positions(known, node)
@@ -110,7 +106,7 @@ def _table(row: dict[str, Any], norm: str, shown: int) -> str:
     pairs = list(zip(row["nodes"], row["values"], strict=True))[:shown]
     head = f"{row['node']}: {counted(row['entries'], 'entry', 'entries')}, error at most {row['error']:.2g} ({norm})"
     if row["certified"] is not None:
-        head += ", certainly the largest" if row["certified"] else f", {row['certain_entries']} of them certain"
+        head += ", proven to be the largest" if row["certified"] else f", {row['certain_entries']} of them proven"
     body = columns(["node", "share"], [[name, f"{value:.6f}"] for name, value in pairs])
     rest = row["entries"] - len(pairs)
     return f"{head}\n{body}" + (f"\nand {counted(rest, 'more entry', 'more entries')}" if rest > 0 else "")

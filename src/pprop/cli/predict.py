@@ -10,7 +10,7 @@ import typer
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, counted
-from pprop.cli.tables import check_suffix, prediction_table, print_table, write_table
+from pprop.cli.tables import FORMATS, prediction_table, print_table, write_table
 from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
 
 
@@ -39,9 +39,7 @@ def predict(
     class, 'p_NAME'. The model remembers its graph and where it was read. If that graph has changed since, it is
     refused; a graph named with --graph is used in any case, with a note if it is another.
     """
-    if out is not None:
-        check_suffix(out)
-        check_file(out, force=force)
+    check_file(out, force=force, formats=FORMATS)
     if not model.is_dir():
         raise FileNotFoundError(f"There is no folder {str(model)!r}.")
     if graph is None and tables != Tables():

@@ -9,7 +9,7 @@ import typer
 
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.output import Session, check_file, counted, new_file
-from pprop.cli.tables import NUMBERS, check_suffix, print_table, read_rows, write_table
+from pprop.cli.tables import NUMBERS, print_table, read_rows, write_table
 from pprop.cli.verbs import OUTPUT, AlphaOption, BackendOption, ForceOption, option, verb
 from pprop.settings import BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 
@@ -64,10 +64,8 @@ def propagate(
         raise typer.BadParameter("Give one of --steps, --exact and --solver: they are different ways to compute.")
     if tol is not None and solver is None:
         raise typer.BadParameter("--tol needs --solver chebyshev, cg or contraction.")
-    if out is not None:
-        check_suffix(out, NUMBERS)
-        check_file(out, force=force)
-    elif session.json:
+    check_file(out, force=force, formats=NUMBERS)
+    if out is None and session.json:
         raise typer.BadParameter("--json needs --out FILE for the numbers.")
     known = GraphInput(graph, tables).read()
     rows = read_rows(predictions, known, tables.id_column, columns, session)

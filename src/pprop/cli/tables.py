@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, final
@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, final
 import typer
 
 from pprop._errors import FormatError, InputError
-from pprop._optional import require
 from pprop.cli.output import Session, counted, listed, new_file
 
 if TYPE_CHECKING:
@@ -29,28 +28,15 @@ FORMATS = (".csv", ".parquet")
 NUMBERS = (*FORMATS, ".npy")
 
 
-def check_suffix(path: Path, allowed: Sequence[str] = FORMATS) -> None:
-    """Refuse, before any work is done, an output file in a format that is not offered, or not installed.
-
-    >>> check_suffix(Path("predictions.xlsx"))
-    Traceback (most recent call last):
-        ...
-    pprop._errors.FormatError: --out must end in .csv or .parquet. Got 'predictions.xlsx' instead.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in allowed:
-        choices = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
-        raise FormatError(f"--out must end in {choices}. Got {str(path)!r} instead.")
-    if suffix == ".parquet":
-        _parquet()
-
-
 def write_table(path: Path, table: Mapping[str, Column], session: Session, *, force: bool) -> None:
     """Write named columns of equal length to a CSV or Parquet file."""
     with new_file(path, session, force=force) as stream:
         if path.suffix.lower() == ".parquet":
-            arrow, parquet = _parquet()
-            parquet.write_table(arrow.table(dict(table)), stream)
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            made: Any = pa.table(dict(table))
+            parquet.write_table(made, stream)
         else:
             write_csv(table, stream)
 
@@ -80,12 +66,6 @@ def read_npy(path: Path) -> NDArray[np.generic]:
         return np.array(np.lib.format.open_memmap(path, mode="r"))
     except (ValueError, EOFError) as error:  # a header that lies, objects that would be unpickled, an empty file
         raise FormatError(f"The file {str(path)!r} is not a sound .npy file of numbers, as its suffix says.") from error
-
-
-def _parquet() -> tuple[Any, Any]:
-    names = ("pyarrow", "pyarrow.parquet")
-    arrow, parquet = (require(name, extra="parquet", purpose="Writing Parquet files") for name in names)
-    return arrow, parquet
 
 
 def prediction_table(model: NodeClassifier) -> dict[str, Column]:
