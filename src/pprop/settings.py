@@ -278,6 +278,12 @@ ALPHAS = Setting[Sequence[float]](
 )
 STEPS = whole("steps", 10, 0, "Power steps K, at most 10000.", MOST_STEPS, Range(2, 20))
 TOL = number("tol", 1e-4, "(0, 1)", "Relative error of each solve. Training is in float32, which reaches 1e-6 / alpha.")
+LIVE_TOL = number(
+    "tol",
+    TOL.default,
+    "(0, inf)",
+    "Largest error of a logit of a live graph, in units of the root of its node's degree.",
+)
 SOLVER = choice(
     "solver",
     "chebyshev",

@@ -22,6 +22,7 @@ from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, columns, counted
 from pprop.cli.tables import FORMATS, columns_of, write_table
 from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
+from pprop.settings import LIVE_TOL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +56,9 @@ def live(
         str, typer.Argument(metavar="EDITS", help="A file with an edit on each line; - or none: standard input.")
     ] = STANDARD_INPUT,
     graph: OtherGraphOption = None,
-    tol: Annotated[float, option("Largest error of a logit, in units of the root of its node's degree.")] = 1e-4,
+    tol: Annotated[
+        float, option("Largest error of a logit, in units of the root of its node's degree.")
+    ] = LIVE_TOL.default,
     out: Annotated[
         Path | None, option("Predictions after all edits, .csv or .parquet.", metavar="FILE", panel=OUTPUT)
     ] = None,

@@ -7,8 +7,10 @@ from typing import Any, final
 import torch
 
 from pprop._validate import reject
-from pprop.estimators.base import TrainedClassifier
+from pprop.estimators.base import FitData, TrainedClassifier
+from pprop.estimators.fitted import Learned
 from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
+from pprop.estimators.weights import AnyModel
 from pprop.models import APPNP, MLP, PPNP, SolvedPPNP
 from pprop.propagation.certificate import least_error
 from pprop.propagation.tolerance_solvers import TOLERANCE_SOLVERS
@@ -134,10 +136,13 @@ class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
         if values["tol"] < least:
             expected = f"at least {least:.2g}, what float32 can reach at alpha {values['alpha']:g}"
             reject("tol", name, expected, values["tol"])
-        if self.graph.directed and kind.symmetric:
-            reject("solver", name, "'contraction' for a directed graph", values["solver"])
         names = ("alpha", "hidden", "dropout", "edge_dropout", "penalty", "normalization", "self_loops")
         return SolvedPPNP(solver=kind(values["tol"]), **{name: values[name] for name in names})
+
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        if data.graph.directed and TOLERANCE_SOLVERS[values["solver"]].symmetric:
+            reject("solver", type(self).__name__, "'contraction' for a directed graph", values["solver"])
+        return super()._learn(model, data, values)
 
 
 @final

@@ -21,7 +21,7 @@ from pprop.graph import Graph
 from pprop.graph.attributes import Features
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
 from pprop.propagation.live_checks import probabilities_of
-from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS, TOL
+from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 from pprop.training import Trained
 
 
@@ -30,7 +30,7 @@ def live(
     H: ArrayLike | None = None,
     alpha: float | None = None,
     *,
-    tol: float = TOL.default,
+    tol: float = LIVE_TOL.default,
     normalization: str | None = None,
     self_loops: bool | None = None,
     history: int = 1000,

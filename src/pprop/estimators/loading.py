@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier, PPNPClassifier, SolvedPPNPClassifier
 from pprop.estimators.appnp_cv import APPNPClassifierCV
@@ -24,7 +25,7 @@ from pprop.estimators.base import NodeClassifier
 from pprop.estimators.baselines import GATClassifier, GCNClassifier, JKClassifier, NGCNClassifier
 from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
-from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape
+from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
 from pprop.estimators.saving import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
 from pprop.estimators.weights import ExpectedWeight, Weights, expected_weights, logits_from
@@ -107,7 +108,7 @@ def load(
     folder = path_of(path, "path", FUNCTION)
     if not os.path.isdir(folder):  # also where this user may not look
         reject("path", FUNCTION, "an existing folder", repr(str(path)))
-    manifest = Manifest.read(folder)
+    manifest = read_manifest(folder)
     if graph is not None and not isinstance(graph, Graph):
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     found, history, known, extras = _read_weights(folder, manifest)
@@ -117,12 +118,9 @@ def load(
     try:
         values = estimator._checked()  # pyright: ignore[reportPrivateUsage]
         if "alpha" in values:
-            values["alpha"] = settings_of(estimator).get("alpha", ALPHA).check(manifest.alpha, manifest.model)
-        if values.get("alpha", 0) is None:
-            raise damaged(folder, "it has no alpha")
+            alpha = math.nan if manifest.alpha is None else manifest.alpha
+            values["alpha"] = settings_of(estimator).get("alpha", ALPHA).check(alpha, manifest.model)
         model = estimator._model(values)  # pyright: ignore[reportPrivateUsage]
-    except FormatError:
-        raise
     except InputError as error:
         raise damaged(folder, f"a setting is impossible ({error})") from error
     width = manifest.feature_shape[0] if manifest.feature_shape else 0

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn, cast, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ FORMAT = "pprop-model"
 VERSION = 1
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
+_CLASS_TYPES: Mapping[str, tuple[type, Any]] = {"str": (str, np.str_), "int": (int, np.int64)}
 _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
@@ -136,88 +137,62 @@ class Manifest:
     accuracy: float | None
     sha256: str
 
-    @classmethod
-    def read(cls, folder: Path) -> Manifest:
-        """Read the manifest of a folder, and complain about what is missing or of the wrong type."""
-        return _Reader(folder, format_of(folder)).read()
 
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a folder; raise FormatError for what is missing or of the wrong type."""
+    content = format_of(folder)
 
-@final
-class _Reader:
-    def __init__(self, folder: Path, content: Mapping[str, Any]) -> None:
-        self._folder, self._content = folder, content
+    def wrong(section: str, key: str | None, value: object) -> FormatError:
+        where = repr(section) if key is None else f"{key!r} under {section!r}"
+        return damaged(folder, f"{MANIFEST} has {describe(value)} as {where}")
 
-    def read(self) -> Manifest:
-        source = self._get("graph", "source", dict, None)
-        shape: list[Any] = self._get("graph", "feature_shape", list)
-        if not all(type(size) is int for size in shape):
-            self._complain("graph", "feature_shape", shape)
-        accuracy = self._typed("accuracy", None, self._content, "accuracy", (float, None))
-        if accuracy is not None and not 0 <= accuracy <= 1:
-            self._complain("accuracy", None, accuracy)
-        return Manifest(
-            model=self._get("model", "class", str),
-            alpha=self._get("model", "alpha", float, None),
-            predictor=self._get("model", "predictor", str, None),
-            settings=self._section("settings"),
-            classes=self._classes(),
-            graph_name=self._get("graph", "name", str, None),
-            source=None if source is None else GraphSource.from_json(source),
-            fingerprint=self._get("graph", "fingerprint", str),
-            feature_shape=shape,
-            record=self._record(),
-            accuracy=accuracy,
-            sha256=self._get("weights", "sha256", str),
-        )
-
-    def _classes(self) -> NDArray[Any]:
-        kind, values = self._get("classes", "kind", str), self._get("classes", "values", list)
-        wanted = {"str": str, "int": int}.get(kind)
-        if wanted is None:
-            self._complain("classes", "kind", kind)
-        if len(values) < 2 or not all(type(value) is wanted for value in values) or sorted(set(values)) != values:
-            self._complain("classes", "values", values)
-        try:
-            classes = np.array(values, dtype=np.str_ if kind == "str" else np.int64)
-        except OverflowError:
-            self._complain("classes", "values", values)
-        if classes.tolist() != values:  # text that ends in a null character, which numpy drops
-            self._complain("classes", "values", values)
-        return classes
-
-    def _record(self) -> TrainingRecord:
-        types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
-        section = self._section("training")
-        values = {
-            field.name: self._typed("training", field.name, section, field.name, types[str(field.type)])
-            for field in fields(TrainingRecord)
-        }
-        full: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
-        return TrainingRecord(**full)
-
-    def _section(self, name: str) -> dict[str, Any]:
-        return self._typed(name, None, self._content, name, (dict,))
-
-    def _get(self, section: str, key: str, *types: type | None) -> Any:
-        return self._typed(section, key, self._section(section), key, types)
-
-    def _typed(
-        self, section: str, key: str | None, content: Mapping[str, Any], name: str, types: tuple[type | None, ...]
-    ) -> Any:
-        if name not in content:
-            where = "" if key is None else f" under {section!r}"
-            raise damaged(self._folder, f"{MANIFEST} lacks {name!r}{where}")
-        value = content[name]
-        for wanted in types:
-            if (wanted is None and value is None) or (wanted is not None and type(value) is wanted):
-                return value
+    def typed(section: str, key: str | None, *types: type | None) -> Any:
+        """Return an entry of a section, or for a key of None a section, of one of these types; None is JSON's null."""
+        holder, name = (content, section) if key is None else (typed(section, None, dict), key)
+        if name not in holder:
+            raise damaged(folder, f"{MANIFEST} lacks {name!r}{'' if key is None else f' under {section!r}'}")
+        value = holder[name]
+        if type(value) in types or (value is None and None in types):
+            return value
         if float in types and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
-        self._complain(section, key, value)
+        raise wrong(section, key, value)
 
-    def _complain(self, section: str, key: str | None, value: object) -> NoReturn:
-        where = repr(section) if key is None else f"{key!r} under {section!r}"
-        raise damaged(self._folder, f"{MANIFEST} has {describe(value)} as {where}")
+    source = typed("graph", "source", dict, None)
+    shape: list[Any] = typed("graph", "feature_shape", list)
+    if not all(type(size) is int for size in shape):
+        raise wrong("graph", "feature_shape", shape)
+    accuracy = typed("accuracy", None, float, None)
+    if accuracy is not None and not 0 <= accuracy <= 1:
+        raise wrong("accuracy", None, accuracy)
+    kind, values = typed("classes", "kind", str), typed("classes", "values", list)
+    if kind not in _CLASS_TYPES:
+        raise wrong("classes", "kind", kind)
+    wanted, dtype = _CLASS_TYPES[kind]
+    if len(values) < 2 or not all(type(value) is wanted for value in values) or sorted(set(values)) != values:
+        raise wrong("classes", "values", values)
+    try:
+        classes = np.array(values, dtype=dtype)
+    except OverflowError as error:
+        raise wrong("classes", "values", values) from error
+    if classes.tolist() != values:  # text that ends in a null character, which numpy drops
+        raise wrong("classes", "values", values)
+    types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
+    record = {field.name: typed("training", field.name, *types[str(field.type)]) for field in fields(TrainingRecord)}
+    return Manifest(
+        model=typed("model", "class", str),
+        alpha=typed("model", "alpha", float, None),
+        predictor=typed("model", "predictor", str, None),
+        settings=typed("settings", None, dict),
+        classes=classes,
+        graph_name=typed("graph", "name", str, None),
+        source=None if source is None else GraphSource.from_json(source),
+        fingerprint=typed("graph", "fingerprint", str),
+        feature_shape=shape,
+        record=TrainingRecord(**{name: math.nan if value is None else value for name, value in record.items()}),
+        accuracy=accuracy,
+        sha256=typed("weights", "sha256", str),
+    )
 
 
 _SHOWN_CLASSES = 20

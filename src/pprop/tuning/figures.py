@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pprop.settings import Range
 from pprop.study.figures.style import save_figure
 from pprop.study.figures.tuning import Search, draw_history, draw_slices, search_data
-from pprop.tuning.space import Range
 from pprop.tuning.tune import Tuned
-
-__all__ = ["plotted", "save_figures"]
 
 
 def plotted(tuned: Tuned) -> Search:

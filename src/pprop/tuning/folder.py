@@ -1,4 +1,4 @@
-"""The folder of a search: one process at a time, what is searched, every trial, and the best so far."""
+"""The trials of a search: proposed and recorded by Optuna, in memory or in a folder that one process at a time has open."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from typing import Any, cast
 from pprop._errors import FormatError, InputError
 from pprop._optional import require
 from pprop.graph.files import read_json
-
-__all__ = ["BEST", "DESCRIPTION", "FILES", "TRIALS", "open_study", "read_best", "write_json"]
+from pprop.tuning.space import Range, Space
 
 DESCRIPTION, TRIALS, BEST, LOCK = "tuning.json", "trials.sqlite3", "best.json", ".lock"
 FIGURES = tuple(f"{name}.{kind}" for name in ("history", "slices") for kind in ("png", "svg"))
 FILES = frozenset({DESCRIPTION, TRIALS, f"{TRIALS}-journal", BEST, LOCK, "model", *FIGURES})
 """What may be in the folder."""
+
+
+def _optuna() -> Any:
+    return require("optuna", extra="tune", purpose="Tuning")
 
 
 @contextmanager
@@ -30,9 +33,9 @@ def open_study(folder: Path | None, description: Mapping[str, Any]) -> Generator
     Trials that a killed process left unfinished are marked as failed, which is right because no other process can have
     the folder open at the same time.
     """
-    optuna: Any = require("optuna", extra="tune", purpose="Tuning")
+    optuna = _optuna()
     before: int = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)  # its notes on every trial are not ours
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # no note on every trial
     try:
         if folder is None:
             yield optuna.create_study(direction="maximize", storage=optuna.storages.InMemoryStorage())
@@ -71,7 +74,7 @@ def read_best(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def _writable(optuna: Any, folder: Path) -> Generator[None]:
-    """Say in one sentence that a folder cannot be made, read or written, now or in the middle of the search."""
+    """Raise InputError where the folder cannot be made, read or written, at once or in the middle of the search."""
     sqlalchemy: Any = require("sqlalchemy", extra="tune", purpose="Tuning")
     try:
         yield
@@ -85,7 +88,7 @@ def _writable(optuna: Any, folder: Path) -> Generator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Generator[None]:
-    """Keep other processes out of a folder, also those of a program that ends without a word."""
+    """Keep other processes out of a folder; the lock ends with this process."""
     folder.mkdir(parents=True, exist_ok=True)
     strange = sorted(file.name for file in folder.iterdir() if file.name not in FILES and not _is_part(file))
     if strange and not (folder / DESCRIPTION).exists():
@@ -110,7 +113,7 @@ def _is_part(file: Path) -> bool:
 
 
 def _check_description(folder: Path, description: Mapping[str, Any]) -> None:
-    """Note what is searched in a new folder; refuse a folder in which something else is searched."""
+    """Write what is searched to a new folder; refuse a folder in which something else is searched."""
     file, wanted = folder / DESCRIPTION, json.loads(json.dumps(description))
     if not os.path.lexists(file):
         write_json(file, description)
@@ -152,3 +155,71 @@ def _resumed(optuna: Any, storage: Any, folder: Path) -> Any:
 
 def _damaged(folder: Path, what: str) -> FormatError:
     return FormatError(f"The tuning in {str(folder)!r} is damaged: {what}. Choose another folder.")
+
+
+def propose(study: Any, space: Space, seed: int, done: int) -> tuple[Any, dict[str, Any]]:
+    """Return Optuna's trial and the point of the space that it proposes, a function of the seed and the trials done.
+
+    The sampler is made anew for every trial, so that a search which was interrupted proposes what it would have.
+    """
+    optuna = _optuna()
+    study.sampler = optuna.samplers.TPESampler(seed=(seed * 1_000_003 + done) % 2**32)
+    trial = study.ask(fixed_distributions=_distributions(space))
+    return trial, _point(space, trial.params)
+
+
+def add_trial(
+    study: Any, space: Space, token: Any, point: Mapping[str, Any], scores: tuple[float, ...], seconds: float
+) -> None:
+    """Record a trial that has ended: one that Optuna proposed, or, without a token, any other."""
+    optuna = _optuna()
+    value, notes = sum(scores) / len(scores), {"scores": list(scores), "seconds": seconds}
+    if token is None:
+        params = {name: _stored(space, name, value) for name, value in point.items()}
+        made = optuna.trial.create_trial(
+            params=params, distributions=_distributions(space), value=value, user_attrs=notes
+        )
+        study.add_trial(made)
+        return
+    for name, note in notes.items():
+        token.set_user_attr(name, note)
+    study.tell(token, value)
+
+
+def finished(study: Any, space: Space) -> list[tuple[dict[str, Any], tuple[float, ...], float]]:
+    """Return settings, scores and seconds of the trials that came to an end, in their order."""
+    optuna = _optuna()
+    trials = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
+    try:
+        return [
+            (_point(space, trial.params), tuple(trial.user_attrs["scores"]), trial.user_attrs["seconds"])
+            for trial in trials
+        ]
+    except (KeyError, IndexError, TypeError) as error:
+        raise FormatError("A trial of this tuning lacks its settings or its scores. Choose another folder.") from error
+
+
+def _distributions(space: Space) -> dict[str, Any]:
+    kinds: Any = _optuna().distributions
+    made: dict[str, Any] = {}
+    for name, values in space.varied.items():
+        if not isinstance(values, Range):
+            made[name] = kinds.CategoricalDistribution(tuple(range(len(values))))  # by number: a value may be a tuple
+        elif values.whole:
+            made[name] = kinds.IntDistribution(int(values.low), int(values.high), log=values.log)
+        else:
+            made[name] = kinds.FloatDistribution(float(values.low), float(values.high), log=values.log)
+    return made
+
+
+def _point(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that Optuna's parameters stand for, in the order of the space."""
+    return {
+        name: params[name] if isinstance(values, Range) else values[params[name]]
+        for name, values in space.varied.items()
+    }
+
+
+def _stored(space: Space, name: str, value: Any) -> Any:
+    values = space.varied[name]
+    return value if isinstance(values, Range) else values.index(value)

@@ -12,10 +12,6 @@ from pprop._validate import reject
 from pprop.datasets import Split
 from pprop.estimators.samples import divide_nodes
 
-__all__ = ["repeated_holdout"]
-
-FUNCTION = "tune"
-
 
 def repeated_holdout(
     nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, *, times: int, seed: int, n_nodes: int
@@ -47,7 +43,7 @@ def repeated_holdout(
             divided, known, classes = divide_nodes(nodes, labels, stopping, (seed + time) % 2**64, n_nodes)
         held = np.unique(divided.stopping)
         if len(held) < 2 or len(np.intersect1d(held, divided.train)):
-            reject("stopping", FUNCTION, "nodes, or a share, of which one half can stop and the other judge", "too few")
+            reject("stopping", "tune", "nodes, or a share, of which one half can stop and the other judge", "too few")
         random = np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32, time])
         shuffled = held[random.permutation(len(held))]
         by_class = shuffled[np.argsort(known[shuffled], kind="stable")]

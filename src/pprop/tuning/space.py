@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,27 +10,52 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pprop._validate import check_bool, describe, reject
-
-__all__ = ["DEFAULT_SPACES", "SETTINGS", "Range", "Space", "Varied"]
+from pprop._validate import describe, reject
+from pprop.settings import (
+    ALPHA,
+    DROPOUT,
+    HIDDEN,
+    LEARNING_RATE,
+    MAX_EPOCHS,
+    NORMALIZATION,
+    PATIENCE,
+    PENALTY,
+    POSITIVE_ALPHA,
+    SAME_DROPOUT,
+    SELF_LOOPS,
+    STEPS,
+    Range,
+    Setting,
+)
 
 FUNCTION = "tune"
 
-_NETWORK = ("hidden", "dropout", "penalty", "learning_rate", "patience", "max_epochs")
-_GRAPH = ("propagation_dropout", "normalization", "self_loops")
-SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"appnp": ("alpha", "steps", *_NETWORK, *_GRAPH), "ppnp": ("alpha", *_NETWORK, *_GRAPH), "mlp": _NETWORK}
+_NETWORK = (HIDDEN, DROPOUT, PENALTY, LEARNING_RATE, PATIENCE, MAX_EPOCHS)
+_MATRIX = (SAME_DROPOUT, NORMALIZATION, SELF_LOOPS)
+_MODELS: Mapping[str, tuple[Setting[Any], ...]] = {
+    "appnp": (ALPHA, STEPS, *_NETWORK, *_MATRIX),
+    "ppnp": (POSITIVE_ALPHA, *_NETWORK, *_MATRIX),
+    "mlp": _NETWORK,
+}
+SETTINGS: Mapping[str, Mapping[str, Setting[Any]]] = MappingProxyType(
+    {model: {setting.name: setting for setting in settings} for model, settings in _MODELS.items()}
 )
-"""The models that can be tuned, and the settings of each: those of its classifier."""
+"""The models that can be tuned, and the settings of each by name: those of its classifier."""
 
+Varied = Range | tuple[Any, ...]
+"""What a setting varies over: a range, or some values."""
 
-def _number(value: float | numbers.Real) -> float:
-    """Return a number of any kind, numpy's among them, as Python's own, which JSON can hold."""
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
+DEFAULT_SPACES: Mapping[str, Mapping[str, Varied]] = MappingProxyType(
+    {
+        model: {name: setting.search for name, setting in settings.items() if setting.search is not None}
+        for model, settings in SETTINGS.items()
+    }
+)
+"""What is searched by default."""
 
 
 def _frozen(value: object) -> object:
-    """Return a value of a setting so that it can be kept, compared and written: several hidden layers are a tuple.
+    """Return a value of a setting in a form that can be compared and written: several hidden layers are a tuple.
 
     >>> _frozen([np.int64(64), np.int64(32)]), _frozen(np.float64(0.5)), _frozen(np.True_)
     ((64, 32), 0.5, True)
@@ -40,90 +64,13 @@ def _frozen(value: object) -> object:
         value = cast("object", value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return tuple(_frozen(part) for part in cast("Sequence[object]", value))
-    return _number(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _listed(value: object) -> object:
     return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
-
-
-def _is_number(value: object) -> bool:
-    try:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer beyond the largest float
-        return False
-
-
-@final
-@dataclass(frozen=True)
-class Range:
-    """Numbers from `low` to `high`, both included: integers if both are, else floats.
-
-    Parameters
-    ----------
-    low, high
-        The ends, low < high; numpy's are kept as Python's own.
-    log
-        Whether every factor, rather than every difference, is as likely as another; low is then above 0.
-
-    Examples
-    --------
-    >>> Range(0.02, 0.5, log=True)
-    Range(low=0.02, high=0.5, log=True)
-    >>> Range(3, 2)
-    Traceback (most recent call last):
-        ...
-    pprop._errors.InputError: The 'high' parameter of Range must be a finite number above 'low', 3. Got 2 instead.
-    """
-
-    low: float
-    high: float
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        log = check_bool(self.log, "log", "Range")
-        if not _is_number(self.low) or (self.log and self.low <= 0):
-            expected = "a finite number above 0 for a logarithmic range" if self.log else "a finite number"
-            reject("low", "Range", expected, describe(self.low))
-        if not _is_number(self.high) or self.high <= self.low:
-            reject("high", "Range", f"a finite number above 'low', {self.low!r}", describe(self.high))
-        for name, value in (("low", _number(self.low)), ("high", _number(self.high)), ("log", log)):
-            object.__setattr__(self, name, value)  # frozen from now on
-
-    @property
-    def whole(self) -> bool:
-        """Whether the numbers are integers."""
-        return isinstance(self.low, numbers.Integral) and isinstance(self.high, numbers.Integral)
-
-    def nearest(self, value: float) -> float:
-        """Return the number of the range that is nearest to a value.
-
-        >>> Range(1, 8).nearest(10), Range(0.1, 0.2).nearest(0.15)
-        (8, 0.15)
-        """
-        return min(max(value, self.low), self.high)
-
-
-Varied = Range | tuple[Any, ...]
-"""What a setting varies over: a range, or some values."""
-
-_COMMON: Mapping[str, Varied] = MappingProxyType(
-    {
-        "hidden": (16, 32, 64, 128),
-        "dropout": Range(0.0, 0.8),
-        "penalty": Range(1e-4, 0.1, log=True),
-        "learning_rate": Range(2e-3, 0.05, log=True),
-    }
-)
-_ALPHA = Range(0.02, 0.5, log=True)
-DEFAULT_SPACES: Mapping[str, Mapping[str, Varied]] = MappingProxyType(
-    {
-        "appnp": {"alpha": _ALPHA, "steps": Range(2, 20), **_COMMON},
-        "ppnp": {"alpha": _ALPHA, **_COMMON},
-        "mlp": _COMMON,
-    }
-)
-"""What is searched unless the caller says otherwise."""
 
 
 @final

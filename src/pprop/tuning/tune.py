@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, cast, final
@@ -19,21 +20,17 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
-from pprop.estimators.base import StoppingNodes
-from pprop.estimators.samples import class_labels, node_positions
+from pprop.estimators.base import StoppingNodes, recommended_alpha
+from pprop.estimators.samples import labelled_nodes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
+from pprop.settings import BACKEND, DEVICE
 from pprop.training import Stopping, run_seed, train
-from pprop.tuning.folder import BEST, open_study, write_json
+from pprop.tuning.folder import BEST, add_trial, finished, open_study, propose, write_json
 from pprop.tuning.holdouts import repeated_holdout
-from pprop.tuning.progress import show_trials
-from pprop.tuning.search import add_trial, finished, propose
-from pprop.tuning.space import SETTINGS, Space
+from pprop.tuning.space import FUNCTION, SETTINGS, Space
 
-__all__ = ["IN_SHELL", "Tuned", "TuningTrial", "tune"]
-
-FUNCTION = "tune"
 _MODELS: Mapping[str, tuple[Callable[..., Model], Callable[..., NodeClassifier]]] = {
     "appnp": (APPNP, APPNPClassifier),
     "ppnp": (PPNP, PPNPClassifier),
@@ -88,7 +85,7 @@ class Tuned:
     score
         Their mean accuracy on the judging nodes. As the best of many it is a little too good to expect elsewhere.
     default_score
-        The same for the first trial, the defaults as far as the space holds them.
+        The same for the first trial: the defaults, or what is nearest to them in the space.
     trials
         All trials that came to an end, in their order.
     varied
@@ -139,13 +136,13 @@ def tune(
     holdouts: int = 4,
     seed: int = 0,
     folder: str | PathLike[str] | None = None,
-    backend: str = "auto",
-    device: str = "cpu",
+    backend: str = BACKEND.default,
+    device: str = DEVICE.default,
     progress: bool | None = None,
 ) -> Tuned:
     """Search for good settings of a model, judged by repeated holdout on labelled nodes.
 
-    The first trial has the defaults, as far as the space holds them, so that the result is never worse than these on
+    The first trial has the defaults, or what is nearest to them in the space, so that the result is never worse than these on
     the nodes that judge; the others are proposed by Optuna's TPE sampler. The runs of a trial, one per holdout, are
     trained together. Nodes that are not given here play no part: give no test nodes. The labels of the graph are not
     read.
@@ -208,21 +205,40 @@ def tune(
     wanted = check_int(trials, "trials", FUNCTION, low=1)
     limit = None if time_limit is None else check_float(time_limit, "time_limit", FUNCTION, "(0, inf)")
     seed = check_int(seed, "seed", FUNCTION, low=0, high=2**64 - 1)
-    nodes = node_positions(X, "X", FUNCTION, graph.n_nodes)
-    if len(nodes) == 0:
-        reject("X", FUNCTION, "an array of at least one node", "none")
-    given = class_labels(y, "y", FUNCTION, len(nodes))
+    nodes, given = labelled_nodes(X, y, graph.n_nodes, FUNCTION, FUNCTION)
     times = check_int(holdouts, "holdouts", FUNCTION, low=1)
     splits, known, _ = repeated_holdout(nodes, given, stopping, times=times, seed=seed, n_nodes=graph.n_nodes)
     bare = graph.replace(labels=None, class_names=None)
-    defaults = _defaults(name, graph)
     search = Space.of(space, name)
+    defaults = {name: setting.default for name, setting in SETTINGS[name].items()}
+    if "alpha" in defaults:
+        defaults["alpha"] = recommended_alpha(graph)
     for setting, value in search.corners():
-        _check(name, {**defaults, setting: value}, setting)
+        try:
+            SETTINGS[name][setting].check(value, name)
+        except InputError as error:
+            raise InputError(f"The 'space' parameter of {FUNCTION} holds an impossible {setting!r}. {error}") from error
 
     def judge(point: Mapping[str, Any]) -> TuningTrial:
+        """Train one run per holdout, and return the share of its judging nodes that each gets right."""
         settings = {**defaults, **search.fixed, **point}
-        return _judge(name, settings, point, bare, splits, known, seed, backend, device)
+        trained = train(
+            _MODELS[name][0](**{key: value for key, value in settings.items() if key not in _OF_TRAINING}),
+            bare,
+            splits,
+            seeds=[run_seed(seed, time) for time in range(times)],
+            labels=known,
+            stopping=Stopping(settings["patience"], settings["max_epochs"]),
+            learning_rate=settings["learning_rate"],
+            backend=backend,
+            device=device,
+            progress=False,
+        )
+        shares = [
+            np.count_nonzero(row[split.evaluation] == known[split.evaluation]) / len(split.evaluation)
+            for row, split in zip(trained.predict(), splits, strict=True)
+        ]
+        return TuningTrial(dict(point), tuple(shares), trained.seconds)
 
     place = None if folder is None else path_of(folder, "folder", FUNCTION)
     described = {
@@ -235,9 +251,9 @@ def tune(
         "graph": graph.fingerprint,
         "nodes": _digest(splits, known),
     }
-    with open_study(place, described) as study, show_trials(progress, wanted) as bar:
+    with open_study(place, described) as study, _show_trials(progress, wanted) as report:
         done = [TuningTrial(*parts) for parts in finished(study, search)]
-        bar.report(len(done), max((trial.score for trial in done), default=None))
+        report(len(done), max((trial.score for trial in done), default=None))
         end = None if limit is None else begin + limit
         with suppress(TimeUp), remember_interrupts():
             while len(done) < wanted and not (done and end is not None and time.monotonic() >= end):
@@ -255,7 +271,7 @@ def tune(
                 tuned = _tuned(name, search, done, begin)
                 if place is not None:
                     write_json(place / BEST, _best_json(tuned))
-                bar.report(len(done), tuned.score)
+                report(len(done), tuned.score)
     return _tuned(name, search, done, begin)
 
 
@@ -275,60 +291,6 @@ def _best_json(tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def _judge(
-    name: str,
-    settings: Mapping[str, Any],
-    point: Mapping[str, Any],
-    graph: Graph,
-    splits: tuple[Split, ...],
-    known: NDArray[np.int64],
-    seed: int,
-    backend: str,
-    device: str,
-) -> TuningTrial:
-    """Train one run per holdout with some settings, and say how many of its judging nodes each gets right."""
-    model, rule = _check(name, settings)
-    trained = train(
-        model,
-        graph,
-        splits,
-        seeds=[run_seed(seed, time) for time in range(len(splits))],
-        labels=known,
-        stopping=rule,
-        learning_rate=settings["learning_rate"],
-        backend=backend,
-        device=device,
-        progress=False,
-    )
-    predicted = trained.predict()
-    shares = [
-        np.count_nonzero(row[split.evaluation] == known[split.evaluation]) / len(split.evaluation)
-        for row, split in zip(predicted, splits, strict=True)
-    ]
-    return TuningTrial(dict(point), tuple(shares), trained.seconds)
-
-
-def _defaults(model: str, graph: Graph) -> dict[str, Any]:
-    """Return the settings of the classifier as it would use them on a graph."""
-    classifier = _MODELS[model][1](graph)
-    settings = cast("dict[str, Any]", classifier.get_params(deep=False))
-    chosen = {name: settings[name] for name in SETTINGS[model]}
-    if "alpha" in chosen:
-        chosen["alpha"] = 0.1 if graph.recommended is None else graph.recommended.alpha
-    return chosen
-
-
-def _check(name: str, settings: Mapping[str, Any], about: str | None = None) -> tuple[Model, Stopping]:
-    """Return the model and the stopping rule of some settings, or say that one of them is impossible."""
-    try:
-        of_model = {key: value for key, value in settings.items() if key not in _OF_TRAINING}
-        rule = Stopping(settings["patience"], settings["max_epochs"])
-        check_float(settings["learning_rate"], "learning_rate", FUNCTION, "(0, inf)")
-        return _MODELS[name][0](**of_model), rule
-    except (InputError, TypeError) as error:
-        raise InputError(f"The 'space' parameter of {FUNCTION} holds an impossible {about!r}. {error}") from error
-
-
 def _digest(splits: tuple[Split, ...], known: NDArray[np.int64]) -> str:
     """Return a hash of the nodes and labels of all holdouts."""
     digest = hashlib.sha256(known.tobytes())
@@ -340,3 +302,31 @@ def _digest(splits: tuple[Split, ...], known: NDArray[np.int64]) -> str:
 
 def _shell(value: object) -> str:
     return ",".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)
+
+
+@contextmanager
+def _show_trials(show: bool | None, trials: int) -> Generator[Callable[[int, float | None], None]]:
+    """Draw a live line, if `show`, or if it is None and standard error is a terminal.
+
+    The block gets a function of the number of trials and of the best score so far (None: there is none).
+    """
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda done, best: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("Tuning"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("trials{task.fields[best]},"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    ) as bar:
+        task = bar.add_task("", total=trials, best="")
+
+        def report(done: int, best: float | None) -> None:
+            bar.update(task, completed=done, best="" if best is None else f", best {best:.1%}")
+
+        yield report
