@@ -34,8 +34,6 @@ GOALS = {"cpu": {"scipy": 3, "torch_csr": 5, "pyg": 5}, "cuda": {"torch_csr": 3,
 MOST_OVER_FLOOR = 1.5
 SHAPES: list[dict[str, Any]] = [
     {},
-    {"stream_policy": ""},
-    {"gather_policy": "evict_last"},
     {"middle_entries": 32},
     {"middle_entries": 128, "middle_warps": 2},
     {"middle_entries": 128, "middle_warps": 4},

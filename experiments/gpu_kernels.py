@@ -26,8 +26,8 @@ from pprop import Graph, load_dataset, transition_matrix
 from pprop.kernels import Draw
 from pprop.kernels.reference.backend import ReferenceKernels
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSpec
+from pprop.kernels.triton_gpu.launch import Tuning
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
-from pprop.kernels.triton_gpu.tuning import Tuning
 from pprop.models.network import normalized_features
 
 ROOT = Path(__file__).parents[1]
@@ -238,8 +238,7 @@ def parts(spec: TrainerSpec, trainer: TritonTrainer) -> dict[str, Callable[[], A
         "draw nothing new": lambda: trainer.draw(ahead=0, force=False),
         "draw everything": lambda: trainer.draw(ahead=0, force=True),
         "forward first": lambda: network.forward(clock, ahead=0),
-        "forward second": lambda: network.predict(propagation.predictions, steps.states if have else None,
-                                                  steps._scales[0][1] if have else None),
+        "forward second": lambda: steps.predict(network) if have else network.predict(propagation.predictions, None, None),
         "forward steps": (lambda: steps.forward_steps(clock, ahead=0)) if have else (
             lambda: propagation.forward(network, clock, seeds, ahead=0)),
         "losses": lambda: trainer.losses(logits),

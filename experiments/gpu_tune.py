@@ -1,4 +1,4 @@
-"""Time the fused epoch of 100 runs under launch shapes: the default, every switch turned off, and some alternatives.
+"""Time the fused epoch of 100 runs under launch shapes: the default and some alternatives.
 
     PYTHONPATH=src python3 experiments/gpu_tune.py --data FOLDER --out FOLDER
 
@@ -22,15 +22,10 @@ import torch
 from gpu_kernels import Report, make_spec, parts, replayed, replayed_in_a_row, wait_for
 
 from pprop import Graph, load_dataset
+from pprop.kernels.triton_gpu.launch import Tuning
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
-from pprop.kernels.triton_gpu.tuning import Tuning
 
 GRAPHS = ("ms_academic", "pubmed", "cora_ml")
-BEFORE: dict[str, Any] = {
-    "feature_warps": 8, "feature_blocks": 8, "feature_registers": 0, "step_registers": 0, "kept_only": False,
-    "load_ahead": False, "least_classes": 8, "second_together": False,
-    "slice_width": 32, "unit_a_program": False,
-}  # fmt: skip
 SHAPES: dict[str, dict[str, Any]] = {
     "default": {},
     "4 tiles of a step": {"step_tiles": 4},
@@ -39,10 +34,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "4 tiles, free registers": {"step_tiles": 4, "step_registers": 0},
     "2 warps": {"feature_warps": 2},
     "slices of 32": {"slice_width": 32},
-    "adjoint in turns": {"unit_a_program": False},
     "72 registers": {"feature_registers": 72},
-    "second layer 3xTF32": {"second_rows": 64, "second_precision": "tf32x3"},
-    "all switches off": BEFORE,
 }
 SHOWN = ("backward steps", "backward second", "backward first", "draw everything", "forward first", "forward second",
          "forward steps", "losses")  # fmt: skip

@@ -13,7 +13,10 @@ from pprop.kernels.random_bits import Bernoulli, keep_bits, signed
 
 pytest.importorskip("triton", reason="the GPU backend needs triton")
 
-from pprop.kernels.triton_gpu.bits import keep_word, words_kernel
+import triton.language as tl
+
+from pprop.kernels.triton_gpu.bits import drawn_word, keep_word
+from pprop.kernels.triton_gpu.launch import kernel
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PAGE = Path(__file__).parents[2] / "docs" / "randomness.md"
@@ -22,6 +25,17 @@ ROWS = [
     for line in PAGE.read_text().splitlines()
     if re.fullmatch(r"\|( \d+ \|){5} 0\.\d+ \| `[0-9a-f]{8}` \|", line)
 ]
+
+
+@kernel("number", "threshold", "digits", "count")
+def words_kernel(seeds, number, first, second, block, threshold, digits, out, count, B: tl.constexpr):
+    """out[k] = the keep word of a site of its own for every k."""
+    k = tl.program_id(0)
+    lane = tl.arange(0, B)
+    one = tl.load(first + k + lane * 0).to(tl.uint32)
+    two = tl.load(second + k + lane * 0).to(tl.uint32)
+    word = drawn_word(tl.load(seeds + k), number.to(tl.int32), one, two, tl.load(block + k), threshold, digits)
+    tl.store(out + k * B + lane, word.to(tl.int64), mask=lane < count)
 
 
 def drawn(seed: int, stream: int, first: int, second: int, block: int, law: Bernoulli) -> int:

@@ -51,40 +51,13 @@ class ReferenceRows(RowPropagation):
         return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, bernoulli) * bernoulli.scale
 
 
-@final
-class ReferenceKernels(Kernels):
-    """Plain torch on any device and dtype."""
-
-    def features(self, matrix: sparse.csr_array) -> ReferenceFeatures:
-        return ReferenceFeatures(matrix)
-
-    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> ReferenceSteps:
-        return ReferenceSteps(transition, alpha, steps)
-
-    def rows(self, block: Tensor, nodes: Tensor) -> ReferenceRows:
-        return ReferenceRows(block, nodes)
-
-    def attention(self, transition: Transition) -> ReferenceAttention:
-        return ReferenceAttention(transition)
-
-    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-        return self.drop(values.relu_(), layer, draw)
+class TorchKernels(Kernels):
+    """The dense operations, loss and optimiser in plain torch, for backends whose device it serves well."""
 
     def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
         # a positive result was both positive before and kept; everything else passes no gradient
         scale = 1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale
         return gradient.mul_(activated > 0).mul_(scale)
-
-    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-        if draw is None:
-            return values
-        bernoulli = Bernoulli.from_probability(draw.probability)
-        _, n, width = values.shape
-        node = torch.arange(n, device=values.device)[:, None]
-        unit = torch.arange(width, device=values.device)
-        epoch = torch.as_tensor(draw.epoch, device=node.device).expand_as(node)
-        keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, bernoulli)
-        return values.mul_(keep).mul_(bernoulli.scale)
 
     def elu(self, values: Tensor) -> Tensor:
         return torch.nn.functional.elu_(values)
@@ -139,3 +112,34 @@ class ReferenceKernels(Kernels):
         corrected = (square / (1 - 0.999**count)).sqrt() + 1e-8
         weights.sub_(mean / (1 - 0.9**count) / corrected, alpha=rate)
         return (weights * weights).sum(dim=(1, 2))
+
+
+@final
+class ReferenceKernels(TorchKernels):
+    """Plain torch on any device and dtype."""
+
+    def features(self, matrix: sparse.csr_array) -> ReferenceFeatures:
+        return ReferenceFeatures(matrix)
+
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> ReferenceSteps:
+        return ReferenceSteps(transition, alpha, steps)
+
+    def rows(self, block: Tensor, nodes: Tensor) -> ReferenceRows:
+        return ReferenceRows(block, nodes)
+
+    def attention(self, transition: Transition) -> ReferenceAttention:
+        return ReferenceAttention(transition)
+
+    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        return self.drop(values.relu_(), layer, draw)
+
+    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+        if draw is None:
+            return values
+        bernoulli = Bernoulli.from_probability(draw.probability)
+        _, n, width = values.shape
+        node = torch.arange(n, device=values.device)[:, None]
+        unit = torch.arange(width, device=values.device)
+        epoch = torch.as_tensor(draw.epoch, device=node.device).expand_as(node)
+        keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, bernoulli)
+        return values.mul_(keep).mul_(bernoulli.scale)

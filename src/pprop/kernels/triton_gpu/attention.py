@@ -17,15 +17,11 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
-from pprop.kernels.random_bits import EDGES, Bernoulli
-from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
-from pprop.kernels.triton_gpu.bits import keep_word
-from pprop.kernels.triton_gpu.first_layer import rows_of
+from pprop.kernels.random_bits import EDGES
+from pprop.kernels.triton_gpu.bits import kept
+from pprop.kernels.triton_gpu.gather import rows_of, tile_of
+from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
-
-__all__ = ["TritonAttention"]
-
-_SLOTS = 32
 
 
 @device
@@ -44,17 +40,6 @@ def _largest(value, E: tl.constexpr, T: tl.constexpr):
 def _sum_lanes(value, E: tl.constexpr, T: tl.constexpr):
     """Add up the lanes of each row: (T,) to (T / E,)."""
     return tl.sum(tl.reshape(value, (T // E, E)), axis=1)
-
-
-@device
-def _kept(seed, first, second, position, threshold, digits, DROP: tl.constexpr, STREAM: tl.constexpr):
-    """Whether each entry is kept."""
-    if DROP:
-        stream = tl.full((), STREAM, tl.int32)
-        word = keep_word(seed, stream, first.to(tl.uint32), second.to(tl.uint32), position >> 5, threshold, digits)
-        return ((word >> (position & 31).to(tl.uint32)) & 1) == 1
-    else:
-        return first >= 0
 
 
 @device
@@ -94,7 +79,7 @@ def _by_rows(
     """One tile of rows of one run: the output, or BACKWARD the gradient of left."""
     tile, run = tl.program_id(0), tl.program_id(1)
     slot, column = tl.arange(0, T), tl.arange(0, C)
-    klass, base, length = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1), tl.load(tiles + tile * 4 + 2)
+    klass, base, length, _word = tile_of(tiles, tile)
     row = tl.load(rows + tile * T + slot)
     seed, position = tl.load(seeds + run), tl.load(epoch)
     scale, slope = tl.load(constants), tl.load(constants + 1)
@@ -107,10 +92,9 @@ def _by_rows(
         score = tl.load(right + skip + j, mask=j < n, other=float("-inf"))
         high = tl.where(score > high, score, high)
         t += 1
-    if klass == 1:
-        high = _largest(high, 4, T)
-    if klass == 2:
-        high = _largest(high, 16, T)
+    for k in tl.static_range(1, 3):
+        if klass == k:
+            high = _largest(high, 4**k, T)
     top = _leaky(own + tl.where(high == float("-inf"), 0.0, high), slope)  # a row without entries subtracts nothing
     if BACKWARD:
         tl.store(stats + (skip + row) * 3, top, mask=row >= 0)  # all lanes of a row write the same
@@ -122,9 +106,11 @@ def _by_rows(
         there = j < n
         score = own + tl.load(right + skip + j, mask=there, other=float("-inf"))
         weight = tl.where(there, tl.exp(_leaky(score, slope) - top), 0.0)
-        kept = there & _kept(seed, row, j, position, threshold, digits, DROP, STREAM)
+        wanted = there
+        if DROP:
+            wanted = there & kept(seed, row, j, position, threshold, digits, STREAM)
         where = values + (skip + j)[:, None] * width + column[None, :]
-        term = weight[:, None] * tl.load(where, mask=kept[:, None] & (column < width)[None, :], other=0.0)
+        term = weight[:, None] * tl.load(where, mask=wanted[:, None] & (column < width)[None, :], other=0.0)
         if BACKWARD:
             positive = score > 0
             norm_plus += tl.where(positive, weight, 0.0)
@@ -135,16 +121,10 @@ def _by_rows(
             norm_plus += weight
             plus += term
         t += 1
-    row_at = rows + tile * T
-    if klass == 0:
-        _finish_rows(plus, minus, norm_plus, norm_minus, row_at, gradient, out, to_left, stats, scale, slope, n,
-                     width, run, 1, T, C, BACKWARD)  # fmt: skip
-    if klass == 1:
-        _finish_rows(plus, minus, norm_plus, norm_minus, row_at, gradient, out, to_left, stats, scale, slope, n,
-                     width, run, 4, T, C, BACKWARD)  # fmt: skip
-    if klass == 2:
-        _finish_rows(plus, minus, norm_plus, norm_minus, row_at, gradient, out, to_left, stats, scale, slope, n,
-                     width, run, 16, T, C, BACKWARD)  # fmt: skip
+    for k in tl.static_range(3):
+        if klass == k:
+            _finish_rows(plus, minus, norm_plus, norm_minus, rows + tile * T, gradient, out, to_left, stats, scale,
+                         slope, n, width, run, 4**k, T, C, BACKWARD)  # fmt: skip
 
 
 @device
@@ -176,7 +156,7 @@ def _by_columns(
     """One tile of columns of one run: the gradients of values and right. A slot is a column, its entries are rows."""
     tile, run = tl.program_id(0), tl.program_id(1)
     slot, column = tl.arange(0, T), tl.arange(0, C)
-    klass, base, length = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1), tl.load(tiles + tile * 4 + 2)
+    klass, base, length, _word = tile_of(tiles, tile)
     node = tl.load(rows + tile * T + slot)
     seed, position = tl.load(seeds + run), tl.load(epoch)
     scale, slope = tl.load(constants), tl.load(constants + 1)
@@ -192,22 +172,21 @@ def _by_columns(
         inverse = tl.load(stats + (skip + i) * 3 + 1, mask=there, other=0.0)
         middle = tl.load(stats + (skip + i) * 3 + 2, mask=there, other=0.0)
         share = tl.where(there, tl.exp(_leaky(score, slope) - top) * inverse, 0.0)
-        kept = there & _kept(seed, i, node, position, threshold, digits, DROP, STREAM)
+        wanted = there
+        if DROP:
+            wanted = there & kept(seed, i, node, position, threshold, digits, STREAM)
         where = gradient + (skip + i)[:, None] * width + column[None, :]
-        above = tl.load(where, mask=kept[:, None] & (column < width)[None, :], other=0.0)
+        above = tl.load(where, mask=wanted[:, None] & (column < width)[None, :], other=0.0)
         term = (share * scale)[:, None] * above
         positive = score > 0
         centre += share * middle * tl.where(positive, 1.0, slope)
         plus += tl.where(positive[:, None], term, 0.0)
         minus += tl.where(positive[:, None], 0.0, term)
         t += 1
-    row_at = rows + tile * T
-    if klass == 0:
-        _finish_columns(plus, minus, centre, row_at, values, to_values, to_right, slope, n, width, run, 1, T, C)
-    if klass == 1:
-        _finish_columns(plus, minus, centre, row_at, values, to_values, to_right, slope, n, width, run, 4, T, C)
-    if klass == 2:
-        _finish_columns(plus, minus, centre, row_at, values, to_values, to_right, slope, n, width, run, 16, T, C)
+    for k in tl.static_range(3):
+        if klass == k:
+            _finish_columns(plus, minus, centre, rows + tile * T, values, to_values, to_right, slope, n, width, run,
+                            4**k, T, C)  # fmt: skip
 
 
 @final
@@ -241,22 +220,15 @@ class TritonAttention(EdgeAttention):
     def _launch(self, function: Any, side: int, arrays: tuple[Tensor, ...], draw: Draw | None, **named: bool) -> None:
         values = arrays[1]
         runs, n, width = values.shape
-        plan = self._plan(side, values.device)
-        law = Bernoulli.from_probability(0.5 if draw is None else draw.probability)
-        epoch = epoch_tensor(draw, values.device)
-        seeds = epoch.expand(runs) if draw is None else draw.seeds
+        key, t = (side, values.device), self._sides[side]
+        if key not in self._known:
+            self._known[key] = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=values.device)
+        plan, drawn = self._known[key], Drawn.of(draw, runs, values.device)
         # in memory, because a constant of a kernel is rounded to float32
         constants = values.new_full((2,), SLOPE)  # filled there: a copy from the host could not be captured
-        constants[:1].fill_(1.0 if draw is None else law.scale)
+        constants[:1].fill_(drawn.scale)
         function[(plan.count, runs)](
-            plan.tiles, plan.rows, plan.index, *arrays, epoch, seeds.contiguous(), constants, n, width, law.threshold,
-            law.digits, T=plan.slots, C=power_of_two(width), STREAM=EDGES, DROP=draw is not None,
-            ACC=tl.float64 if values.dtype == torch.float64 else tl.float32, num_warps=4, **named,
+            plan.tiles, plan.rows, plan.index, *arrays, drawn.epoch, drawn.seeds, constants, n, width, *drawn.digits,
+            T=plan.slots, C=power_of_two(width), STREAM=EDGES, DROP=draw is not None, ACC=accumulator(values),
+            num_warps=4, **named,
         )  # fmt: skip
-
-    def _plan(self, side: int, device: torch.device) -> Plan:
-        key = side, device
-        if key not in self._known:
-            t = self._sides[side]
-            self._known[key] = row_plan(t.indptr, t.indices, t.n_nodes, slots=_SLOTS, device=device)
-        return self._known[key]

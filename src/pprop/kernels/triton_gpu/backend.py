@@ -12,29 +12,17 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import (
-    LARGE_ENTRIES,
-    Draw,
-    EdgeAttention,
-    FeatureProduct,
-    Kernels,
-    RowPropagation,
-    SizedSteps,
-    StepPropagation,
-)
-from pprop.kernels.random_bits import HIDDEN, Bernoulli, stream
-from pprop.kernels.reference.backend import ReferenceKernels
-from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
-from pprop.kernels.triton_gpu._jit import epoch_tensor, kernel
+from pprop.kernels.contract import LARGE_ENTRIES, Draw, SizedSteps, StepPropagation
+from pprop.kernels.random_bits import HIDDEN, stream
+from pprop.kernels.reference.backend import TorchKernels
+from pprop.kernels.trainer import TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
-from pprop.kernels.triton_gpu.memory import trainer_bytes
+from pprop.kernels.triton_gpu.launch import Drawn, kernel
 from pprop.kernels.triton_gpu.rows import TritonRows
 from pprop.kernels.triton_gpu.sparse import TritonFeatures, TritonSteps
-from pprop.kernels.triton_gpu.trainer import TritonTrainer
-
-__all__ = ["TritonKernels"]
+from pprop.kernels.triton_gpu.trainer import TritonTrainer, trainer_bytes
 
 _ROWS = 64
 
@@ -64,33 +52,28 @@ def _activate(
 
 def _launch(values: Tensor, layer: int, draw: Draw, *, relu: bool) -> Tensor:
     runs, n, width = values.shape
-    law = Bernoulli.from_probability(draw.probability)
-    epoch = epoch_tensor(draw, values.device)
-    scale = values.new_full((1,), law.scale)
+    drawn = Drawn.of(draw, runs, values.device)
     _activate[(-(-n // _ROWS), -(-width // 32), runs)](
-        values, *values.stride(), n, width, draw.seeds.contiguous(), epoch, scale, stream(HIDDEN, layer),
-        law.threshold, law.digits, RELU=relu, B=_ROWS, num_warps=4,
+        values, *values.stride(), n, width, drawn.seeds, drawn.epoch, values.new_full((1,), drawn.scale),
+        stream(HIDDEN, layer), *drawn.digits, RELU=relu, B=_ROWS, num_warps=4,
     )  # fmt: skip
     return values
 
 
 @final
-class TritonKernels(Kernels):
+class TritonKernels(TorchKernels):
     """Kernels for CUDA tensors of float32 or float64, and for small CPU tensors where triton is interpreted."""
 
     capturable = True
 
-    def __init__(self) -> None:
-        self._plain = ReferenceKernels()
-
-    def trainer(self, spec: TrainerSpec) -> Trainer:
+    def trainer(self, spec: TrainerSpec) -> TritonTrainer:
         """Bind the fused training of R runs; its weights say on which device."""
         return TritonTrainer(spec)
 
     def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
         return trainer_bytes(sizes)
 
-    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
+    def features(self, matrix: sparse.csr_array) -> TritonFeatures:
         return TritonFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
@@ -99,57 +82,14 @@ class TritonKernels(Kernels):
             return some
         return SizedSteps(some, LargeSteps(transition, alpha, steps))
 
-    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+    def rows(self, block: Tensor, nodes: Tensor) -> TritonRows:
         return TritonRows(block, nodes)
 
-    def attention(self, transition: Transition) -> EdgeAttention:
+    def attention(self, transition: Transition) -> TritonAttention:
         return TritonAttention(transition)
 
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         return values.relu_() if draw is None else _launch(values, layer, draw, relu=True)
 
-    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
-        return self._plain.activate_adjoint(gradient, activated, draw)
-
     def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         return values if draw is None else _launch(values, layer, draw, relu=False)
-
-    def elu(self, values: Tensor) -> Tensor:
-        return self._plain.elu(values)
-
-    def elu_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
-        return self._plain.elu_adjoint(gradient, result)
-
-    def softmax(self, values: Tensor) -> Tensor:
-        return self._plain.softmax(values)
-
-    def softmax_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
-        return self._plain.softmax_adjoint(gradient, result)
-
-    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        return self._plain.linear(inputs, weights)
-
-    def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
-        return self._plain.linear_input_adjoint(gradient, weights)
-
-    def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
-        return self._plain.linear_weight_adjoint(inputs, gradient)
-
-    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self._plain.cross_entropy(logits, labels)
-
-    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self._plain.likelihood(probabilities, labels)
-
-    def adam(
-        self,
-        weights: Tensor,
-        gradient: Tensor,
-        mean: Tensor,
-        square: Tensor,
-        *,
-        step: int | Tensor,
-        rate: float,
-        penalty: float,
-    ) -> Tensor:
-        return self._plain.adam(weights, gradient, mean, square, step=step, rate=rate, penalty=penalty)

@@ -1,22 +1,37 @@
-"""Counter-based random bits on the GPU, for the definition in ``docs/randomness.md``.
+"""Dropout masks on the GPU: counter-based random bits, for the definition in ``docs/randomness.md``, and mask planes.
 
 Philox costs about 90 integer instructions, against 64 fused multiply-adds for an entry of the first layer. The trainer
-therefore draws 32 decisions of an entry at once and keeps them (see `planes`); the single operators draw as they go.
+therefore draws 32 decisions of an entry at once and keeps them; the single operators draw as they go.
+
+Mask planes are the keep decisions of a sparse matrix, packed as the kernels read them. One plane holds the decisions of
+one position of the sequences, that is of one epoch of the features or one step of the propagation. It has one bit per
+entry: a word covers 32 iterations of a slot of a `Plan`, so that a kernel reads one word for 32 gathered rows. A block
+of 32 planes is one keep word per entry with its bits transposed. Drawing a block costs Philox once per entry and serves
+32 epochs of the first layer, or 32 / K epochs of K steps.
+
+The way back needs nothing of what is dropped. Its kernels go from one bit that is set to the next, each slot at its own
+place; how often the tile's fullest slot has to is counted when the plane is drawn.
+
+A ring of blocks is held in memory. The drawing kernel finds out on the device, from the epoch counter, whether the next
+epoch begins a new block, and returns at once if it does not: a captured CUDA graph can be replayed for ever.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
+import numpy as np
+import torch
 import triton.language as tl
+from torch import Tensor
 
-from pprop.kernels.triton_gpu._jit import INTERPRETED, device, kernel
-
-__all__ = ["drawn_word", "keep_word", "loop_end", "lowest_one", "philox", "words_kernel"]
+from pprop.kernels.random_bits import HIDDEN, Bernoulli, sequence_word, stream
+from pprop.kernels.triton_gpu.launch import INTERPRETED, device, kernel, multiprocessors
+from pprop.kernels.triton_gpu.plan import Plan
 
 
 @device
-def philox(k0, k1, c0, c1, c2, c3):
+def _philox(k0, k1, c0, c1, c2, c3):
     """Philox4x32-10 on uint32 tensors or scalars that broadcast together."""
     for _ in tl.static_range(10):
         high0, low0 = tl.umulhi(c0, 0xD2511F53), tl.mul(c0, 0xD2511F53, sanitize_overflow=False)
@@ -46,7 +61,7 @@ def drawn_word(seed, stream, first, second, block, threshold, digits):
     call = (begin + digits - 1) >> 2
     keep = (c0 & 0) | 0xFFFFFFFF
     while call >= (begin >> 2):
-        words = philox(k0, k1, c0, c1, c2, (c0 & 0) | call.to(tl.uint32))
+        words = _philox(k0, k1, c0, c1, c2, (c0 & 0) | call.to(tl.uint32))
         for back in tl.static_range(4):
             word, digit = words[3 - back], (call * 4 - begin).to(tl.int32) + (3 - back)
             inside = (digit >= 0) & (digit < digits)  # whether this word is one of the decisions' digits
@@ -56,17 +71,46 @@ def drawn_word(seed, stream, first, second, block, threshold, digits):
     return keep
 
 
+def _equal_word(seed: Any, number: Any, first: Any, second: Any, block: Any, threshold: Any, digits: Any) -> Any:
+    """Return what `drawn_word` does as a tensor of triton's interpreter, which takes 25 ms for a word of its own."""
+    from triton.runtime.interpreter import TensorHandle
+
+    def read(value: Any) -> Tensor:
+        return torch.from_numpy(np.array(value.handle.data if isinstance(value, tl.tensor) else value, dtype=np.int64))
+
+    sites = torch.broadcast_tensors(read(first), read(second))
+    count, level = int(read(digits)), int(read(threshold))
+    index = int(read(block)) * count + torch.arange(count).reshape(-1, *(1 for _ in sites[0].shape))
+    words = sequence_word(read(seed).reshape(()), int(read(number)), sites[0], sites[1], index)
+    keep = torch.full(sites[0].shape, 0xFFFFFFFF)
+    for digit in reversed(range(count)):
+        keep = words[digit] & keep if level >> (count - 1 - digit) & 1 else words[digit] | keep
+    data = keep.numpy().astype(np.uint32)
+    return tl.tensor(TensorHandle(data, tl.uint32), tl.block_type(tl.uint32, list(data.shape)))
+
+
+def _number(count: Any) -> int:
+    """Return a scalar of the interpreter as a number: it makes no range of its own scalars."""
+    return int(count.handle.data.item())
+
+
 @device
 def _same(count):
     return count
 
 
-loop_end: Any = _same
-"""What kernels pass the end of a range through, for the interpreter's sake."""
-keep_word: Any = drawn_word
-"""What kernels call: `drawn_word`, or, interpreted, its equal in numpy. Triton's interpreter takes 25 ms for a word."""
-if INTERPRETED:
-    from pprop.kernels.triton_gpu.interpreted import keep_word, loop_end
+keep_word: Any = _equal_word if INTERPRETED else drawn_word
+"""What kernels call for keep words."""
+loop_end: Any = _number if INTERPRETED else _same
+"""What kernels pass the ends of a range through."""
+
+
+@device
+def kept(seed, first, second, position, threshold, digits, STREAM: tl.constexpr):
+    """Return whether the entries (first, second) are kept at a position of their sequences."""
+    number = tl.full((), STREAM, tl.int32)
+    word = keep_word(seed, number, first.to(tl.uint32), second.to(tl.uint32), position >> 5, threshold, digits)
+    return ((word >> (position & 31).to(tl.uint32)) & 1) == 1
 
 
 @device
@@ -76,13 +120,173 @@ def lowest_one(word):
     return alone, ((alone.to(tl.float32).to(tl.int32, bitcast=True) >> 23) & 255) - 127
 
 
-@kernel("stream", "threshold", "digits", "count")
-def words_kernel(seeds, stream, first, second, block, threshold, digits, out, count, B: tl.constexpr):
-    """out[k] = the keep word of a site of its own for every k; for tests."""
-    k = tl.program_id(0)
-    lane = tl.arange(0, B)
-    seed = tl.load(seeds + k)
-    one = tl.load(first + k + lane * 0).to(tl.uint32)
-    two = tl.load(second + k + lane * 0).to(tl.uint32)
-    word = drawn_word(seed, stream.to(tl.int32), one, two, tl.load(block + k), threshold, digits)
-    tl.store(out + k * B + lane, word.to(tl.int64), mask=lane < count)
+@device
+def plane_of(planes, run, position, words, RING: tl.constexpr):
+    """Return where the plane of a position of a run begins."""
+    block = (position >> 5) % RING
+    return planes + ((run * RING + block) * 32 + (position & 31)).to(tl.int64) * words
+
+
+@device
+def _ones(word):
+    """Count the ones of uint32 words."""
+    word = word - ((word >> 1) & 0x55555555)
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F
+    word = word + (word >> 8)
+    return (word + (word >> 16)) & 63
+
+
+@kernel("units", "chunks", "groups", "ahead", "force", "threshold", "digits")
+def _draw_planes(
+    clock, seeds, table, rows, index, planes, rounds, units, chunks, groups, columns, words, steps, ahead, force,
+    threshold, digits,
+    STREAM: tl.constexpr, FLIPPED: tl.constexpr, RING: tl.constexpr, T: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """Draw the blocks that epoch clock + ahead needs and the epoch before it did not; all it needs if `force`.
+
+    A unit is B words of all 32 planes of a block: B x 32 keep words, one per entry, whose bits are then transposed.
+    """
+    epoch = tl.load(clock) + ahead
+    first, last = (epoch * steps) >> 5, (epoch * steps + steps - 1) >> 5
+    known = tl.where(force == 1, first - 1, (epoch * steps - 1) >> 5)  # the last block drawn before
+    if last > known:
+        iteration = tl.arange(0, 32)
+        unit = tl.program_id(0)
+        while unit < units:
+            rest = unit // chunks
+            ring, run = rest % RING, rest // RING
+            block = first + (ring - first % RING + RING) % RING
+            if (block <= last) & (block > known):
+                word = (unit % chunks) * B + tl.arange(0, B)
+                there = word < words
+                group, slot = word // T, word % T
+                begin = tl.load(table + group * 3, mask=there, other=0)
+                count = tl.load(table + group * 3 + 1, mask=there, other=0)
+                tile = tl.load(table + group * 3 + 2, mask=there, other=0)
+                row = tl.load(rows + tile * T + slot, mask=there, other=0)
+                at = (begin + slot)[:, None] + iteration[None, :] * T
+                column = tl.load(index + at, mask=iteration[None, :] < count[:, None], other=columns)
+                i, j = row.to(tl.uint32)[:, None], column.to(tl.uint32)
+                seed = tl.load(seeds + run)
+                if FLIPPED:
+                    keep = keep_word(seed, tl.full((), STREAM, tl.int32), j, i, block, threshold, digits)
+                else:
+                    keep = keep_word(seed, tl.full((), STREAM, tl.int32), i, j, block, threshold, digits)
+                keep = tl.where(column < columns, keep, 0)
+                plane = (run * RING + ring).to(tl.int64) * 32
+                most_of = (unit % chunks) * (B // T) + tl.arange(0, B // T)
+                for bit in range(32):
+                    lone = ((keep >> bit) & 1) << iteration[None, :].to(tl.uint32)
+                    packed = tl.sum(lone, axis=1)  # no two have a bit in common
+                    tl.store(planes + (plane + bit) * words + word, packed.to(tl.int32), mask=there)
+                    if FLIPPED:  # only the way back goes from one kept entry to the next
+                        most = tl.max(tl.reshape(_ones(packed).to(tl.int32), (B // T, T)), axis=1)
+                        tl.store(rounds + (plane + bit) * groups + most_of, most.to(tl.int8), mask=most_of < groups)
+            unit += tl.num_programs(0)
+
+
+@kernel("ahead", "threshold", "digits")
+def _draw_hidden(
+    clock, seeds, out, n, ahead, threshold, digits, STREAM: tl.constexpr, WORDS: tl.constexpr, B: tl.constexpr
+):
+    """Draw out[run, node, w]: the decisions of hidden units 32 w to 32 w + 31 in epoch clock + ahead."""
+    run = tl.program_id(1)
+    node = tl.program_id(0) * B + tl.arange(0, B)
+    epoch = (tl.load(clock) + ahead).to(tl.uint32)
+    seed = tl.load(seeds + run)
+    for w in tl.static_range(WORDS):
+        site = node.to(tl.uint32)
+        block = tl.full((), w, tl.int64)
+        keep = keep_word(seed, tl.full((), STREAM, tl.int32), site, site * 0 + epoch, block, threshold, digits)
+        at = out + (run.to(tl.int64) * n + node) * WORDS + w
+        tl.store(at, keep.to(tl.int32, bitcast=True), mask=node < n)
+
+
+@final
+class Planes:
+    """The mask planes of one matrix for R runs.
+
+    Parameters
+    ----------
+    plan
+        The tiles whose entries are drawn.
+    kind
+        The stream of the matrix.
+    steps
+        Positions in an epoch: K, or 1 for the features.
+    flipped
+        Whether the plan is that of the transpose, which the way back reads.
+
+    Attributes
+    ----------
+    law
+        None where nothing is dropped: `steps` or `probability` is zero.
+    scale
+        What kept entries are multiplied by.
+    bits
+        The planes, shape (R, ring, 32, words), int32.
+    rounds
+        For the way back, the most entries that any of the T slots keeps in 32 iterations, for every plane and every T
+        words of it; int8.
+    """
+
+    def __init__(self, plan: Plan, kind: int, steps: int, runs: int, probability: float, *, flipped: bool) -> None:
+        self.plan, self._kind, self._steps, self._flipped = plan, kind, steps, flipped
+        self.law = None if probability == 0 or steps == 0 else Bernoulli.from_probability(probability)
+        self.scale = 1.0 if self.law is None else self.law.scale
+        self.ring = ring_size(steps)
+        self.bits = self.rounds = plan.rows  # not read where nothing is dropped
+        if self.law is not None:
+            self.bits = torch.zeros(runs, self.ring, 32, plan.words, dtype=torch.int32, device=plan.index.device)
+            groups = plan.words // plan.slots if flipped else 1  # only the way back leaves out what is dropped
+            self.rounds = torch.zeros(runs, self.ring, 32, groups, dtype=torch.int8, device=plan.index.device)
+
+    def structure(self, entries: Tensor) -> tuple[Any, ...]:
+        """Return what kernels read of the matrix: its tiles, entries, planes and rounds."""
+        plan = self.plan
+        return plan.tiles, plan.count, plan.rows, entries, self.bits, plan.words, self.rounds, self.rounds.shape[-1]
+
+    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
+        """Draw what epoch clock + ahead needs: what is new in it, or everything."""
+        if self.law is None:
+            return
+        plan, size = self.plan, max(self.plan.slots, 32)
+        chunks = -(-plan.words // size)
+        units = len(seeds) * self.ring * chunks
+        _draw_planes[(min(8 * multiprocessors(plan.index), units),)](
+            clock, seeds, plan.groups, plan.rows, plan.index, self.bits, self.rounds, units, chunks,
+            self.rounds.shape[3], plan.columns, plan.words, self._steps, ahead, int(force), self.law.threshold,
+            self.law.digits, STREAM=self._kind, FLIPPED=self._flipped, RING=self.ring, T=plan.slots, B=size,
+            num_warps=min(16, max(4, size // 16)),
+        )  # fmt: skip
+
+
+def ring_size(steps: int) -> int:
+    """Return how many blocks of 32 positions the positions of one epoch can touch.
+
+    >>> ring_size(1), ring_size(10), ring_size(32), ring_size(34)
+    (1, 2, 2, 3)
+    """
+    return (steps + 30) // 32 + 1
+
+
+@final
+class HiddenWords:
+    """Keep words of the hidden layer, drawn for every epoch: (R, n, ceil(h / 32)), int32; none without dropout."""
+
+    def __init__(self, runs: int, n: int, hidden: int, probability: float, device: torch.device) -> None:
+        self._law = None if probability == 0 else Bernoulli.from_probability(probability)
+        self.per_node = -(-hidden // 32)
+        shape = (runs, n, self.per_node) if self._law is not None else (1,)
+        self.words = torch.zeros(shape, dtype=torch.int32, device=device)
+
+    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int) -> None:
+        """Draw the words of epoch clock + ahead."""
+        if self._law is None:
+            return
+        n = self.words.shape[1]
+        _draw_hidden[(-(-n // 128), len(seeds))](
+            clock, seeds, self.words, n, ahead, self._law.threshold, self._law.digits,
+            STREAM=stream(HIDDEN, 1), WORDS=self.per_node, B=128, num_warps=4,
+        )  # fmt: skip

@@ -23,9 +23,7 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, StepPropagation
-from pprop.kernels.triton_gpu._jit import device, kernel, power_of_two
-
-__all__ = ["LargeSteps", "LargeTuning", "Renumbered"]
+from pprop.kernels.triton_gpu.launch import device, kernel, power_of_two
 
 _COLUMNS = 64  # of a state that a program sums at once
 _ROW = 64  # bytes of a row of the state that launch shapes are made for
@@ -44,8 +42,6 @@ class LargeTuning:
         Entries of a row in flight, and warps of the program of a middle row.
     piece, piece_entries, piece_warps
         Most entries of a middle row, also those of one piece of a longer row; the same for the program of a piece.
-    stream_policy, gather_policy
-        Eviction policies of what is read once and of what is gathered: "", "evict_first" or "evict_last".
     """
 
     short: int = 32
@@ -57,8 +53,6 @@ class LargeTuning:
     piece: int = 2048
     piece_entries: int = 256
     piece_warps: int = 4
-    stream_policy: str = "evict_first"
-    gather_policy: str = ""
 
 
 @device
@@ -73,19 +67,20 @@ def _rows(source, j, column, there, C: tl.constexpr, WHOLE: tl.constexpr, POLICY
 def _sum(
     begin, end, indices, weights, source, column,
     C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WEIGHTED: tl.constexpr, WHOLE: tl.constexpr,
-    STREAM: tl.constexpr, GATHER: tl.constexpr,
 ):  # fmt: skip
     """Return the sum over the entries begin to end of one row, shape (1, B); E of them in flight."""
     acc = tl.zeros((E, B), source.dtype.element_ty)
     at = begin + tl.arange(0, E)
-    j = tl.load(indices + at, mask=at < end, other=0, eviction_policy=STREAM)
+    j = tl.load(indices + at, mask=at < end, other=0, eviction_policy="evict_first")
     while begin < end:
-        term = _rows(source, j, column, (at < end)[:, None], C, WHOLE, GATHER)
+        term = _rows(source, j, column, (at < end)[:, None], C, WHOLE, "")
         if WEIGHTED:
-            term *= tl.load(weights + at, mask=at < end, other=0.0, eviction_policy=STREAM)[:, None]
+            term *= tl.load(weights + at, mask=at < end, other=0.0, eviction_policy="evict_first")[:, None]
         begin += E
         at += E
-        j = tl.load(indices + at, mask=at < end, other=0, eviction_policy=STREAM)  # before the gathers are waited for
+        j = tl.load(
+            indices + at, mask=at < end, other=0, eviction_policy="evict_first"
+        )  # before the gathers are waited for
         acc += term
     return tl.sum(acc, axis=0)[None, :]
 
@@ -93,14 +88,14 @@ def _sum(
 @device
 def _write(
     acc, i, live, column, alpha, row_scale, column_scale, order, own, out,
-    C: tl.constexpr, WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr,
+    C: tl.constexpr, WHOLE: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """Make rows i of the new state, given their sums over the old one: y' = S_c ((1 - alpha) S_r sum + alpha h).
 
     The last step leaves out S_c and writes in the caller's order.
     """
     node = tl.load(order + i, mask=live, other=0)
-    mine = _rows(own, node, column, live[:, None], C, WHOLE, STREAM)
+    mine = _rows(own, node, column, live[:, None], C, WHOLE, "evict_first")
     teleport, stay = tl.load(alpha), tl.load(alpha + 1)
     arrived = stay * tl.load(row_scale + i, mask=live, other=0.0)
     wanted = live[:, None] if WHOLE else live[:, None] & (column < C)[None, :]
@@ -116,7 +111,7 @@ def _write(
 def _short_rows(
     first, past, indptr, indices, weights, alpha, row_scale, column_scale, order, source, own, out,
     C: tl.constexpr, B: tl.constexpr, ROWS: tl.constexpr, U: tl.constexpr, WEIGHTED: tl.constexpr,
-    WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
+    WHOLE: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """Make ROWS neighbouring rows of like length, U entries of each at once."""
     longest = first + tl.program_id(0) * ROWS
@@ -134,52 +129,48 @@ def _short_rows(
             columns = columns + (tl.load(indices + begin + (t + k), mask=t + k < length, other=0),)
         for k in tl.static_range(U):
             there = t + k < length[:, None]
-            term = _rows(source, columns[k], column, there, C, WHOLE, GATHER)
+            term = _rows(source, columns[k], column, there, C, WHOLE, "")
             if WEIGHTED:
                 term *= tl.load(weights + begin[:, None] + (t + k), mask=there, other=0.0)
             terms = terms + (term,)
         for k in tl.static_range(U):
             acc += terms[k]
         t += U
-    _write(acc, i, live, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST, STREAM)
+    _write(acc, i, live, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST)
 
 
 @kernel("first")
-def _middle_row(
-    first, indptr, indices, weights, alpha, row_scale, column_scale, order, source, own, out,
-    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WEIGHTED: tl.constexpr, WHOLE: tl.constexpr,
-    LAST: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
-):  # fmt: skip
-    """Make one row."""
-    row = first + tl.program_id(0)
-    column = tl.program_id(1) * B + tl.arange(0, B)
-    begin, end = tl.load(indptr + row), tl.load(indptr + row + 1)
-    acc = _sum(begin, end, indices, weights, source, column, C, B, E, WEIGHTED, WHOLE, STREAM, GATHER)
-    i = row + tl.arange(0, 1)
-    _write(acc, i, i >= 0, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST, STREAM)
-
-
-@kernel()
-def _piece(
-    rows, starts, indptr, indices, weights, source, partial,
+def _long_row(
+    first, rows, starts, indptr, indices, weights, partial, alpha, row_scale, column_scale, order, source, own, out,
     C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, PIECE: tl.constexpr, WEIGHTED: tl.constexpr,
-    WHOLE: tl.constexpr, STREAM: tl.constexpr, GATHER: tl.constexpr,
+    WHOLE: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
-    """Sum one piece of a long row; `rows` names the row of each piece, `starts` the first piece of each row."""
+    """Make one row; or, with PIECE > 0, sum one piece of a row.
+
+    `rows` names the row of each piece, `starts` the first piece of each row.
+    """
     p, part = tl.program_id(0), tl.program_id(1)
     column = part * B + tl.arange(0, B)
-    row = tl.load(rows + p)
-    begin = tl.load(indptr + row) + (p - tl.load(starts + row)) * PIECE
-    end = tl.minimum(begin + PIECE, tl.load(indptr + row + 1))
-    acc = _sum(begin, end, indices, weights, source, column, C, B, E, WEIGHTED, WHOLE, STREAM, GATHER)
-    at = partial + (part * tl.num_programs(0) + p).to(tl.int64) * B + tl.arange(0, B)
-    tl.store(at[None, :], acc)
+    if PIECE > 0:
+        row = tl.load(rows + p)
+        begin = tl.load(indptr + row) + (p - tl.load(starts + row)) * PIECE
+        end = tl.minimum(begin + PIECE, tl.load(indptr + row + 1))
+    else:
+        row = first + p
+        begin, end = tl.load(indptr + row), tl.load(indptr + row + 1)
+    acc = _sum(begin, end, indices, weights, source, column, C, B, E, WEIGHTED, WHOLE)
+    if PIECE > 0:
+        at = partial + (part * tl.num_programs(0) + p).to(tl.int64) * B + tl.arange(0, B)
+        tl.store(at[None, :], acc)
+    else:
+        i = row + tl.arange(0, 1)
+        _write(acc, i, i >= 0, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST)
 
 
 @kernel("pieces")
 def _combine(
     starts, pieces, partial, alpha, row_scale, column_scale, order, own, out,
-    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WHOLE: tl.constexpr, LAST: tl.constexpr, STREAM: tl.constexpr,
+    C: tl.constexpr, B: tl.constexpr, E: tl.constexpr, WHOLE: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """Add the pieces of one long row, and make the row."""
     row, part = tl.program_id(0), tl.program_id(1)
@@ -193,7 +184,7 @@ def _combine(
     i = row + tl.arange(0, 1)
     column = part * B + tl.arange(0, B)
     total = tl.sum(acc, axis=0)[None, :]
-    _write(total, i, i >= 0, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST, STREAM)
+    _write(total, i, i >= 0, column, alpha, row_scale, column_scale, order, own, out, C, WHOLE, LAST)
 
 
 @kernel("n", "entries")
@@ -337,31 +328,28 @@ class LargeSteps(StepPropagation):
             side.n, side.order, side.column_scale, start, state, ROWS=rows, num_warps=4, **shape
         )
         partial = torch.empty(len(side.piece_rows) * blocks * width, dtype=start.dtype, device=start.device)
+        entries, weighted = (side.indptr, side.indices, side.weights), side.weighted
         scales = (alpha, side.row_scale, side.column_scale, side.order)
-        entries = (side.indptr, side.indices, side.weights)
-        gather = {"STREAM": tuning.stream_policy, "GATHER": tuning.gather_policy, "WEIGHTED": side.weighted, **shape}
-        write = {"STREAM": tuning.stream_policy, **shape}
         for step in range(self._steps):
             last = step == self._steps - 1
-            if side.middle:
-                _piece[(len(side.piece_rows), blocks)](
-                    side.piece_rows, side.starts, *entries, state, partial, E=max(1, tuning.piece_entries // wide),
-                    PIECE=tuning.piece, num_warps=tuning.piece_warps, **gather,
-                )  # fmt: skip
-            if side.short > side.middle:
-                _middle_row[(side.short - side.middle, blocks)](
-                    side.middle, *entries, *scales, state, start, spare, E=max(1, tuning.middle_entries // wide),
-                    LAST=last, num_warps=tuning.middle_warps, **gather,
-                )  # fmt: skip
+            long_rows = [(0, len(side.piece_rows), tuning.piece_entries, tuning.piece, tuning.piece_warps),
+                         (side.middle, side.short - side.middle, tuning.middle_entries, 0, tuning.middle_warps)]  # fmt: skip
+            for first, count, in_flight, piece, warps in long_rows:
+                if count > 0:
+                    _long_row[(count, blocks)](
+                        first, side.piece_rows, side.starts, *entries, partial, *scales, state, start, spare,
+                        E=max(1, in_flight // wide), PIECE=piece, WEIGHTED=weighted, LAST=last and piece == 0,
+                        num_warps=warps, **shape,
+                    )  # fmt: skip
             if side.n > side.short:
                 _short_rows[(-(-(side.n - side.short) // short_rows), blocks)](
                     side.short, side.n, *entries, *scales, state, start, spare, ROWS=short_rows,
-                    U=tuning.short_unroll, LAST=last, num_warps=tuning.short_warps, **gather,
+                    U=tuning.short_unroll, WEIGHTED=weighted, LAST=last, num_warps=tuning.short_warps, **shape,
                 )  # fmt: skip
             if side.middle:
                 _combine[(side.middle, blocks)](
                     side.starts, len(side.piece_rows), partial, *scales, start, spare, E=32, LAST=last, num_warps=1,
-                    **write,
+                    **shape,
                 )  # fmt: skip
             state, spare = spare, state
         return state

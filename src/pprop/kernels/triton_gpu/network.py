@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import torch
-from scipy import sparse
 from torch import Tensor
 
-from pprop.kernels.random_bits import FEATURES, Bernoulli
-from pprop.kernels.triton_gpu._jit import multiprocessors, power_of_two
-from pprop.kernels.triton_gpu.first_layer import backward_first, forward_pair
+from pprop.kernels.random_bits import FEATURES
+from pprop.kernels.trainer import TrainerSpec
+from pprop.kernels.triton_gpu import layers
+from pprop.kernels.triton_gpu.bits import HiddenWords, Planes
+from pprop.kernels.triton_gpu.launch import Tuning, multiprocessors, power_of_two
 from pprop.kernels.triton_gpu.plan import row_plan
-from pprop.kernels.triton_gpu.planes import HiddenWords, Planes
-from pprop.kernels.triton_gpu.second_layer import adam_second, backward_second, copy_where, forward_second
-from pprop.kernels.triton_gpu.tuning import Tuning
-
-__all__ = ["Network", "Shape"]
 
 
 @final
@@ -38,38 +34,26 @@ class Network:
     The first axis of every buffer is the run. After `keep` the first R of them are in use.
     """
 
-    def __init__(
-        self,
-        features: sparse.csr_array,
-        weights: tuple[Tensor, Tensor],
-        dropout: float,
-        rate: float,
-        penalty: float,
-        tuning: Tuning,
-    ) -> None:
+    def __init__(self, spec: TrainerSpec, tuning: Tuning) -> None:
+        weights, dropout = spec.weights, spec.dropout
         runs, f, hidden = weights[0].shape
-        self.shape = shape = Shape(features.shape[0], f, hidden, weights[1].shape[2], tuning)
-        self.rate, self.penalty, self.tuning, self.runs = rate, penalty, tuning, runs
-        self._device = device = weights[0].device
+        self.shape = shape = Shape(spec.features.shape[0], f, hidden, weights[1].shape[2], tuning)
+        self.rate, self.penalty, self.tuning, self.runs = spec.rate, spec.penalty, tuning, runs
+        device = weights[0].device
         n, slices, width, classes = shape.n, shape.slices, shape.width, shape.padded_classes
 
-        flipped = features.T.tocsr()
+        flipped = spec.features.T.tocsr()
         flipped.sort_indices()
-        self._slots = 128 * tuning.feature_warps // width
-        self._sides = [
-            row_plan(
-                m.indptr,
-                m.indices,
-                m.shape[1],
-                slots=self._slots,
-                unroll=tuning.feature_unroll,
-                limit=tuning.feature_limit,
-                device=device,
-            )
-            for m in (features, flipped)
-        ]
-        self._entries = [plan.packed(m.data) for plan, m in zip(self._sides, (features, flipped), strict=True)]
-        self._multiprocessors = multiprocessors(weights[0])
+        self._entries: list[Tensor] = []
+        self._planes: list[Planes] = []
+        for side, matrix in enumerate((spec.features, flipped)):
+            plan = row_plan(
+                matrix.indptr, matrix.indices, matrix.shape[1], slots=128 * tuning.feature_warps // width,
+                unroll=tuning.feature_unroll, limit=tuning.feature_limit, device=device,
+            )  # fmt: skip
+            self._entries.append(plan.packed(matrix.data))
+            self._planes.append(Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1))
+        self._hidden_words = HiddenWords(runs, n, shape.units, dropout, device)
 
         self.first = torch.zeros(runs, slices, f + 1, width, device=device)
         self.first[:, :, :f] = self._sliced(weights[0])
@@ -77,7 +61,7 @@ class Network:
         self.second[:, :hidden, : shape.classes] = weights[1]
         self.best = self.first.clone(), self.second.clone()
         self.moments = [torch.zeros_like(w) for w in (self.first, self.first, self.second, self.second)]
-        self.norms = torch.zeros(runs, slices * self._sides[1].count, device=device)
+        self.norms = torch.zeros(runs, slices * self._planes[1].plan.count, device=device)
 
         # row n of what is gathered is zero: entries that only fill a tile point there
         self.hidden = torch.zeros(runs, slices, n + 1, width, device=device)
@@ -87,29 +71,11 @@ class Network:
         self._blocks = -(-n // (self._rows * self._repeat))
         self._second_part = torch.zeros(runs, self._blocks, shape.units, classes, device=device)
 
-        self._law = None if dropout == 0 else Bernoulli.from_probability(dropout)
-        self._planes = [
-            Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1)
-            for side, plan in enumerate(self._sides)
-            if self._law is not None
-        ]
-        self._hidden_words = HiddenWords(runs, n, shape.units, dropout, device) if self._law is not None else None
-
     def _sliced(self, weights: Tensor) -> Tensor:
         """(R, f, h) to (R, slices, f, C), padded with zeros."""
         runs, f, _ = weights.shape
         padded = torch.nn.functional.pad(weights, (0, self.shape.units - self.shape.hidden))
         return padded.reshape(runs, f, self.shape.slices, self.shape.width).transpose(1, 2)
-
-    def _programs(self, side: int) -> tuple[int, int]:
-        """Return how many units (run, slice, tile) one side of the first layer has, and how many programs take turns.
-
-        All multiprocessors work on the same few runs at a time, whose slices then stay in the L2 cache.
-        """
-        units = self.runs * self.shape.slices * self._sides[side].count
-        if side == 1 and self.tuning.unit_a_program:
-            return units, units
-        return units, min(self._multiprocessors * self.tuning.programs, units)
 
     def weights(self, *, best: bool = False) -> list[Tensor]:
         """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered."""
@@ -122,7 +88,7 @@ class Network:
         """Copy the weights of the runs that are wanted, (R,) bool, without asking the device which."""
         for live, kept in zip((self.first, self.second), self.best, strict=True):
             size = live[0].numel()
-            copy_where[(-(-size // 4096), self.runs)](wanted, live, kept, size, B=4096, num_warps=8)
+            layers.copy_where[(-(-size // 4096), self.runs)](wanted, live, kept, size, B=4096, num_warps=8)
 
     def keep(self, slots: Tensor) -> None:
         """Move the weights and moments of these runs to the front."""
@@ -134,31 +100,41 @@ class Network:
         """Draw the masks of epoch clock + ahead."""
         for planes in self._planes:
             planes.draw(clock, seeds, ahead=ahead, force=force)
-        if self._hidden_words is not None:
-            self._hidden_words.draw(clock, seeds, ahead=ahead)
+        self._hidden_words.draw(clock, seeds, ahead=ahead)
 
     def forward(self, clock: Tensor, *, ahead: int) -> None:
-        """Leave the hidden layer of the training pass in `hidden` and that of the evaluation in `quiet`."""
-        shape, plan, tuning = self.shape, self._sides[0], self.tuning
-        planes = self._planes[0].bits if self._planes else plan.rows
-        words = plan.rows if self._hidden_words is None else self._hidden_words.words
-        scale = 1.0 if self._law is None else self._law.scale
-        units, programs = self._programs(0)
-        forward_pair[(programs,)](
-            clock, ahead, units, plan.tiles, plan.count,
-            plan.rows, self._entries[0], planes, plan.words, self.first, words, self.hidden,
-            self.quiet, shape.n, shape.f, scale, scale,
-            T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, WORDS=-(-shape.units // 32),
-            DROP=self._law is not None, AHEAD=tuning.load_ahead,
-            STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
-            **tuning.registers(tuning.feature_registers, tuning.feature_warps),
+        """Leave the hidden layer of the training pass in `hidden` and that of the evaluation in `quiet`.
+
+        All multiprocessors work on the same few runs at a time, whose slices then stay in the L2 cache.
+        """
+        planes, units = self._planes[0], self._units(0)
+        layers.forward_first[(min(multiprocessors(self.first) * self.tuning.programs, units),)](
+            clock, ahead, units, *planes.structure(self._entries[0]), self.first, self._hidden_words.words, self.hidden,
+            self.quiet, self.shape.n, self.shape.f, planes.scale, planes.scale,
+            WORDS=self._hidden_words.per_node, **self._constants(planes),
         )  # fmt: skip
+
+    def _units(self, side: int) -> int:
+        """Return how many units (run, slice, tile) one side of the first layer has."""
+        return self.runs * self.shape.slices * self._planes[side].plan.count
+
+    def _constants(self, planes: Planes) -> dict[str, Any]:
+        tuning = self.tuning
+        return {
+            "T": planes.plan.slots,
+            "C": self.shape.width,
+            "U": tuning.feature_unroll,
+            "SLICES": self.shape.slices,
+            "DROP": planes.law is not None,
+            "num_warps": tuning.feature_warps,
+            **tuning.registers(tuning.feature_registers, tuning.feature_warps),
+        }
 
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
         """Fill start (R, n + 1, 2 classes) with both passes' H, and states[:, 0] with S_c H if there are any."""
         shape = self.shape
         rows = max(16, 1024 // max(shape.padded_classes, shape.width))
-        forward_second[(-(-shape.n // rows), self.runs)](
+        layers.forward_second[(-(-shape.n // rows), self.runs)](
             self.hidden, self.quiet, self.second, start, start if states is None else states,
             start if column_scale is None else column_scale, shape.n, SLICES=shape.slices, C=shape.width,
             CLASSES=shape.padded_classes, B=rows, STEPS=states is not None, num_warps=4,
@@ -173,35 +149,26 @@ class Network:
     def backward_second(self, above: Tensor) -> None:
         """Turn `hidden` into the gradient before the activation, ready for X^T; collect that of W_2."""
         shape = self.shape
-        scale = 1.0 if self._law is None else self._law.scale**2  # kept hidden units, and kept features
-        tuning = self.tuning
-        backward_second[(self._blocks, 1 if tuning.second_together else shape.slices, self.runs)](
+        scale = self._planes[0].scale ** 2  # kept hidden units, and kept features
+        layers.backward_second[(self._blocks, self.runs)](
             above, self.second, self.hidden, self._second_part, shape.n, self._blocks, scale, SLICES=shape.slices,
             C=shape.width, CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,
-            REPEAT=self._repeat, TOGETHER=shape.slices if tuning.second_together else 1,
-            PRECISION=tuning.second_precision, num_warps=tuning.second_warps,
+            REPEAT=self._repeat, num_warps=self.tuning.second_warps,
         )  # fmt: skip
 
     def adam_second(self, corrections: Tensor, rate: float) -> None:
         """Step W_2."""
         size = self.shape.units * self.shape.padded_classes
-        adam_second[(-(-size // 256), self.runs)](
+        layers.adam_second[(-(-size // 256), self.runs)](
             self._second_part, self.second, self.moments[2], self.moments[3], corrections, size, self._blocks, rate,
             B=256, num_warps=4,
         )  # fmt: skip
 
     def backward_first(self, clock: Tensor, corrections: Tensor, rate: float) -> None:
         """Step W_1 by X^T times the gradient in `hidden`."""
-        shape, plan, tuning = self.shape, self._sides[1], self.tuning
-        planes = self._planes[1].bits if self._planes else plan.rows
-        rounds = self._planes[1].rounds if self._planes else plan.rows
-        units, programs = self._programs(1)
-        backward_first[(programs,)](
-            clock, corrections, units, plan.tiles, plan.count,
-            plan.rows, self._entries[1], planes, plan.words, rounds, rounds.shape[-1], self.hidden, self.first,
-            self.moments[0], self.moments[1], self.norms, shape.n, shape.f, rate, self.penalty if rate > 0 else 0.0,
-            T=self._slots, C=shape.width, U=tuning.feature_unroll, SLICES=shape.slices, DROP=self._law is not None,
-            KEPT=tuning.kept_only and self._law is not None, AHEAD=tuning.load_ahead,
-            STREAM_POLICY=tuning.stream_policy, GATHER_POLICY=tuning.gather_policy, num_warps=tuning.feature_warps,
-            **tuning.registers(tuning.feature_registers, tuning.feature_warps),
+        planes = self._planes[1]
+        layers.backward_first[(self._units(1),)](
+            clock, corrections, *planes.structure(self._entries[1]), self.hidden, self.first, self.moments[0],
+            self.moments[1], self.norms, self.shape.n, self.shape.f, rate, self.penalty if rate > 0 else 0.0,
+            **self._constants(planes),
         )  # fmt: skip

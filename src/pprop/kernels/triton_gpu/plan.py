@@ -19,8 +19,6 @@ from torch import Tensor
 
 from pprop._errors import CapacityError
 
-__all__ = ["LANES", "Plan", "row_plan"]
-
 LANES = (1, 4, 16, 64)
 """Lanes per row, by class."""
 

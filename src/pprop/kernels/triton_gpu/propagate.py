@@ -1,28 +1,98 @@
 """The propagation's part of the fused trainer: three ways from predictions to logits and back.
 
-Each leaves the training and the stopping logits where `logits` says, and turns the gradient of the training logits,
-which the loss kernel writes where `gradient` says, into that of the predictions.
+Each leaves the training and the stopping logits where `forward` returns them, and turns the gradient of the training
+logits, which the loss kernel writes where `gradient` says, into that of the predictions.
+
+The states of power steps lie side by side for the training pass and the evaluation, (R, 2, n + 1, 2 CLASSES) with two
+states to step between and a row of zeros for padding. One pass over the edges moves both: all entries carry the
+evaluation's half, the kept ones the other half too. Steps are made in scaled variables, y = S_c z (see `TritonSteps`),
+so that an unweighted graph stores no value per edge. Each step is a launch over all runs; within a captured graph a
+launch costs little.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import torch
+import triton.language as tl
 from torch import Tensor
 
 from pprop.kernels.random_bits import EDGES, Bernoulli
-from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps
-from pprop.kernels.triton_gpu import power
+from pprop.kernels.trainer import PropagateRows, PropagateSteps, TrainerSpec
+from pprop.kernels.triton_gpu.bits import Planes, loop_end, plane_of
+from pprop.kernels.triton_gpu.gather import gather, gather_kept, rows_of, tile_of
+from pprop.kernels.triton_gpu.launch import Drawn, Tuning, device, kernel
 from pprop.kernels.triton_gpu.network import Network, Shape
 from pprop.kernels.triton_gpu.plan import row_plan
-from pprop.kernels.triton_gpu.planes import Planes
-from pprop.kernels.triton_gpu.rows import launch_rows_adjoint, launch_rows_forward
-from pprop.kernels.triton_gpu.tuning import Tuning
+from pprop.kernels.triton_gpu.rows import launch_rows
 
-__all__ = ["Gradient", "NoPropagation", "Propagation", "RowsPropagation", "StepsPropagation", "make_propagation"]
+
+@device
+def _finish(
+    acc, row_at, fixed, target, row_scale, column_scale, first, last, alpha, keep_scale,
+    E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, CLASSES: tl.constexpr, ADJOINT: tl.constexpr,
+):  # fmt: skip
+    """y' = S_c ((1 - alpha) S_r sum + alpha h); the last step leaves out S_c.
+
+    ADJOINT: g = (1 - alpha) S_r sum; y' = S_c g, and alpha g (g itself in the last step) goes to the total.
+    """
+    rows = tl.load(row_at + tl.arange(0, T // E) * E)
+    column = first + tl.arange(0, C)
+    there = rows >= 0
+    at = rows[:, None] * (CLASSES if ADJOINT else 2 * CLASSES) + column[None, :]
+    scale = tl.load(row_scale + rows, mask=there, other=0.0)
+    factor = tl.load(column_scale + rows, mask=there, other=0.0)
+    old = tl.load(fixed + at, mask=there[:, None], other=0.0)
+    value = rows_of(acc, E, T, C)
+    if ADJOINT:
+        value = ((1.0 - alpha) * keep_scale * scale)[:, None] * value
+        tl.store(fixed + at, old + tl.where(last, 1.0, alpha) * value, mask=there[:, None])
+        value = factor[:, None] * value
+    else:
+        factor = tl.where(last, 1.0, factor)
+        share = tl.where(column < CLASSES, keep_scale, 1.0)
+        value = ((1.0 - alpha) * scale * factor)[:, None] * share[None, :] * value + (alpha * factor)[:, None] * old
+    tl.store(target + at, value, mask=there[:, None])
+
+
+@kernel("ahead", "words", "groups", "done", "steps")
+def power_step(
+    clock, ahead, tiles, count, rows, index, planes, words, rounds, groups, values, fixed, states, row_scale,
+    column_scale, n, done, steps, alphas, keep_scale,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
+    WEIGHTS: tl.constexpr, ADJOINT: tl.constexpr, TILES: tl.constexpr,
+):  # fmt: skip
+    """TILES neighbouring tiles of one step of one run, after `done` steps.
+
+    `fixed` is H, read in every step, or with ADJOINT the gradient's total, added to in every step.
+    """
+    width: tl.constexpr = CLASSES if ADJOINT else 2 * CLASSES
+    begin, run = tl.program_id(0) * TILES, tl.program_id(1)
+    alpha = tl.load(alphas + run)
+    step = steps - 1 - done if ADJOINT else done  # the adjoint takes the masks in reverse
+    position = (tl.load(clock) + ahead) * steps + step
+    plane, most_at = plane_of(planes, run, position, words, RING), plane_of(rounds, run, position, groups, RING)
+    size = (n + 1).to(tl.int64) * width
+    state = states + run * 2 * size
+    source, target = state + (done % 2) * size, state + ((done + 1) % 2) * size
+    last = done == steps - 1
+    for tile in range(loop_end(begin), loop_end(tl.minimum(begin + TILES, count))):
+        klass, base, length, word = tile_of(tiles, tile)
+        for first in tl.static_range(0, width, C):
+            if ADJOINT and DROP:
+                acc = gather_kept(source, plane + word, most_at + word // T, index, values, base, length, first, width,
+                                  T, C, U, WEIGHTS)  # fmt: skip
+            else:
+                acc = gather(source, plane + word, index, values, base, length, first, width,
+                             T, C, U, CLASSES, DROP, WEIGHTS)  # fmt: skip
+            for k in tl.static_range(4):
+                if 4**k <= T:
+                    if klass == k:
+                        _finish(acc, rows + tile * T, fixed + run * size, target, row_scale, column_scale, first, last,
+                                alpha, keep_scale, 4**k, T, C, CLASSES, ADJOINT)  # fmt: skip
 
 
 @final
@@ -38,113 +108,82 @@ class Gradient:
 
 
 class Propagation(ABC):
-    """Predictions of both passes (R, n + 1, 2 classes) to logits, and the gradient back; buffers for R runs."""
+    """Predictions of both passes to logits, and the gradient back; buffers for R runs.
 
-    predictions: Tensor
-    """(R, n + 1, 2 classes): the training pass's predictions, then the evaluation's."""
-    above: Tensor
-    """(R, n + 1, classes): the gradient of the training pass's predictions, after `backward`."""
-    by_node: bool
-    """Whether logits have a row for every node; otherwise one for every node of the set."""
+    Attributes
+    ----------
+    predictions
+        The training pass's predictions, then the evaluation's, shape (R, n + 1, 2 classes).
+    above
+        The gradient of the training pass's predictions, after `backward`, shape (R, n + 1, classes).
+    by_node
+        Whether logits have a row for every node; otherwise one for every node of the set.
+    """
+
+    by_node: bool = True
     gradient: Gradient
 
-    @abstractmethod
-    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
+    def __init__(self, spec: TrainerSpec, shape: Shape) -> None:
+        self._runs, self._device = len(spec.seeds), spec.weights[0].device
+        self.predictions = torch.zeros(self._runs, shape.n + 1, 2 * shape.padded_classes, device=self._device)
+        self.above = torch.zeros(self._runs, shape.n + 1, shape.padded_classes, device=self._device)
+
+    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:  # noqa: B027
         """Draw the masks of epoch clock + ahead."""
 
     @abstractmethod
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
         """Make the predictions and propagate them; return training and stopping logits."""
 
-    @abstractmethod
-    def backward(self, clock: Tensor, seeds: Tensor) -> None:
+    def backward(self, clock: Tensor, seeds: Tensor) -> None:  # noqa: B027
         """Fill `above` from the gradient of the training logits."""
 
-    @abstractmethod
     def keep(self, slots: Tensor) -> None:
         """Go on with these runs."""
+        self._runs = len(slots)
 
 
 @final
 class NoPropagation(Propagation):
     """Logits are predictions."""
 
-    by_node = True
-
-    def __init__(self, runs: int, shape: Shape, device: torch.device) -> None:
-        self.predictions = torch.zeros(runs, shape.n + 1, 2 * shape.padded_classes, device=device)
-        self.above = torch.zeros(runs, shape.n + 1, shape.padded_classes, device=device)
+    def __init__(self, spec: TrainerSpec, shape: Shape) -> None:
+        super().__init__(spec, shape)
         self.gradient = Gradient(1, self.above, self.above, self.above, self.above)
-
-    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
-        pass
 
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
         network.predict(self.predictions, None, None)
         return _halves(self.predictions)
-
-    def backward(self, clock: Tensor, seeds: Tensor) -> None:
-        pass
-
-    def keep(self, slots: Tensor) -> None:
-        pass
 
 
 @final
 class StepsPropagation(Propagation):
     """K power steps in scaled variables, one launch a step."""
 
-    by_node = True
-
-    def __init__(
-        self,
-        spec: PropagateSteps,
-        runs: int,
-        shape: Shape,
-        dropout: float,
-        tuning: Tuning,
-        device: torch.device,
-    ) -> None:
-        self._steps, self._n, self._tuning, self._runs = spec.steps, shape.n, tuning, runs
-        self._alphas = spec.alphas(runs).to(device).contiguous()
-        self._classes = classes = shape.padded_classes
-        self._warps = tuning.tile_warps
-        self._columns = [min(2 * classes, 128), min(classes, 128)]
-
-        sides = (spec.transition, spec.transition.transpose)
-        self._plans = [
-            row_plan(
-                side.indptr,
-                side.indices,
-                shape.n,
-                slots=128 * self._warps // columns,
-                unroll=tuning.step_unroll,
-                limit=tuning.step_limit,
-                device=device,
-            )
-            for side, columns in zip(sides, self._columns, strict=True)
-        ]
-        self._weighted = spec.transition.weights is not None
-        self._scales = [
-            tuple(torch.from_numpy(scale).float().to(device) for scale in (side.row_scale, side.column_scale))
-            for side in sides
-        ]
-        self._values = [
-            self._scales[0][0] if side.weights is None else plan.placed(torch.from_numpy(side.weights).float())
-            for side, plan in zip(sides, self._plans, strict=True)
-        ]
-        self._law = None if dropout == 0 or spec.steps == 0 else Bernoulli.from_probability(dropout)
-        self._planes = [
-            Planes(plan, EDGES, spec.steps, runs, dropout, flipped=side == 1)
-            for side, plan in enumerate(self._plans)
-            if self._law is not None
-        ]
-        self.predictions = torch.zeros(runs, shape.n + 1, 2 * classes, device=device)
-        self.states = torch.zeros(runs, 2, shape.n + 1, 2 * classes, device=device)
-        self.above = torch.zeros(runs, shape.n + 1, classes, device=device)
-        self.above_states = torch.zeros(runs, 2, shape.n + 1, classes, device=device)
+    def __init__(self, spec: TrainerSpec, steps: PropagateSteps, shape: Shape, tuning: Tuning) -> None:
+        super().__init__(spec, shape)
+        runs, device = self._runs, self._device
+        self._steps, self._tuning = steps.steps, tuning
+        self._alphas = steps.alphas(runs).to(device).contiguous()
+        self._n, self._classes = shape.n, shape.padded_classes
+        self._columns = [min(2 * self._classes, 128), min(self._classes, 128)]
+        self._values: list[Tensor] = []
+        self._scales: list[tuple[Tensor, ...]] = []
+        self._planes: list[Planes] = []
+        for side, t in enumerate((steps.transition, steps.transition.transpose)):
+            plan = row_plan(
+                t.indptr, t.indices, shape.n, slots=128 * tuning.tile_warps // self._columns[side],
+                unroll=tuning.step_unroll, limit=tuning.step_limit, device=device,
+            )  # fmt: skip
+            scales = tuple(torch.from_numpy(scale).float().to(device) for scale in (t.row_scale, t.column_scale))
+            self._scales.append(scales)
+            self._values.append(scales[0] if t.weights is None else plan.placed(torch.from_numpy(t.weights).float()))
+            self._planes.append(Planes(plan, EDGES, steps.steps, runs, spec.matrix_dropout, flipped=side == 1))
+        self._weights = "" if steps.transition.weights is None else "stored"
+        self.states = torch.zeros(runs, 2, shape.n + 1, 2 * self._classes, device=device)
+        self.above_states = torch.zeros(runs, 2, shape.n + 1, self._classes, device=device)
         # without a step the gradient of the logits is that of the predictions
-        first_share = self._alphas if spec.steps > 0 else torch.ones_like(self._alphas)
+        first_share = self._alphas if steps.steps > 0 else torch.ones_like(self._alphas)
         self.gradient = Gradient(2, self.above, self.above_states, self._scales[1][1], first_share)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
@@ -152,54 +191,37 @@ class StepsPropagation(Propagation):
             planes.draw(clock, seeds, ahead=ahead, force=force)
 
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
-        network.predict(self.predictions, self.states if self._steps > 0 else None, self._scales[0][1])
+        self.predict(network)
         self.forward_steps(clock, ahead=ahead)
         return _halves(self.predictions if self._steps == 0 else self.states[:, self._steps % 2])
 
+    def predict(self, network: Network) -> None:
+        """Make the predictions and the first state."""
+        network.predict(self.predictions, self.states if self._steps > 0 else None, self._scales[0][1])
+
     def forward_steps(self, clock: Tensor, *, ahead: int) -> None:
         """Make the steps from states[:, 0]."""
-        arguments = (clock, ahead, *self._structure(0), self.predictions, self.states, *self._scales[0], self._n)
-        self._launch(power.forward_tile, 0, arguments)
+        self._launch(0, clock, ahead, self.predictions, self.states)
 
     def backward(self, clock: Tensor, seeds: Tensor) -> None:
-        rounds = self._planes[1].rounds if self._planes else self._plans[1].rows
-        structure = (*self._structure(1), rounds, rounds.shape[-1])
-        arguments = (clock, *structure, self.above, self.above_states, *self._scales[1], self._n)
-        self._launch(power.adjoint_tile, 1, arguments)
+        self._launch(1, clock, 0, self.above, self.above_states)
 
     def keep(self, slots: Tensor) -> None:
-        self._runs, self._alphas = len(slots), self._alphas[slots]
+        super().keep(slots)
+        self._alphas = self._alphas[slots]
         self.gradient = replace(self.gradient, alphas=self.gradient.alphas[slots])
 
-    def _structure(self, side: int) -> tuple[Any, ...]:
-        plan = self._plans[side]
-        bits = self._planes[side].bits if self._planes else plan.rows
-        return plan.tiles, plan.count, plan.rows, plan.index, self._values[side], bits, plan.words
-
-    def _launch(self, one_step: Any, side: int, arguments: tuple[Any, ...]) -> None:
-        if self._steps == 0:
-            return
-        plan = self._plans[side]
-        dropped = self._law is not None
-        constants = {
-            "T": plan.slots,
-            "C": self._columns[side],
-            "U": self._tuning.step_unroll,
-            "CLASSES": self._classes,
-            "RING": self._planes[side].ring if self._planes else 1,
-            "DROP": dropped,
-            **({"KEPT": dropped and self._tuning.kept_only} if side == 1 else {}),
-            "WEIGHTED": self._weighted,
-            "AHEAD": self._tuning.load_ahead,
-            "num_warps": self._warps,
-            **self._tuning.registers(self._tuning.step_registers, self._warps),
-        }
-        scale = 1.0 if self._law is None else self._law.scale
-        several = self._tuning.step_tiles or (4 if self._classes >= 16 else 1)
-        for step in range(self._steps):
-            one_step[(-(-plan.count // several), self._runs)](
-                *arguments, step, self._steps, self._alphas, scale, **constants, TILES=several
-            )
+    def _launch(self, side: int, clock: Tensor, ahead: int, fixed: Tensor, states: Tensor) -> None:
+        planes, tuning = self._planes[side], self._tuning
+        tiles = tuning.step_tiles or (4 if self._classes >= 16 else 1)
+        for done in range(self._steps):
+            power_step[(-(-planes.plan.count // tiles), self._runs)](
+                clock, ahead, *planes.structure(planes.plan.index), self._values[side], fixed, states,
+                *self._scales[side], self._n, done, self._steps, self._alphas, planes.scale,
+                T=planes.plan.slots, C=self._columns[side], U=tuning.step_unroll, CLASSES=self._classes,
+                RING=planes.ring, DROP=planes.law is not None, WEIGHTS=self._weights, ADJOINT=side == 1, TILES=tiles,
+                num_warps=tuning.tile_warps, **tuning.registers(tuning.step_registers, tuning.tile_warps),
+            )  # fmt: skip
 
 
 @final
@@ -208,40 +230,44 @@ class RowsPropagation(Propagation):
 
     by_node = False
 
-    def __init__(
-        self, spec: PropagateRows, sets: list[LabelledNodes], shape: Shape, dropout: float, device: torch.device
-    ) -> None:
-        runs, classes = len(sets[0].nodes), shape.padded_classes
-        self._block, self._nodes = spec.block.to(device).contiguous(), spec.nodes.to(device)
-        row_of_node = spec.row_of_node.to(device)
-        self._rows = [row_of_node[nodes.nodes.to(device)] for nodes in sets]
-        self._law = None if dropout == 0 else Bernoulli.from_probability(dropout)
-        scale = 1.0 if self._law is None else self._law.scale
+    def __init__(self, spec: TrainerSpec, rows: PropagateRows, shape: Shape) -> None:
+        super().__init__(spec, shape)
+        device = self._device
+        self._block, self._nodes = rows.block.to(device).contiguous(), rows.nodes.to(device)
+        row_of_node = rows.row_of_node.to(device)
+        self._rows = [row_of_node[nodes.nodes.to(device)] for nodes in (spec.train, spec.stopping)]
+        self._laws = [None if spec.matrix_dropout == 0 else Bernoulli.from_probability(spec.matrix_dropout), None]
         dtype = torch.promote_types(self._block.dtype, torch.float32)
-        self._scales = [torch.full((1,), value, dtype=dtype, device=device) for value in (scale, 1.0)]
-        self.predictions = torch.zeros(runs, shape.n + 1, 2 * classes, device=device)
-        self.above = torch.zeros(runs, shape.n + 1, classes, device=device)
-        self._logits = [torch.zeros(runs, rows.shape[1], classes, device=device) for rows in self._rows]
+        self._scales = [
+            torch.full((1,), 1.0 if law is None else law.scale, dtype=dtype, device=device) for law in self._laws
+        ]
+        width = shape.padded_classes
+        self._logits = [torch.zeros(self._runs, at.shape[1], width, device=device) for at in self._rows]
         slope = torch.zeros_like(self._logits[0])
         self.gradient = Gradient(1, slope, slope, slope, slope)
 
-    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
-        pass  # a word serves 32 columns: drawn as the rows are read
+    # a word serves 32 columns: masks are drawn as the rows are read
 
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
         network.predict(self.predictions, None, None)
-        masks = [(clock, ahead, seeds, self._scales[0], self._law), (clock, ahead, seeds, self._scales[1], None)]
         for side, half in enumerate(_halves(self.predictions)):
-            rows, out = self._rows[side], self._logits[side]
-            launch_rows_forward(self._block, self._nodes, rows, half, out, masks[side])
+            self._launch(side, half, self._logits[side], clock, ahead, seeds, adjoint=False)
         return self._logits[0], self._logits[1]
 
     def backward(self, clock: Tensor, seeds: Tensor) -> None:
-        mask = (clock, 0, seeds, self._scales[0], self._law)
-        launch_rows_adjoint(self._block, self._nodes, self._rows[0], self.gradient.total, self.above, mask)
+        self._launch(0, self.gradient.total, self.above, clock, 0, seeds, adjoint=True)
 
     def keep(self, slots: Tensor) -> None:
+        super().keep(slots)
         self._rows = [rows[slots] for rows in self._rows]
+
+    def _launch(
+        self, side: int, operand: Tensor, out: Tensor, clock: Tensor, ahead: int, seeds: Tensor, *, adjoint: bool
+    ) -> None:
+        drawn, scale = Drawn(clock, seeds, self._laws[side]), self._scales[side]
+        launch_rows(
+            self._block, self._nodes, self._rows[side], operand, out, drawn, scale, adjoint=adjoint, ahead=ahead
+        )
 
 
 def _halves(both: Tensor) -> tuple[Tensor, Tensor]:
@@ -249,18 +275,10 @@ def _halves(both: Tensor) -> tuple[Tensor, Tensor]:
     return both[..., :classes], both[..., classes:]
 
 
-def make_propagation(
-    spec: PropagateSteps | PropagateRows | None,
-    sets: list[LabelledNodes],
-    shape: Shape,
-    dropout: float,
-    tuning: Tuning,
-    device: torch.device,
-) -> Propagation:
+def make_propagation(spec: TrainerSpec, shape: Shape, tuning: Tuning) -> Propagation:
     """Bind the propagation of a trainer to buffers for R runs."""
-    runs = len(sets[0].nodes)
-    if spec is None:
-        return NoPropagation(runs, shape, device)
-    if isinstance(spec, PropagateSteps):
-        return StepsPropagation(spec, runs, shape, dropout, tuning, device)
-    return RowsPropagation(spec, sets, shape, dropout, device)
+    if spec.propagation is None:
+        return NoPropagation(spec, shape)
+    if isinstance(spec.propagation, PropagateSteps):
+        return StepsPropagation(spec, spec.propagation, shape, tuning)
+    return RowsPropagation(spec, spec.propagation, shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, final
 
 import torch
@@ -12,15 +11,12 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
-from pprop.kernels.random_bits import EDGES, FEATURES, Bernoulli
-from pprop.kernels.triton_gpu._jit import device, epoch_tensor, kernel, power_of_two
-from pprop.kernels.triton_gpu.bits import keep_word
-from pprop.kernels.triton_gpu.first_layer import rows_of
+from pprop.kernels.random_bits import EDGES, FEATURES
+from pprop.kernels.triton_gpu.bits import kept
+from pprop.kernels.triton_gpu.gather import rows_of, tile_of
+from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
 
-__all__ = ["TritonFeatures", "TritonSteps"]
-
-_SLOTS = 32
 _MOST_COLUMNS = 64
 
 
@@ -80,54 +76,43 @@ def _apply(
     into = run.to(tl.int64) * columns * width + column
     onto = run.to(tl.int64) * n * width + column
     scale_at = run.to(tl.int64) * n
-    klass, base, length = tl.load(tiles + tile * 4), tl.load(tiles + tile * 4 + 1), tl.load(tiles + tile * 4 + 2)
+    klass, base, length, _word = tile_of(tiles, tile)
     row = tl.load(rows + tile * T + slot)
     acc = tl.zeros((T, C), ACC)
     t = 0
     while t < length:
         at = base + t * T + slot
         j = tl.load(index + at)
-        kept = j < columns
+        wanted = j < columns
         if DROP:
-            stream = tl.full((), STREAM, tl.int32)
             if FLIPPED:
-                first, second = j, row
+                wanted = wanted & kept(seed, j, row, position, threshold, digits, STREAM)
             else:
-                first, second = row, j
-            word = keep_word(seed, stream, first.to(tl.uint32), second.to(tl.uint32), position >> 5, threshold, digits)
-            kept = kept & (((word >> (position & 31).to(tl.uint32)) & 1) == 1)
+                wanted = wanted & kept(seed, row, j, position, threshold, digits, STREAM)
         where = dense + j[:, None].to(tl.int64) * width + into[None, :]
-        term = tl.load(where, mask=kept[:, None] & real[None, :], other=0.0)
+        term = tl.load(where, mask=wanted[:, None] & real[None, :], other=0.0)
         if WEIGHTED:
             term = term * tl.load(values + at)[:, None]
         acc += term
         t += 1
-    row_at = rows + tile * T
-    if klass == 0:
-        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
-                real, 1, T, C, START, TOTAL, PER_RUN)  # fmt: skip
-    if klass == 1:
-        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
-                real, 4, T, C, START, TOTAL, PER_RUN)  # fmt: skip
-    if klass == 2:
-        _finish(acc, row_at, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
-                real, 16, T, C, START, TOTAL, PER_RUN)  # fmt: skip
+    for k in tl.static_range(3):
+        if klass == k:
+            _finish(acc, rows + tile * T, row_scale, start, start_scale, total, total_scale, scale_at, out, width, onto,
+                    real, 4**k, T, C, START, TOTAL, PER_RUN)  # fmt: skip
 
 
 @final
 class _Matrix:
-    """One sparse matrix on a device, in one floating type."""
+    """One sparse matrix on a device, in one floating type, and vectors that scale its rows and columns."""
 
     def __init__(self, plan: Plan, values: Tensor | None, n: int, kind: int, *, flipped: bool) -> None:
-        self.plan, self.n, self._kind, self._flipped = plan, n, kind, flipped
-        self._values = values
+        self.plan, self.values, self.n, self._kind, self._flipped = plan, values, n, kind, flipped
 
     def apply(
         self,
         dense: Tensor,
         row_scale: Tensor,
-        draw: Draw | None,
-        epoch: Tensor,
+        drawn: Drawn,
         *,
         step: int = 0,
         steps: int = 1,
@@ -138,42 +123,23 @@ class _Matrix:
 
         All scales have shape (n,), or all (R, n).
         """
-        plan = self.plan
+        plan, dropped = self.plan, drawn.law is not None
         runs, _, width = dense.shape
         out = dense.new_empty(runs, self.n, width)
         if out.numel() == 0:
             return out
-        together, programs = (width, runs) if draw is not None else (runs * width, 1)
+        together, programs = (width, runs) if dropped else (runs * width, 1)
         columns = min(power_of_two(together), _MOST_COLUMNS)
-        law = Bernoulli.from_probability(0.5 if draw is None else draw.probability)
-        values = row_scale if self._values is None else self._values
+        none = dense, row_scale  # not read
         _apply[(plan.count, -(-together // columns), programs)](
-            plan.tiles, plan.rows, plan.index, values, dense, row_scale, *(start or (dense, row_scale)),
-            *(total or (dense, row_scale)), out, epoch, step, steps, epoch if draw is None else draw.seeds.contiguous(),
-            self.n, plan.columns, width, runs, law.threshold, law.digits,
-            T=plan.slots, C=columns, STREAM=self._kind, FLIPPED=self._flipped, DROP=draw is not None,
-            WEIGHTED=self._values is not None, START=start is not None, TOTAL=total is not None,
-            PER_RUN=row_scale.ndim == 2, ACC=tl.float64 if dense.dtype == torch.float64 else tl.float32, num_warps=4,
+            plan.tiles, plan.rows, plan.index, row_scale if self.values is None else self.values, dense, row_scale,
+            *(start or none), *(total or none), out, drawn.epoch, step, steps, drawn.seeds,
+            self.n, plan.columns, width, runs, *drawn.digits,
+            T=plan.slots, C=columns, STREAM=self._kind, FLIPPED=self._flipped, DROP=dropped,
+            WEIGHTED=self.values is not None, START=start is not None, TOTAL=total is not None,
+            PER_RUN=row_scale.ndim == 2, ACC=accumulator(dense), num_warps=4,
         )  # fmt: skip
         return out
-
-
-def _epoch(draw: Draw | None, runs: int, like: Tensor) -> Tensor:
-    """The epoch in device memory; also what stands in for the seeds when nothing is dropped."""
-    return epoch_tensor(draw, like.device, runs)
-
-
-def _scale(draw: Draw | None) -> float:
-    return 1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale
-
-
-def _remember(
-    known: dict[Any, _Matrix], side: int, like: Tensor, make: Callable[[int, torch.device, torch.dtype], _Matrix]
-) -> _Matrix:
-    key = (side, like.device, like.dtype)
-    if key not in known:
-        known[key] = make(side, like.device, like.dtype)
-    return known[key]
 
 
 @final
@@ -193,15 +159,14 @@ class TritonFeatures(FeatureProduct):
         return self._apply(1, gradient, draw)
 
     def _apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
-        matrix = _remember(self._known, side, operand, self._make)
-        scale = operand.new_full((matrix.n,), _scale(draw))
-        return matrix.apply(operand.contiguous(), scale, draw, _epoch(draw, len(operand), operand))
-
-    def _make(self, side: int, device: torch.device, dtype: torch.dtype) -> _Matrix:
-        matrix = self._sides[side]
-        plan = row_plan(matrix.indptr, matrix.indices, matrix.shape[1], slots=_SLOTS, device=device)
-        values = plan.placed(torch.from_numpy(matrix.data.copy()).to(dtype))
-        return _Matrix(plan, values, matrix.shape[0], FEATURES, flipped=side == 1)
+        key = side, operand.device, operand.dtype
+        if key not in self._known:
+            m = self._sides[side]
+            plan = row_plan(m.indptr, m.indices, m.shape[1], slots=SLOTS, device=operand.device)
+            values = plan.placed(torch.from_numpy(m.data.copy()).to(operand.dtype))
+            self._known[key] = _Matrix(plan, values, m.shape[0], FEATURES, flipped=side == 1)
+        matrix, drawn = self._known[key], Drawn.of(draw, len(operand), operand.device)
+        return matrix.apply(operand.contiguous(), operand.new_full((matrix.n,), drawn.scale), drawn)
 
 
 @final
@@ -219,24 +184,21 @@ class TritonSteps(StepPropagation):
     def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
         self.alpha, self._steps = alpha, steps
         self._sides = transition, transition.transpose
-        self._known: dict[Any, _Matrix] = {}
-        self._scales: dict[Any, tuple[Tensor, Tensor]] = {}
+        self._known: dict[Any, tuple[_Matrix, Tensor, Tensor]] = {}
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         start = predictions.contiguous()
         if self._steps == 0:
             return start.clone()
         matrix, rows, columns = self._side(0, start)
-        epoch, ones = _epoch(draw, len(start), start), torch.ones_like(columns)
-        alpha, rest = self._weights(draw, start)
+        drawn, ones = Drawn.of(draw, len(start), start.device), torch.ones_like(columns)
+        alpha, rest = self._weights(drawn, start)
         arrived, teleports = rest * rows, isinstance(alpha, Tensor) or alpha > 0
         state = start * columns[:, None]
         for step in range(self._steps):
             factor = ones if step == self._steps - 1 else columns
-            state = matrix.apply(
-                state, arrived * factor, draw, epoch, step=step, steps=self._steps,
-                start=(start, alpha * factor) if teleports else None,
-            )  # fmt: skip
+            added = (start, alpha * factor) if teleports else None
+            state = matrix.apply(state, arrived * factor, drawn, step=step, steps=self._steps, start=added)
         return state
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
@@ -244,36 +206,31 @@ class TritonSteps(StepPropagation):
         if self._steps == 0:
             return gradient.clone()
         matrix, rows, columns = self._side(1, gradient)
-        epoch = _epoch(draw, len(gradient), gradient)
-        alpha, rest = self._weights(draw, gradient)
+        drawn = Drawn.of(draw, len(gradient), gradient.device)
+        alpha, rest = self._weights(drawn, gradient)
         arrived, teleports = rest * rows, isinstance(alpha, Tensor) or alpha > 0
         total = gradient * (alpha[:, :, None] if isinstance(alpha, Tensor) else alpha)
         state = gradient * columns[:, None]
         for step in reversed(range(self._steps)):
-            share = arrived * (alpha if step > 0 else 1.0)
-            state = matrix.apply(
-                state, arrived * columns, draw, epoch, step=step, steps=self._steps,
-                total=(total, share) if teleports or step == 0 else None,
-            )  # fmt: skip
+            added = (total, arrived * (alpha if step > 0 else 1.0)) if teleports or step == 0 else None
+            state = matrix.apply(state, arrived * columns, drawn, step=step, steps=self._steps, total=added)
         return total
 
-    def _weights(self, draw: Draw | None, like: Tensor) -> tuple[Any, Any]:
+    def _weights(self, drawn: Drawn, like: Tensor) -> tuple[Any, Any]:
         """Return alpha, and 1 - alpha over the keep probability: numbers, or (R, 1)."""
         if not isinstance(self.alpha, Tensor):
-            return self.alpha, (1 - self.alpha) * _scale(draw)
+            return self.alpha, (1 - self.alpha) * drawn.scale
         alpha = self.alpha[:, None].to(like.device)
-        return alpha.to(like.dtype), ((1 - alpha) * _scale(draw)).to(like.dtype)
+        return alpha.to(like.dtype), ((1 - alpha) * drawn.scale).to(like.dtype)
 
     def _side(self, side: int, like: Tensor) -> tuple[_Matrix, Tensor, Tensor]:
-        matrix, key = _remember(self._known, side, like, self._make), (side, like.device, like.dtype)
-        if key not in self._scales:
-            rows, columns = self._sides[side].row_scale, self._sides[side].column_scale
-            place = (like.device, like.dtype)
-            self._scales[key] = torch.from_numpy(rows).to(*place), torch.from_numpy(columns).to(*place)
-        return matrix, *self._scales[key]
-
-    def _make(self, side: int, device: torch.device, dtype: torch.dtype) -> _Matrix:
-        t = self._sides[side]
-        plan = row_plan(t.indptr, t.indices, t.n_nodes, slots=_SLOTS, device=device)
-        values = None if t.weights is None else plan.placed(torch.from_numpy(t.weights).to(dtype))
-        return _Matrix(plan, values, t.n_nodes, EDGES, flipped=side == 1)
+        """Return T or its transpose on the tensor's device and in its type, and the scales of rows and columns."""
+        key = side, like.device, like.dtype
+        if key not in self._known:
+            t = self._sides[side]
+            plan = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=like.device)
+            values = None if t.weights is None else plan.placed(torch.from_numpy(t.weights).to(like.dtype))
+            matrix = _Matrix(plan, values, t.n_nodes, EDGES, flipped=side == 1)
+            scales = (torch.from_numpy(scale).to(like) for scale in (t.row_scale, t.column_scale))
+            self._known[key] = (matrix, *scales)
+        return self._known[key]

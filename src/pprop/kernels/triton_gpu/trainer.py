@@ -11,17 +11,97 @@ from __future__ import annotations
 from typing import final
 
 import torch
+import triton.language as tl
 from torch import Tensor
 
-from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerSpec
-from pprop.kernels.triton_gpu.losses import cross_entropy_rows, finish_epoch
-from pprop.kernels.triton_gpu.network import Network
+from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.triton_gpu.bits import ring_size
+from pprop.kernels.triton_gpu.launch import Tuning, device, kernel
+from pprop.kernels.triton_gpu.network import Network, Shape
 from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
-from pprop.kernels.triton_gpu.tuning import Tuning
-
-__all__ = ["TritonTrainer"]
 
 _LOSS_ROWS = 128
+
+
+@kernel("m", "blocks", "label_stride")
+def _cross_entropy(
+    logits, logits_run, logits_row, labels, counts, sizes, label_stride, sums, gradient, gradient_run, states,
+    states_run, column_scale, alphas, m, c, blocks, MODE: tl.constexpr, CLASSES: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """sums[run, block] = the cross entropy of this block's rows and its right answers; every row counts `counts` times.
+
+    MODE 0 makes no gradient, 1 writes it, 2 begins the adjoint steps with it: alpha g to the total and S_c g to the
+    state. Rows that are in no set get a zero.
+    """
+    block, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    row, column = block * B + tl.arange(0, B), tl.arange(0, CLASSES)
+    real = (column < c)[None, :]
+    label = tl.load(labels + run * label_stride + row, mask=row < m, other=-1)
+    times = tl.load(counts + run * label_stride + row, mask=(row < m) & (label >= 0), other=0.0)
+    counted = times > 0
+    value = tl.load(logits + run * logits_run + row[:, None] * logits_row + column[None, :],
+                    mask=counted[:, None] & real, other=0.0)  # fmt: skip
+    shown = tl.where(real, value, -float("inf"))
+    top = tl.max(shown, axis=1)
+    power = tl.where(real, tl.exp(shown - top[:, None]), 0.0)
+    norm = tl.sum(power, axis=1)
+    hit = column[None, :] == label[:, None]
+    loss = tl.log(norm) + top - tl.sum(tl.where(hit, value, 0.0), axis=1)
+    # of equal logits the first counts, as in torch
+    answer = tl.min(tl.where(shown == top[:, None], column[None, :], CLASSES), axis=1)
+    at = sums + (run * blocks + block) * 2
+    tl.store(at, tl.sum(tl.where(counted, loss * times, 0.0), axis=0))
+    tl.store(at + 1, tl.sum(tl.where(counted & (answer == label), times, 0.0), axis=0))
+    if MODE > 0:
+        share = tl.where(counted, times / tl.load(sizes + run), 0.0)
+        slope = (power / norm[:, None] - tl.where(hit, 1.0, 0.0)) * share[:, None]
+        slope = tl.where(counted[:, None] & real, slope, 0.0)
+        place = row[:, None] * CLASSES + column[None, :]
+        there = (row < m)[:, None]
+        if MODE == 1:
+            tl.store(gradient + run * gradient_run + place, slope, mask=there)
+        else:
+            scale = tl.load(column_scale + row, mask=row < m, other=0.0)
+            tl.store(gradient + run * gradient_run + place, tl.load(alphas + run) * slope, mask=there)
+            tl.store(states + run * states_run + place, scale[:, None] * slope, mask=there)
+
+
+@device
+def _sum_blocks(sums, count, STRIDE: tl.constexpr, B: tl.constexpr):
+    """Add up every STRIDE-th of some numbers, B at a time."""
+    lane = tl.arange(0, B)
+    acc = tl.zeros((B,), tl.float32)
+    k = 0
+    while k < count:
+        acc += tl.load(sums + (k + lane) * STRIDE, mask=k + lane < count, other=0.0)
+        k += B
+    return tl.sum(acc, axis=0)
+
+
+@kernel("advance", "runs", "norm_count", "train_blocks", "stop_blocks")
+def _finish_epoch(
+    train_sums, stop_sums, train_sizes, stop_sizes, norms, pending, out, clock, powers, betas, corrections,
+    train_blocks, stop_blocks, norm_count, runs, penalty, advance, B: tl.constexpr,
+):  # fmt: skip
+    """Write the results of an epoch and remember the training loss of the next one, whose pass is already made.
+
+    With `advance` the epoch counter and the powers of Adam's constants go on; no other program of this kernel reads
+    them.
+    """
+    run = tl.program_id(0)
+    share = 0.5 * penalty * _sum_blocks(norms + run.to(tl.int64) * norm_count, norm_count, 1, B)
+    tl.store(out + run, tl.load(pending + run))
+    train = _sum_blocks(train_sums + run * train_blocks * 2, train_blocks, 2, B)
+    tl.store(pending + run, train / tl.load(train_sizes + run) + share)
+    size, stop_at = tl.load(stop_sizes + run), stop_sums + run * stop_blocks * 2
+    tl.store(out + runs + run, _sum_blocks(stop_at, stop_blocks, 2, B) / size + share)
+    tl.store(out + 2 * runs + run, _sum_blocks(stop_at + 1, stop_blocks, 2, B) / size)
+    if (run == 0) & (advance == 1):
+        tl.store(clock, tl.load(clock) + 1)
+        which = tl.arange(0, 2)
+        power = tl.load(powers + which) * tl.load(betas + which)
+        tl.store(powers + which, power)
+        tl.store(corrections + which, (1.0 - power).to(tl.float32))
 
 
 @final
@@ -42,11 +122,9 @@ class TritonTrainer(Trainer):
         tuning = tuning or Tuning()
         device = spec.weights[0].device
         runs = len(spec.seeds)
-        self.network = Network(spec.features, spec.weights, spec.dropout, spec.rate, spec.penalty, tuning)
-        sets = [spec.train, spec.stopping]
-        self.propagation = make_propagation(
-            spec.propagation, sets, self.network.shape, spec.matrix_dropout, tuning, device
-        )
+        self.network = Network(spec, tuning)
+        self.propagation = make_propagation(spec, self.network.shape, tuning)
+        sets = (spec.train, spec.stopping)
         self._sets = [_Labels(nodes, self.propagation, self.network.shape.n, device) for nodes in sets]
         self.seeds = spec.seeds.to(device).clone()
         self.clock = torch.zeros(1, dtype=torch.int64, device=device)
@@ -108,7 +186,7 @@ class TritonTrainer(Trainer):
         """Sum up losses and right answers by blocks, and begin the way back."""
         gradient, shape = self.propagation.gradient, self.network.shape
         for labels, values, mode in zip(self._sets, logits, (gradient.mode, 0), strict=True):
-            cross_entropy_rows[(labels.blocks, self._runs)](
+            _cross_entropy[(labels.blocks, self._runs)](
                 values, values.stride(0), values.stride(1), labels.labels, labels.counts, labels.sizes,
                 labels.labels.stride(0), labels.sums, gradient.total, gradient.total.stride(0), gradient.states,
                 gradient.states.stride(0), gradient.column_scale, gradient.alphas, labels.rows, shape.classes,
@@ -118,7 +196,7 @@ class TritonTrainer(Trainer):
     def finish(self, *, advance: int) -> None:
         """Write the results; with `advance`, go on to the next epoch."""
         train, stopping = self._sets
-        finish_epoch[(self._runs,)](
+        _finish_epoch[(self._runs,)](
             train.sums, stopping.sums, train.sizes, stopping.sizes, self.network.norms, self._pending, self._out,
             self.clock, self._powers, self._betas, self.corrections, train.blocks, stopping.blocks,
             self.network.norms.shape[1], self._runs, self.network.penalty, advance, B=256, num_warps=4,
@@ -147,3 +225,52 @@ class _Labels:
     def keep(self, slots: Tensor) -> _Labels:
         self.sizes, self.labels, self.counts = self.sizes[slots], self.labels[slots], self.counts[slots]
         return self
+
+
+def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerBytes:
+    """Return the bytes of the buffers of `TritonTrainer`, those of mask planes from above.
+
+    `keep` needs the first layer's bytes once more for a moment.
+
+    Examples
+    --------
+    >>> found = trainer_bytes(TrainerSizes(2810, 2879, 64, 7, feature_entries=142286, entries=18772, steps=10))
+    >>> round(sum(found.run.values()) / 2**20), round(sum(found.shared.values()) / 2**20)
+    (9, 5)
+    """
+    tuning = tuning or Tuning()
+    n, f, nonzeros, entries = sizes.nodes, sizes.features, sizes.feature_entries, sizes.entries
+    shape = Shape(n, f, sizes.hidden, sizes.classes, tuning)
+    units, columns = shape.units, shape.padded_classes
+    first, second, steps = (f + 1) * units, units * columns, sizes.steps > 0
+    feature_masks = edge_masks = 0
+    if sizes.dropout:
+        slots = 128 * tuning.feature_warps // shape.width
+        words = [_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
+        feature_masks = 32 * (4 * sum(words) + words[1] // slots)
+        if steps:
+            slots = 128 * tuning.tile_warps // min(2 * columns, 128)
+            step_words = _words(n, entries, slots, tuning.step_limit)
+            edge_masks = 32 * ring_size(sizes.steps) * (2 * 4 * step_words + step_words // slots)
+    labelled = 0 if not sizes.ppr_rows else sizes.train_nodes + sizes.stopping_nodes  # else labels are kept by node
+    run = {
+        "weights": 4 * (first + second),
+        "best weights": 4 * (first + second),
+        "moments": 4 * 2 * (first + second),
+        "hidden layer": 4 * 2 * (n + 1) * units + 4 * n * -(-units // 32) * sizes.dropout,
+        "states": 4 * (n + 1) * 3 * columns * (3 if steps else 1),
+        "feature masks": feature_masks,
+        "edge masks": edge_masks,
+        "sums": 4 * second * -(-n // 512) + 8 * columns * labelled + 16 * (labelled or 2 * (n + 1)),
+    }
+    features = 2 * (8 + 4) * 3 * nonzeros // 2
+    graph = 2 * (4 + 4 * sizes.weighted) * 3 * entries // 2 + 16 * n if steps else 0
+    return TrainerBytes({"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}, run)
+
+
+def _words(rows: int, entries: int, slots: int, limit: int) -> int:
+    """About how many words a plane has: one a row, more for those over the limit, and four unfilled tiles.
+
+    On the paper's graphs 1.1 to 1.6 times as many as there are.
+    """
+    return rows + 2 * entries // limit + 4 * slots

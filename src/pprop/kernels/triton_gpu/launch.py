@@ -1,0 +1,140 @@
+"""What every launch needs: the decorators of kernels, draws as kernels read them, sizes, and launch shapes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pprop.kernels.contract import Draw
+from pprop.kernels.random_bits import Bernoulli
+
+_REGISTERS = 2**16  # of a multiprocessor
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
+"""Whether triton interprets kernels on CPU tensors. Fixed when triton is imported."""
+
+SLOTS = 32
+"""Slots of a tile of the operators that are launched one by one."""
+
+device: Any = triton.jit
+"""A function that kernels call."""
+
+
+def kernel(*varying: str) -> Any:
+    """Compile a kernel; the integers named `varying` (sizes that depend on R) get no variants of their own."""
+    return triton.jit(do_not_specialize=varying)
+
+
+class Drawn(NamedTuple):
+    """What kernels read of a draw; without a law nothing is dropped, and the seeds are not read."""
+
+    epoch: Tensor
+    seeds: Tensor
+    law: Bernoulli | None
+
+    @classmethod
+    def of(cls, draw: Draw | None, runs: int, place: torch.device) -> Drawn:
+        """Put a draw where kernels on a device can read it."""
+        epoch = 0 if draw is None else draw.epoch
+        if not isinstance(epoch, Tensor):
+            epoch = torch.full((1,), epoch, dtype=torch.int64, device=place)
+        if draw is None:
+            return cls(epoch, epoch.expand(runs).contiguous(), None)
+        return cls(epoch, draw.seeds.contiguous(), Bernoulli.from_probability(draw.probability))
+
+    @property
+    def digits(self) -> tuple[int, int]:
+        """The threshold of the law and its number of digits."""
+        return (1, 1) if self.law is None else (self.law.threshold, self.law.digits)
+
+    @property
+    def scale(self) -> float:
+        """What kept entries are multiplied by."""
+        return 1.0 if self.law is None else self.law.scale
+
+
+def power_of_two(value: int, least: int = 1) -> int:
+    """Return the smallest power of two that is no less than either number.
+
+    >>> power_of_two(7), power_of_two(3, least=8)
+    (8, 8)
+    """
+    return max(least, 1 << max(value - 1, 0).bit_length())
+
+
+def multiprocessors(like: Tensor) -> int:
+    """Return how many multiprocessors the tensor's device has; two where kernels are interpreted."""
+    if like.device.type != "cuda":
+        return 2
+    return torch.cuda.get_device_properties(like.device).multi_processor_count
+
+
+def accumulator(like: Tensor) -> Any:
+    """Return the type in which kernels add up."""
+    return tl.float64 if like.dtype == torch.float64 else tl.float32
+
+
+@final
+@dataclass(frozen=True)
+class Tuning:
+    """Launch shapes of the fused trainer. They change speed and the order of sums, never which entries are dropped.
+
+    Attributes
+    ----------
+    slice_width
+        Hidden columns of one unit of the first layer, C. Every slice reads the entries of X again.
+    feature_warps, feature_blocks, feature_unroll, feature_limit
+        Warps of a program of the first layer, programs per multiprocessor (0: as many as run at a time), entries of a
+        slot in flight, most iterations before a row is spread over more lanes.
+    tile_warps, step_tiles, step_unroll, step_limit
+        The same for the steps: warps of a program, neighbouring tiles that it makes (0: 4 for 16 classes and more, else
+        1), entries in flight, most iterations.
+    feature_registers, step_registers
+        Registers of a thread of the first layer and of the steps, at most; 0 leaves the number to the compiler, which
+        then aims at many threads and waits for each pair of rows before it asks for the next.
+    least_classes
+        Classes are padded to a power of two of at least this.
+    second_rows, second_warps
+        Nodes of one product of the second layer's way back, and warps of its program.
+    """
+
+    slice_width: int = 64
+    feature_warps: int = 4
+    feature_blocks: int = 0
+    feature_unroll: int = 4
+    feature_limit: int = 64
+    step_unroll: int = 4
+    step_limit: int = 32
+    tile_warps: int = 4
+    step_tiles: int = 0
+    feature_registers: int = 56
+    step_registers: int = 40
+    least_classes: int = 4
+    second_rows: int = 16
+    second_warps: int = 4
+
+    @staticmethod
+    def registers(most: int, warps: int) -> dict[str, int]:
+        """Return the launch option for at most so many registers of a thread.
+
+        >>> Tuning.registers(72, 8), Tuning.registers(72, 32), Tuning.registers(0, 8)
+        ({'maxnreg': 72}, {'maxnreg': 64}, {})
+        """
+        return {"maxnreg": min(most, _REGISTERS // (32 * warps))} if most > 0 else {}
+
+    @property
+    def programs(self) -> int:
+        """Programs of the first layer per multiprocessor: as given, or as many as there are registers for.
+
+        >>> Tuning(feature_warps=4, feature_registers=72).programs, Tuning(feature_blocks=3).programs
+        (7, 3)
+        """
+        if self.feature_blocks > 0:
+            return self.feature_blocks
+        return max(1, _REGISTERS // (32 * self.feature_warps * (self.feature_registers or 64)))
