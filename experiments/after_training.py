@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from pprop import Graph, Split, propagate
-from pprop.models.ensemble import mean_log_probabilities
-from pprop.models.error_spreading import KnownErrors, spread_errors
+from pprop.models.ensemble import KnownErrors, mean_log_probabilities, spread_errors
 from pprop.training.votes import vote_errors
 
 Array = NDArray[np.float64]

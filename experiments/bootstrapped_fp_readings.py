@@ -32,9 +32,8 @@ from sklearn.linear_model import LogisticRegression
 
 from pprop import VALIDATION_SEEDS, Graph, load_dataset, paper_split, transition_matrix
 from pprop.datasets import Split
-from pprop.models.directions import Directions, leading_directions
 from pprop.models.feature_propagation import BootstrappedFP, most_certain
-from pprop.models.feature_rows import CPU, FeatureRows, Floats
+from pprop.models.feature_rows import CPU, Directions, FeatureRows, Floats, leading_directions
 from pprop.models.one_vs_rest import LearningRows, Regression, fit_one_vs_rest
 
 Nodes = NDArray[np.int64]

@@ -42,8 +42,8 @@ from pprop import (
     transition_matrix,
 )
 from pprop.kernels import Kernels
-from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
-from pprop.models.network import normalized_features
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
+from pprop.models.network import Weight
 from pprop.models.operations import drop, feature_product, linear, power_steps, relu_drop
 
 
@@ -107,9 +107,8 @@ class Reading(Architecture):
 @final
 class _BoundReading(BoundModel):
     def __init__(self, model: Reading, graph: Graph, kernels: Kernels) -> None:
-        super().__init__(kernels)
+        super().__init__(graph, kernels)
         self._model = model
-        self._X = kernels.features(normalized_features(graph))
         self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
 
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:

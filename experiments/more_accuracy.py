@@ -41,8 +41,7 @@ from numpy.typing import NDArray
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, Split, Stopping, Trained
 from pprop._interrupt import TimeUp, end_at, remember_interrupts
 from pprop.datasets import DATASETS
-from pprop.models.ensemble import Ensemble, mean_log_probabilities
-from pprop.models.error_spreading import spread_errors
+from pprop.models.ensemble import Ensemble, mean_log_probabilities, spread_errors
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.revisions import revision_of
 from pprop.study.run.prepared import Datasets, Prepared

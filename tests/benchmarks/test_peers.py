@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import pprop
-from pprop.models.network import glorot_uniform
+from pprop.models.network import FeatureNetwork, initial_weights
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 EPOCHS = 5
@@ -39,7 +39,7 @@ def trained() -> pprop.Trained:
 
 
 def assert_trains_like(peer, trained: pprop.Trained) -> None:
-    first, second = glorot_uniform([peer.problem.features.shape[1], 64, 6], torch.tensor([7]))
+    first, second = initial_weights(FeatureNetwork().weights(peer.problem.features.shape[1], 6), torch.tensor([7]))
     with torch.no_grad():
         peer.first.copy_(first[0])
         peer.second.copy_(second[0])

@@ -11,7 +11,8 @@ from pprop import InputError
 from pprop.kernels import BACKENDS
 from pprop.kernels.random_bits import derive_seed
 from pprop.models import GAT
-from pprop.models.architecture import DropoutMasks, initial_weights
+from pprop.models.architecture import DropoutMasks
+from pprop.models.network import initial_weights
 
 BRANCHES = 7
 SEEDS, EPOCH = [11, -4], 37

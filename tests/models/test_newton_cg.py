@@ -10,7 +10,8 @@ import pytest
 import torch
 from scipy import optimize, special
 
-from pprop.models.newton_cg import Design, Fit, minimise
+from pprop.models.feature_rows import Design
+from pprop.models.one_vs_rest import Fit, minimise
 
 M, F, PENALTY, TIGHT = 80, 6, 0.01, 1e-10
 

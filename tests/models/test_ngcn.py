@@ -13,7 +13,8 @@ from pprop import InputError, Split, Stopping
 from pprop.kernels import choose_backend
 from pprop.kernels.random_bits import derive_seed
 from pprop.models import NGCN
-from pprop.models.architecture import DropoutMasks, initial_weights
+from pprop.models.architecture import DropoutMasks
+from pprop.models.network import initial_weights
 
 BRANCHES = 7
 

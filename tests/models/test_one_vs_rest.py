@@ -12,8 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from pprop import InputError
-from pprop.models.directions import Directions, leading_directions
-from pprop.models.feature_rows import CPU, Device, FeatureRows, Torch, device_named
+from pprop.models.feature_rows import CPU, Device, Directions, FeatureRows, Torch, device_named, leading_directions
 from pprop.models.one_vs_rest import CERTAIN, LearningRows, Regression, fit_one_vs_rest
 
 N, F, C = 120, 30, 4

@@ -24,7 +24,7 @@ from pprop.study.run.runner import Job, StudyOutcome, run_study
 from pprop.study.run.watch import show_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
-from pprop.training import train_runs
+from pprop.training import trainers
 
 RUNS = tuple(Seeds(split, init) for init in range(2) for split in TEST_SEEDS[:3])
 VALIDATION = tuple(Seeds(split, 0) for split in VALIDATION_SEEDS[:2])
@@ -326,13 +326,13 @@ def test_the_other_runs_of_a_cell_have_the_rows_they_have_without_the_one_that_d
 ):
     cell = small("mlp")
     study(tmp_path / "without", Job(cell, (RUNS[0], *RUNS[2:])))
-    bad, real = signed(pprop.run_seed(RUNS[1].split, RUNS[1].init)), train_runs.glorot_uniform
+    bad, real = signed(pprop.run_seed(RUNS[1].split, RUNS[1].init)), trainers.initial_weights
 
     def spoilt(widths: Any, seeds: torch.Tensor, kernels: Any) -> list[torch.Tensor]:
         factor = torch.where(seeds == bad, 1e30, 1.0).float()[:, None, None]
         return [weight * factor for weight in real(widths, seeds, kernels)]
 
-    monkeypatch.setattr(train_runs, "glorot_uniform", spoilt)
+    monkeypatch.setattr(trainers, "initial_weights", spoilt)
     monkeypatch.setattr(recipe_module.TrainedTogether, "compute", in_pairs(recipe_module.TrainedTogether.compute))
     outcome = study(tmp_path / "with", Job(cell, RUNS))
     assert f"epoch 1 of split seed {RUNS[1].split}, init seed {RUNS[1].init}: " in outcome.refused[0].reason

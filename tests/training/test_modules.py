@@ -11,7 +11,7 @@ from torch import nn
 
 import pprop
 from pprop import Graph, InputError, Split, Stopping
-from pprop.models.network import glorot_uniform, normalized_features
+from pprop.models.network import FeatureNetwork, initial_weights, normalized_features
 
 RULE = Stopping(max_epochs=20)
 
@@ -26,7 +26,7 @@ def test_a_module_with_the_papers_layers_trains_like_the_built_in_network(
 ) -> None:
     graph = community_graph.replace(features=normalized_features(community_graph))
     module = two_layers()
-    start = glorot_uniform([40, 8, 3], torch.tensor([5]))
+    start = initial_weights(FeatureNetwork((8,)).weights(40, 3), torch.tensor([5]))
     module.load_state_dict({"0.weight": start[0][0].T, "2.weight": start[1][0].T})
     # dropout on the propagation matrix stays on: both ways draw the same masks
     options = {} if kind == "MLP" else {"propagation_dropout": 0.5}

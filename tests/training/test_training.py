@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import pprop
 from pprop import Graph, Split, Stopping
-from pprop.models.network import glorot_uniform
+from pprop.models.network import FeatureNetwork, initial_weights
 
 BACKENDS = ["numba", "reference"]
 
@@ -76,7 +76,7 @@ def test_without_dropout_every_model_trains_like_a_dense_twin(
         "PPNP": lambda: dense_pagerank(graph, 0.1, None),
         "MLP": lambda: torch.eye(graph.n_nodes),
     }[kind]()
-    start = glorot_uniform([40, *hidden, 3], torch.tensor([3, 4]))
+    start = initial_weights(FeatureNetwork(tuple(hidden)).weights(40, 3), torch.tensor([3, 4]))
     for run, split in enumerate(splits):
         twin = np.array(twin_losses(graph, split, matrix, [w[run] for w in start], 20))
         history = trained.history[run]

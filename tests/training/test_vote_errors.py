@@ -7,7 +7,7 @@ import pytest
 from scipy.special import softmax
 
 from pprop import Split
-from pprop.models.error_spreading import best_temperature
+from pprop.models.ensemble import best_temperature
 from pprop.training.votes import member_splits, vote_errors
 
 RANDOM = np.random.default_rng(5)

@@ -18,8 +18,7 @@ from pprop.estimators.parameters import MatrixParameters, NetworkParameters, par
 from pprop.estimators.weights import AnyModel, Weights, member_weights
 from pprop.graph import Graph
 from pprop.models import APPNP
-from pprop.models.ensemble import Ensemble, mean_log_probabilities
-from pprop.models.error_spreading import KnownErrors, spread_errors
+from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities, spread_errors
 from pprop.settings import (
     EMPHASIS,
     ENSEMBLE_ALPHA,
@@ -52,7 +51,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
     member stops on train all members.
 
     With `spread_errors`, labels are used when predicting, too: the errors of the vote at training and stopping nodes
-    are propagated and added to its probabilities (`pprop.models.error_spreading`). These are first made sharper, or
+    are propagated and added to its probabilities (`pprop.models.ensemble`). These are first made sharper, or
     softer, by the one temperature that suits the stopping nodes best. A stopping node's error is that of the members
     that did not train on it. The result is cut off below 1e-6 and divided by its sum, so that `predict_proba` returns
     probabilities.

@@ -7,10 +7,8 @@ do the work. The training adds the loss, the penalty of each weight, Adam and ea
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -18,35 +16,9 @@ from torch import Tensor
 
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.random_bits import WEIGHTS, branch_seeds, stream
-
-
-@final
-@dataclass(frozen=True)
-class Weight:
-    """One weight matrix of a model.
-
-    Attributes
-    ----------
-    name
-        For people and files.
-    shape
-        (a, b); a vector has a = 1, and the matrices of several heads stand one above the other.
-    penalty
-        lambda of its lambda / 2 * |W|^2 in the loss.
-    fans
-        Inputs and outputs for Glorot's start in +- sqrt(6 / (in + out)); None starts at zero.
-
-    Examples
-    --------
-    >>> Weight("first", (100, 64), penalty=0.02, fans=(100, 64)).shape
-    (100, 64)
-    """
-
-    name: str
-    shape: tuple[int, int]
-    penalty: float = 0.0
-    fans: tuple[int, int] | None = None
+from pprop.kernels.random_bits import branch_seeds
+from pprop.models.network import Weight, normalized_features
+from pprop.settings import check_fields
 
 
 @final
@@ -112,10 +84,10 @@ class DropoutMasks:
 
 
 class BoundModel(ABC):
-    """A model on a graph and a backend."""
+    """A model on a graph and a backend, with the first layer X W."""
 
-    def __init__(self, kernels: Kernels) -> None:
-        self.kernels = kernels
+    def __init__(self, graph: Graph, kernels: Kernels) -> None:
+        self.kernels, self._X = kernels, kernels.features(normalized_features(graph))
 
     @abstractmethod
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
@@ -134,7 +106,10 @@ class BoundModel(ABC):
 
 
 class Architecture(ABC):
-    """Description of a model other than predict-then-propagate; subclasses are frozen dataclasses."""
+    """Description of a model other than predict-then-propagate; subclasses are frozen dataclasses of settings."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, type(self).__name__)
 
     @abstractmethod
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
@@ -151,22 +126,3 @@ class Architecture(ABC):
     def branches(self) -> int:
         """Return how many heads or towers draw masks of their own."""
         return 1
-
-
-def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels) -> list[Tensor]:
-    """Return one tensor (R, a, b) per weight: Glorot's, a function of the run's seed, or zeros.
-
-    Examples
-    --------
-    >>> from pprop.kernels import choose_backend
-    >>> kernels = choose_backend("auto", "cpu", "example").kernels
-    >>> start = initial_weights([Weight("W", (5, 4), fans=(5, 4)), Weight("b", (1, 4))], torch.tensor([3]), kernels)
-    >>> [tuple(tensor.shape) for tensor in start], float(start[1].abs().max())
-    ([(1, 5, 4), (1, 1, 4)], 0.0)
-    """
-    return [
-        torch.zeros(len(seeds), *weight.shape, device=seeds.device)
-        if weight.fans is None
-        else kernels.uniform(seeds, stream(WEIGHTS, layer), *weight.shape, math.sqrt(6.0 / sum(weight.fans)))
-        for layer, weight in enumerate(weights)
-    ]

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from pprop._validate import check_bool, check_float, check_int
 from pprop.graph import Graph, transition_matrix
-from pprop.models.directions import leading_directions
-from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_named
+from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_named, leading_directions
 from pprop.models.network import normalized_features
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
+from pprop.settings import FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
 
 Nodes = NDArray[np.int64]
 
@@ -33,21 +32,15 @@ class BootstrappedFP:
     pprop._errors.InputError: The 'alpha' parameter of BootstrappedFPClassifier must be a float in [0, 1]. Got 1.5 instead.
     """
 
-    alpha: float = 0.2
-    steps: int = 10
-    rounds: int = 10
-    share: float = 0.1
-    C: float = 1000.0
-    self_loops: bool = True
+    alpha: float = FP_ALPHA.field()
+    steps: int = FP_STEPS.field()
+    rounds: int = FP_ROUNDS.field()
+    share: float = FP_SHARE.field()
+    C: float = INVERSE_PENALTY.field()
+    self_loops: bool = SELF_LOOPS.field()
 
     def __post_init__(self) -> None:
-        name = "BootstrappedFPClassifier"
-        check_float(self.alpha, "alpha", name, "[0, 1]")
-        check_int(self.steps, "steps", name, low=0)
-        check_int(self.rounds, "rounds", name, low=0)
-        check_float(self.share, "share", name, "(0, 1]")
-        check_float(self.C, "C", name, "(0, inf)")
-        check_bool(self.self_loops, "self_loops", name)
+        check_fields(self, "BootstrappedFPClassifier")
 
 
 def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None = None) -> Any:

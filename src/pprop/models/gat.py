@@ -9,12 +9,12 @@ from typing import Any, cast, final
 import torch
 from torch import Tensor
 
-from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, EdgeAttention, Kernels
-from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
-from pprop.models.network import normalized_features
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
+from pprop.models.network import Weight
 from pprop.models.operations import drop, feature_product, linear
+from pprop.settings import GAT_DROPOUT, GAT_PENALTY, HEADS, UNITS
 
 
 @final
@@ -46,16 +46,10 @@ class GAT(Architecture):
     [(800, 8), (64, 2), (8, 2), (8, 8), (64, 7), (7, 2), (1, 2), (1, 7)]
     """
 
-    heads: int = 8
-    units: int = 8
-    dropout: float = 0.6
-    penalty: float = 0.001
-
-    def __post_init__(self) -> None:
-        check_int(self.heads, "heads", "GAT", low=1)
-        check_int(self.units, "units", "GAT", low=1)
-        check_float(self.dropout, "dropout", "GAT", "[0, 1)")
-        check_float(self.penalty, "penalty", "GAT", "[0, inf)")
+    heads: int = HEADS.field()
+    units: int = UNITS.field()
+    dropout: float = GAT_DROPOUT.field()
+    penalty: float = GAT_PENALTY.field()
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         layers = ((self.heads, n_features, self.units), (1, self.heads * self.units, n_classes))
@@ -86,9 +80,8 @@ class GAT(Architecture):
 @final
 class _BoundGAT(BoundModel):
     def __init__(self, model: GAT, graph: Graph, kernels: Kernels) -> None:
-        super().__init__(kernels)
+        super().__init__(graph, kernels)
         self._model = model
-        self._X = kernels.features(normalized_features(graph))
         # One for each layer: a backend may keep the random words of the runs that it last saw.
         self._layers = [kernels.attention(transition_matrix(graph)) for _ in range(2)]
 

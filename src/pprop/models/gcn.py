@@ -8,12 +8,12 @@ from typing import final
 
 from torch import Tensor
 
-from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Kernels
-from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
-from pprop.models.network import normalized_features
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
+from pprop.models.network import Weight
 from pprop.models.operations import feature_product, linear, power_steps, relu_drop
+from pprop.settings import GCN_DROPOUT, GCN_PENALTY, MATRIX_DROPOUT, WIDTH
 
 
 @final
@@ -43,16 +43,10 @@ class GCN(Architecture):
     [(100, 64), (64, 7)]
     """
 
-    hidden: int = 64
-    dropout: float = 0.5
-    matrix_dropout: float = 0.5
-    penalty: float = 0.02
-
-    def __post_init__(self) -> None:
-        check_int(self.hidden, "hidden", "GCN", low=1)
-        check_float(self.dropout, "dropout", "GCN", "[0, 1)")
-        check_float(self.matrix_dropout, "matrix_dropout", "GCN", "[0, 1)")
-        check_float(self.penalty, "penalty", "GCN", "[0, inf)")
+    hidden: int = WIDTH.field()
+    dropout: float = GCN_DROPOUT.field()
+    matrix_dropout: float = MATRIX_DROPOUT.field()
+    penalty: float = GCN_PENALTY.field()
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         first, second = (n_features, self.hidden), (self.hidden, n_classes)
@@ -68,9 +62,8 @@ class GCN(Architecture):
 @final
 class _BoundGCN(BoundModel):
     def __init__(self, model: GCN, graph: Graph, kernels: Kernels) -> None:
-        super().__init__(kernels)
+        super().__init__(graph, kernels)
         self._model = model
-        self._X = kernels.features(normalized_features(graph))
         self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
 
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:

@@ -9,12 +9,12 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Kernels
-from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
-from pprop.models.network import normalized_features
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
+from pprop.models.network import Weight
 from pprop.models.operations import drop, feature_product, linear, power_steps, relu_drop
+from pprop.settings import JK_DROPOUT, JK_PENALTY, JK_WIDTH, LAYERS
 
 
 @final
@@ -43,16 +43,10 @@ class JK(Architecture):
     [(100, 64), (64, 64), (128, 7)]
     """
 
-    hidden: int = 64
-    layers: int = 2
-    dropout: float = 0.5
-    penalty: float = 0.001
-
-    def __post_init__(self) -> None:
-        check_int(self.hidden, "hidden", "JK", low=1)
-        check_int(self.layers, "layers", "JK", low=1)
-        check_float(self.dropout, "dropout", "JK", "[0, 1)")
-        check_float(self.penalty, "penalty", "JK", "[0, inf)")
+    hidden: int = JK_WIDTH.field()
+    layers: int = LAYERS.field()
+    dropout: float = JK_DROPOUT.field()
+    penalty: float = JK_PENALTY.field()
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         inner = [(self.hidden, self.hidden)] * (self.layers - 1)
@@ -71,9 +65,8 @@ class JK(Architecture):
 @final
 class _BoundJK(BoundModel):
     def __init__(self, model: JK, graph: Graph, kernels: Kernels) -> None:
-        super().__init__(kernels)
+        super().__init__(graph, kernels)
         self._dropout = model.dropout
-        self._X = kernels.features(normalized_features(graph))
         self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
 
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:

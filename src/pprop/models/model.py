@@ -8,10 +8,11 @@ from typing import final
 
 from torch import nn
 
-from pprop._validate import check_choice, check_float, describe, reject
-from pprop.graph import NORMALIZATIONS, Graph
+from pprop._validate import describe, reject
+from pprop.graph import Graph
 from pprop.models.network import FeatureNetwork
 from pprop.propagation import Exact, PowerIteration, PPROperator, Solver
+from pprop.settings import ALPHA, DROPOUT, HIDDEN, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
 
 Predictor = FeatureNetwork | nn.Module | Callable[[], nn.Module]
 """The paper's network; or a module, copied for every run with the weights it has; or a function that makes one."""
@@ -28,20 +29,17 @@ class PropagationSettings:
     PowerIteration(steps=10)
     """
 
-    alpha: float = 0.1
-    solver: Solver = PowerIteration(steps=10)
-    dropout: float = 0.5
-    normalization: str = "sym"
-    self_loops: bool = True
+    alpha: float = ALPHA.default  # checked by the solver, which says whether it may be 0
+    solver: Solver = PowerIteration()
+    dropout: float = DROPOUT.field()
+    normalization: str = NORMALIZATION.field()
+    self_loops: bool = SELF_LOOPS.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.solver, Solver):
             reject("solver", "PropagationSettings", "PowerIteration(steps), Exact() or Limit()", describe(self.solver))
         self.solver.check_alpha(self.alpha, "PropagationSettings")
-        check_float(self.dropout, "dropout", "PropagationSettings", "[0, 1)")
-        check_choice(self.normalization, "normalization", "PropagationSettings", NORMALIZATIONS)
-        if not isinstance(self.self_loops, bool):
-            reject("self_loops", "PropagationSettings", "True or False", describe(self.self_loops))
+        check_fields(self, "PropagationSettings")
 
     def operator(self, graph: Graph) -> PPROperator:
         """Return the PPR operator of a graph with these settings."""
@@ -70,31 +68,27 @@ class Model:
 
     predictor: Predictor
     propagation: PropagationSettings | None
-    penalty: float
+    penalty: float = PENALTY.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.predictor, FeatureNetwork) and not callable(self.predictor):
-            reject(
-                "predictor",
-                "Model",
-                "a FeatureNetwork, an nn.Module or a function that makes one",
-                describe(self.predictor),
-            )
+            expected = "a FeatureNetwork, an nn.Module or a function that makes one"
+            reject("predictor", "Model", expected, describe(self.predictor))
         if self.propagation is not None and not isinstance(self.propagation, PropagationSettings):
             reject("propagation", "Model", "PropagationSettings or None", describe(self.propagation))
-        check_float(self.penalty, "penalty", "Model", "[0, inf)")
+        check_fields(self, "Model")
 
 
 def APPNP(  # noqa: N802  the method's name
-    alpha: float = 0.1,
-    steps: int = 10,
+    alpha: float = ALPHA.default,
+    steps: int = STEPS.default,
     *,
-    hidden: int | Sequence[int] = 64,
-    dropout: float = 0.5,
+    hidden: int | Sequence[int] = HIDDEN.default,
+    dropout: float = DROPOUT.default,
     propagation_dropout: float | None = None,
-    penalty: float = 0.005,
-    normalization: str = "sym",
-    self_loops: bool = True,
+    penalty: float = PENALTY.default,
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
 ) -> Model:
     """Return the paper's APPNP: a network, then K power steps of personalized PageRank.
@@ -110,7 +104,7 @@ def APPNP(  # noqa: N802  the method's name
     dropout
         On the input and on the hidden layer.
     propagation_dropout
-        On the entries of the propagation matrix, afresh at every step. None: the same as `dropout`.
+        On the entries of the propagation matrix, drawn again at every step. None: the same as `dropout`.
     penalty
         lambda of the L2 penalty on the first layer.
     normalization, self_loops
@@ -124,19 +118,20 @@ def APPNP(  # noqa: N802  the method's name
     >>> APPNP(alpha=0.1, steps=10).propagation.solver
     PowerIteration(steps=10)
     """
-    settings = _settings(alpha, PowerIteration(steps), dropout, propagation_dropout, normalization, self_loops)
+    on_matrix = dropout if propagation_dropout is None else propagation_dropout
+    settings = PropagationSettings(alpha, PowerIteration(steps), on_matrix, normalization, self_loops)
     return Model(_network(hidden, dropout) if predictor is None else predictor, settings, penalty)
 
 
 def PPNP(  # noqa: N802  the method's name
-    alpha: float = 0.1,
+    alpha: float = ALPHA.default,
     *,
-    hidden: int | Sequence[int] = 64,
-    dropout: float = 0.5,
+    hidden: int | Sequence[int] = HIDDEN.default,
+    dropout: float = DROPOUT.default,
     propagation_dropout: float | None = None,
-    penalty: float = 0.005,
-    normalization: str = "sym",
-    self_loops: bool = True,
+    penalty: float = PENALTY.default,
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
 ) -> Model:
     """Return the paper's PPNP: a network, then exact personalized PageRank. Parameters are those of `APPNP`.
@@ -146,15 +141,16 @@ def PPNP(  # noqa: N802  the method's name
     >>> PPNP(alpha=0.1).propagation.solver
     Exact()
     """
-    settings = _settings(alpha, Exact(), dropout, propagation_dropout, normalization, self_loops)
+    on_matrix = dropout if propagation_dropout is None else propagation_dropout
+    settings = PropagationSettings(alpha, Exact(), on_matrix, normalization, self_loops)
     return Model(_network(hidden, dropout) if predictor is None else predictor, settings, penalty)
 
 
 def MLP(  # noqa: N802  the method's name
     *,
-    hidden: int | Sequence[int] = 64,
-    dropout: float = 0.5,
-    penalty: float = 0.005,
+    hidden: int | Sequence[int] = HIDDEN.default,
+    dropout: float = DROPOUT.default,
+    penalty: float = PENALTY.default,
     predictor: Predictor | None = None,
 ) -> Model:
     """Return the network alone, without propagation. Parameters are those of `APPNP`.
@@ -170,9 +166,3 @@ def MLP(  # noqa: N802  the method's name
 def _network(hidden: int | Sequence[int], dropout: float) -> FeatureNetwork:
     widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
     return FeatureNetwork(widths, dropout)
-
-
-def _settings(
-    alpha: float, solver: Solver, dropout: float, on_matrix: float | None, normalization: str, self_loops: bool
-) -> PropagationSettings:
-    return PropagationSettings(alpha, solver, dropout if on_matrix is None else on_matrix, normalization, self_loops)

@@ -9,14 +9,44 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import torch
 from scipy import sparse
 from torch import Tensor
 
 from pprop._errors import InputError
-from pprop._validate import check_float, check_int, describe, reject
+from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import WEIGHTS, stream, uniform
+from pprop.settings import DROPOUT, WIDTH, check_fields
+
+
+@final
+@dataclass(frozen=True)
+class Weight:
+    """One weight matrix of a model.
+
+    Attributes
+    ----------
+    name
+        For people and files.
+    shape
+        (a, b); a vector has a = 1, and the matrices of several heads stand one above the other.
+    penalty
+        lambda of its lambda / 2 * |W|^2 in the loss.
+    fans
+        Inputs and outputs for Glorot's start in +- sqrt(6 / (in + out)); None starts at zero.
+
+    Examples
+    --------
+    >>> Weight("first", (100, 64), penalty=0.02, fans=(100, 64)).shape
+    (100, 64)
+    """
+
+    name: str
+    shape: tuple[int, int]
+    penalty: float = 0.0
+    fans: tuple[int, int] | None = None
 
 
 @final
@@ -39,15 +69,15 @@ class FeatureNetwork:
     FeatureNetwork(hidden=(64,), dropout=0.5)
     """
 
-    hidden: tuple[int, ...] = (64,)
-    dropout: float = 0.5
+    hidden: tuple[int, ...] = (WIDTH.default,)
+    dropout: float = DROPOUT.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple):
             reject("hidden", "FeatureNetwork", "a tuple of layer widths", describe(self.hidden))
         for width in self.hidden:
-            check_int(width, "hidden", "FeatureNetwork", low=1)
-        check_float(self.dropout, "dropout", "FeatureNetwork", "[0, 1)")
+            WIDTH.check(width, "FeatureNetwork")
+        check_fields(self, "FeatureNetwork")
 
     def widths(self, n_features: int, n_classes: int) -> list[int]:
         """Return the widths of all layers, from the features to the classes.
@@ -56,6 +86,11 @@ class FeatureNetwork:
         [100, 64, 7]
         """
         return [n_features, *self.hidden, n_classes]
+
+    def weights(self, n_features: int, n_classes: int, penalty: float = 0.0) -> tuple[Weight, ...]:
+        """Return the weights of all layers; the penalty is on the first."""
+        shapes = itertools.pairwise(self.widths(n_features, n_classes))
+        return tuple(Weight(f"layer{at}", shape, 0.0 if at else penalty, fans=shape) for at, shape in enumerate(shapes))
 
 
 def normalized_features(graph: Graph) -> sparse.csr_array:
@@ -89,21 +124,24 @@ def normalized_features(graph: Graph) -> sparse.csr_array:
     return matrix.astype(np.float32)
 
 
-def glorot_uniform(widths: Sequence[int], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:
-    """Return one weight tensor (R, a, b) per layer, uniform in +- sqrt(6 / (a + b)), a function of the run's seed.
+def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:
+    """Return one tensor (R, a, b) per weight: uniform in +- sqrt(6 / (in + out)) after Glorot, or zeros.
 
-    They are drawn where the seeds are, by a backend or, slowly, by plain torch: the numbers are the same.
+    They are a function of the run's seed, drawn where the seeds are, by a backend or, slowly, by plain torch: the numbers
+    are the same.
 
     Examples
     --------
-    >>> import torch
-    >>> [tuple(w.shape) for w in glorot_uniform([10, 4, 2], torch.tensor([1, 2, 3]))]
-    [(3, 10, 4), (3, 4, 2)]
+    >>> start = initial_weights([Weight("W", (5, 4), fans=(5, 4)), Weight("b", (1, 4))], torch.tensor([3]))
+    >>> [tuple(tensor.shape) for tensor in start], float(start[1].abs().max())
+    ([(1, 5, 4), (1, 1, 4)], 0.0)
     """
     draw = uniform if kernels is None else kernels.uniform
     return [
-        draw(seeds, stream(WEIGHTS, layer), a, b, math.sqrt(6.0 / (a + b)))
-        for layer, (a, b) in enumerate(itertools.pairwise(widths))
+        torch.zeros(len(seeds), *weight.shape, device=seeds.device)
+        if weight.fans is None
+        else draw(seeds, stream(WEIGHTS, layer), *weight.shape, math.sqrt(6.0 / sum(weight.fans)))
+        for layer, weight in enumerate(weights)
     ]
 
 

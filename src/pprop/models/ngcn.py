@@ -9,12 +9,12 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pprop._validate import check_float, check_int
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, Kernels
-from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
-from pprop.models.network import normalized_features
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
+from pprop.models.network import Weight
 from pprop.models.operations import feature_product, linear, power_steps, relu_drop, softmax
+from pprop.settings import GCN_DROPOUT, NGCN_PENALTY, NGCN_WIDTH, POWERS, REPLICAS
 
 
 @final
@@ -46,17 +46,11 @@ class NGCN(Architecture):
     [('first', (2000, 16)), ('second', (320, 7)), ('attention', (1, 20))]
     """
 
-    hidden: int = 16
-    powers: int = 5
-    replicas: int = 4
-    dropout: float = 0.5
-    penalty: float = 1e-5
-
-    def __post_init__(self) -> None:
-        for name in ("hidden", "powers", "replicas"):
-            check_int(getattr(self, name), name, "NGCN", low=1)
-        check_float(self.dropout, "dropout", "NGCN", "[0, 1)")
-        check_float(self.penalty, "penalty", "NGCN", "[0, inf)")
+    hidden: int = NGCN_WIDTH.field()
+    powers: int = POWERS.field()
+    replicas: int = REPLICAS.field()
+    dropout: float = GCN_DROPOUT.field()
+    penalty: float = NGCN_PENALTY.field()
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         towers = self.powers * self.replicas  # one above the other, by power
@@ -82,9 +76,8 @@ class NGCN(Architecture):
 @final
 class _BoundNGCN(BoundModel):
     def __init__(self, model: NGCN, graph: Graph, kernels: Kernels) -> None:
-        super().__init__(kernels)
+        super().__init__(graph, kernels)
         self._model = model
-        self._X = kernels.features(normalized_features(graph))
         A_hat = transition_matrix(graph)
         self._A_hat_to = [kernels.steps(A_hat, 0.0, power) for power in range(model.powers)]
 

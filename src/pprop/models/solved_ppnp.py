@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 
 from pprop._errors import InputError
-from pprop._validate import check_choice, check_float, check_int, describe, reject
-from pprop.graph import NORMALIZATIONS, Graph
+from pprop._validate import describe, reject
+from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
-from pprop.models.architecture import Architecture, BoundModel, DropoutMasks, Weight
-from pprop.models.network import normalized_features
+from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
+from pprop.models.network import Weight
 from pprop.models.operations import feature_product, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
 from pprop.propagation.solvers import LinearMap, apply_map
+from pprop.settings import DROPOUT, EDGE_DROPOUT, NORMALIZATION, PENALTY, POSITIVE_ALPHA, SELF_LOOPS, WIDTH
 
 
 @final
@@ -58,27 +59,20 @@ class SolvedPPNP(Architecture):
     (1, 2110, 6)
     """
 
-    alpha: float = 0.1
+    alpha: float = POSITIVE_ALPHA.field()
     solver: ToleranceSolver = Chebyshev(tol=1e-4)
-    hidden: int = 64
-    dropout: float = 0.5
-    edge_dropout: float = 0.0
-    penalty: float = 0.005
-    normalization: str = "sym"
-    self_loops: bool = True
+    hidden: int = WIDTH.field()
+    dropout: float = DROPOUT.field()
+    edge_dropout: float = EDGE_DROPOUT.field()
+    penalty: float = PENALTY.field()
+    normalization: str = NORMALIZATION.field()
+    self_loops: bool = SELF_LOOPS.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.solver, ToleranceSolver):
             expected = "Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
             reject("solver", "SolvedPPNP", expected, describe(self.solver), remedy="Use PPNP() or APPNP() for others.")
-        self.solver.check_alpha(self.alpha, "SolvedPPNP")
-        check_int(self.hidden, "hidden", "SolvedPPNP", low=1)
-        check_float(self.dropout, "dropout", "SolvedPPNP", "[0, 1)")
-        check_float(self.edge_dropout, "edge_dropout", "SolvedPPNP", "[0, 1)")
-        check_float(self.penalty, "penalty", "SolvedPPNP", "[0, inf)")
-        check_choice(self.normalization, "normalization", "SolvedPPNP", NORMALIZATIONS)
-        if not isinstance(self.self_loops, bool):
-            reject("self_loops", "SolvedPPNP", "True or False", describe(self.self_loops))
+        super().__post_init__()
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         first, second = (n_features, self.hidden), (self.hidden, n_classes)
@@ -96,9 +90,8 @@ class SolvedPPNP(Architecture):
 @final
 class _BoundSolvedPPNP(BoundModel):
     def __init__(self, model: SolvedPPNP, graph: Graph, kernels: Kernels) -> None:
-        super().__init__(kernels)
+        super().__init__(graph, kernels)
         self._model = model
-        self._X = kernels.features(normalized_features(graph))
         operator = PPROperator(graph, float(model.alpha), model.normalization, model.self_loops)
         self._solve = _FiniteRuns(model.solver.bind(operator, kernels))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from abc import ABC, abstractmethod
 from typing import final
 
@@ -18,8 +18,7 @@ from pprop.kernels.trainer import (
     TrainerSpec,
 )
 from pprop.models import Architecture, FeatureNetwork, Model
-from pprop.models.architecture import initial_weights
-from pprop.models.network import glorot_uniform, normalized_features
+from pprop.models.network import initial_weights, normalized_features
 from pprop.models.readout import PropagatedModel, RowReadout, bind_propagation
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, ModuleTrainer, NetworkObjective, RunsTrainer
@@ -84,8 +83,7 @@ class _NetworkTraining(ModelTraining):
         task, bound, predictor = self._task, self._bound, _network(self._bound.model)
         features, settings = normalized_features(task.graph), bound.model.propagation
         n, f, hidden, classes = task.graph.n_nodes, features.shape[1], sum(predictor.hidden), task.n_classes
-        widths = predictor.widths(f, classes)
-        weights = sum(a * b for a, b in itertools.pairwise(widths))
+        weights = sum(math.prod(layer.shape) for layer in predictor.weights(f, classes))
         steps = settings.solver.steps if settings and isinstance(settings.solver, PowerIteration) else 0
         transition = None if bound.operator is None else bound.operator.transition
         dropout = predictor.dropout > 0 or bound.dropout > 0
@@ -127,7 +125,8 @@ class _NetworkTraining(ModelTraining):
 def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Trainer:
     """Return the backend's fused trainer for a network with one hidden layer, else one of single operations."""
     predictor, features = _network(bound.model), normalized_features(task.graph)
-    weights = glorot_uniform(predictor.widths(features.shape[1], task.n_classes), task.seed_tensor, task.kernels)
+    layers = predictor.weights(features.shape[1], task.n_classes, bound.model.penalty)
+    weights = initial_weights(layers, task.seed_tensor, task.kernels)
     if fused:
         spec = TrainerSpec(
             features=features,
@@ -144,8 +143,7 @@ def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Train
         trainer = task.kernels.trainer(spec)
         if trainer is not None:
             return trainer
-    penalties = [bound.model.penalty, *(0.0 for _ in weights[1:])]
-    return RunsTrainer(task, NetworkObjective(task, bound), weights, penalties)
+    return RunsTrainer(task, NetworkObjective(task, bound), weights, [layer.penalty for layer in layers])
 
 
 def _network(model: Model) -> FeatureNetwork:
@@ -207,7 +205,7 @@ class _ArchitectureTraining(ModelTraining):
         task, classes = self._task, self._task.n_classes
         features = normalized_features(task.graph)
         n, f = features.shape
-        weights = sum(weight.shape[0] * weight.shape[1] for weight in self._weights)
+        weights = sum(math.prod(weight.shape) for weight in self._weights)
         trainer = operations_bytes(
             features,
             floats=n * self._model.floats_per_node(classes),

@@ -13,8 +13,7 @@ from scipy import special
 
 from pprop._validate import check_int, reject
 from pprop.datasets import Split
-from pprop.models.ensemble import mean_log_probabilities
-from pprop.models.error_spreading import KnownErrors, best_temperature
+from pprop.models.ensemble import KnownErrors, best_temperature, mean_log_probabilities
 
 Nodes = NDArray[np.int64]
 

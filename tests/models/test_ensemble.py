@@ -8,7 +8,7 @@ from scipy import optimize, sparse
 from scipy.special import log_softmax, softmax
 
 from pprop import Graph, InputError, transition_matrix
-from pprop.models.error_spreading import KnownErrors, best_temperature, spread_errors
+from pprop.models.ensemble import KnownErrors, best_temperature, spread_errors
 
 RANDOM = np.random.default_rng(11)
 KNOWN = np.array([1, 4, 9, 17])
