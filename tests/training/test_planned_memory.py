@@ -14,7 +14,7 @@ from scipy import sparse
 import pprop
 from pprop import Graph, Model, Split
 from pprop.kernels.numba_cpu.arena import Arena
-from pprop.kernels.numba_cpu.fused_readout import Readout
+from pprop.kernels.numba_cpu.fused_readout import SharedRows, SharedSteps
 from pprop.kernels.numba_cpu.fused_structure import Entries
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, _Run, _Shared
 from pprop.kernels.trainer import TrainerSpec
@@ -36,7 +36,7 @@ MODELS = {
 TRAIN = importlib.import_module("pprop.training.train")
 
 
-SHARED = (_Shared, Readout, Entries)
+SHARED = (_Shared, SharedSteps, SharedRows, Entries)
 
 
 class Ready(Exception):  # noqa: N818  no error: all memory is taken, and the training need not begin

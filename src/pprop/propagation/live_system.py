@@ -121,14 +121,14 @@ class LiveSystem:
             self._pack(0, weighted=True)
         self._make_room(u, v)
         u, v, weights = _by_neighbour(u, v, weights)
-        loops.add_edges(self._rows, self._state, u, v, weights, self._self_loops, self.alpha, self._power)
+        loops.change_edges(self._rows, self._state, u, v, weights, True, self._self_loops, self.alpha, self._power)
 
     def remove_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
         """Remove edges that are there, of these weights, if any."""
         if not len(u):
             return
         u, v, weights = _by_neighbour(u, v, weights, last_first=True)
-        loops.remove_edges(self._rows, self._state, u, v, weights, self._self_loops, self.alpha, self._power)
+        loops.change_edges(self._rows, self._state, u, v, weights, False, self._self_loops, self.alpha, self._power)
 
     def edges_at(self, nodes: Nodes) -> tuple[Nodes, Nodes, Values]:
         """Return the edges of distinct `nodes`, each once, self-loops of the graph included."""

@@ -216,38 +216,37 @@ def _settle_loop(rows, state, i, own, weight, self_loops, alpha, power):
         _shift(rows, state, i, i, change, alpha, power)
 
 
-@serial
-def add_edges(rows, state, u, v, weights, self_loops, alpha, power):
-    """Add edges that are not there, between two nodes or from one to itself. The rows have room for them."""
-    for k in range(len(u)):
-        i, j, weight = u[k], v[k], weights[k]
-        if i == j:
-            _settle_loop(rows, state, i, True, weight, self_loops, alpha, power)
-            continue
-        _insert(rows, i, j, weight)
-        _insert(rows, j, i, weight)
-        _shift(rows, state, i, j, weight, alpha, power)
-        _shift(rows, state, j, i, weight, alpha, power)
-        for end in (i, j):
-            if not state.own[end]:
-                _settle_loop(rows, state, end, False, 0.0, self_loops, alpha, power)
+@part
+def _settle_loops(rows, state, i, j, self_loops, alpha, power):
+    """Settle the self-loops of two nodes that have none of the graph's."""
+    for end in (i, j):
+        if not state.own[end]:
+            _settle_loop(rows, state, end, False, 0.0, self_loops, alpha, power)
 
 
 @serial
-def remove_edges(rows, state, u, v, weights, self_loops, alpha, power):
-    """Remove edges that are there, of these weights."""
+def change_edges(rows, state, u, v, weights, adding, self_loops, alpha, power):
+    """Add edges that are not there, for which the rows have room, or remove edges that are there, of these weights.
+
+    An edge is between two nodes or from one to itself.
+    """
     for k in range(len(u)):
         i, j, weight = u[k], v[k], weights[k]
         if i == j:
-            _settle_loop(rows, state, i, False, 0.0, self_loops, alpha, power)
+            _settle_loop(rows, state, i, adding, weight if adding else 0.0, self_loops, alpha, power)
             continue
-        _erase(rows, i, j)
-        _erase(rows, j, i)
-        for end in (i, j):  # first, so that no row of A_tilde is ever empty
-            if not state.own[end]:
-                _settle_loop(rows, state, end, False, 0.0, self_loops, alpha, power)
-        _shift(rows, state, i, j, -weight, alpha, power)
-        _shift(rows, state, j, i, -weight, alpha, power)
+        if adding:
+            _insert(rows, i, j, weight)
+            _insert(rows, j, i, weight)
+        else:
+            _erase(rows, i, j)
+            _erase(rows, j, i)
+            _settle_loops(rows, state, i, j, self_loops, alpha, power)  # first, so that no row of A_tilde is ever empty
+        change = weight if adding else -weight
+        _shift(rows, state, i, j, change, alpha, power)
+        _shift(rows, state, j, i, change, alpha, power)
+        if adding:
+            _settle_loops(rows, state, i, j, self_loops, alpha, power)
 
 
 @serial

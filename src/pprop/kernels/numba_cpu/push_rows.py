@@ -6,7 +6,6 @@ is added to the nodes that have been pushed (they have an entry anyway). Every v
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -92,13 +91,13 @@ def share_out(
     reports: NDArray[np.float64],
 ) -> list[Part]:
     """Run `push_some` in numba's number of threads; return what each has made."""
-    parts: list[Part] = [(_NO_COLUMNS, _NO_VALUES)] * min(numba.get_num_threads(), len(nodes))
+    parts: list[Part] = [(_NO_COLUMNS, _NO_VALUES)] * max(1, min(numba.get_num_threads(), len(nodes)))
     ticket = np.zeros(1, np.int64)
 
     def work(worker: int) -> None:
         parts[worker] = push_some(graph, rule, nodes, eps, most, finest, ticket, len(nodes), worker, where, reports)
 
-    _in_threads(len(parts), work)
+    Team.once(len(parts), work)
     return parts
 
 
@@ -111,17 +110,8 @@ def put_together(shared: list[tuple[slice, list[Part]]], where: NDArray[np.int64
             if worker < len(parts):
                 put_rows(worker, where[rows], indptr[rows], *parts[worker], columns, values)
 
-    _in_threads(max((len(parts) for _, parts in shared), default=0), work)
+    Team.once(max((len(parts) for _, parts in shared), default=1), work)
     return columns, values
-
-
-def _in_threads(count: int, work: Callable[[int], None]) -> None:
-    if count:
-        team = Team(count)
-        try:
-            team.run(work)
-        finally:
-            team.close()
 
 
 @serial

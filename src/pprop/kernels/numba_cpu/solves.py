@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
+from pprop.kernels.numba_cpu.fused_structure import shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
@@ -178,7 +179,7 @@ def conjugate_gradient(
         states[0].reshape(n, stride)[:, :width] = start
     team = Team(min(numba.get_num_threads(), 1 + len(indices) * width // _WORK))
     partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
-    share, products = _share(indptr, len(partial), team.threads), np.zeros(team.threads, np.int64)
+    share, products = shares(indptr, team.threads, BLOCK), np.zeros(team.threads, np.int64)
 
     def solve(thread: int) -> None:
         products[thread] = solve_part(
@@ -192,15 +193,6 @@ def conjugate_gradient(
         team.close()
     value = np.ascontiguousarray(states[0].reshape(n, stride)[:, :width])
     return value, int(products[0]), np.sqrt(sums)
-
-
-def _share(indptr: NDArray[Any], blocks: int, threads: int) -> NDArray[np.int64]:
-    """Return the first block of each thread, and the end: about as many entries and rows for each."""
-    rows = np.minimum(np.arange(blocks + 1) * BLOCK, len(indptr) - 1)
-    cost = indptr[rows] + 4 * rows  # a row of the other passes takes as long as some entries of the product
-    share = np.searchsorted(cost, np.linspace(0, cost[-1], threads + 1)).astype(np.int64)
-    share[-1] = blocks
-    return share
 
 
 @part

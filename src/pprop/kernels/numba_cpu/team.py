@@ -119,3 +119,12 @@ class Team:
         """End the threads."""
         if self._others is not None:
             self._others.shutdown()
+
+    @classmethod
+    def once(cls, threads: int, function: Callable[[int], object]) -> None:
+        """Call function(0), ..., function(threads - 1) in a team that is closed afterwards."""
+        team = cls(threads)
+        try:
+            team.run(function)
+        finally:
+            team.close()

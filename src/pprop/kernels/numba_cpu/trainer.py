@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
-from pprop.kernels.numba_cpu.fused_readout import Readout, make_readout
+from pprop.kernels.numba_cpu.fused_readout import make_readout, shared_propagation
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, padded, shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import lanes
@@ -47,7 +47,7 @@ class _Shared:
         self.c_lanes, self.c_blocks = padded(self.c, _CLASSES)
         self.features = Entries.of(X.indptr, X.indices, X.data.astype(np.float32), self.f)
         self.law = Law.of(spec.dropout)
-        self.readout: Readout = make_readout(spec, self.c_lanes, self.c_blocks)
+        self.propagation = shared_propagation(spec)
         self.workers = numba.get_num_threads()  # asked here: numba's number belongs to the calling thread
 
     @property
@@ -71,7 +71,8 @@ class _Run:
         self._by_row = shares(shared.features.matrix[0], threads)
         self._by_feature = shares(shared.features.flipped[0], threads, fused_network.SUM_ROWS)
         self._masks = Masks(shared.features, shared.law, FEATURES, self._seed, crew)
-        self._readout = shared.readout.of_run(run, self._seed, crew)
+        shape = shared.c_lanes, shared.c_blocks
+        self._readout = make_readout(shared.propagation, spec, run, self._seed, crew, *shape)
         self._tokens = lanes(shared.h_lanes), lanes(shared.c_lanes)
         self._allocate(spec.weights[0][run].numpy(), spec.weights[1][run].numpy())
         self.values = np.zeros(3, np.float32)
