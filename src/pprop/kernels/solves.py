@@ -25,6 +25,8 @@ from pprop.graph import Transition
 Norm = Literal["euclidean", "max", "sum"]
 """Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column."""
 
+AccurateResidual = Callable[[Tensor, Tensor], Tensor]
+
 LOOK_EVERY = 8
 """Products between two looks at the norms before the end is near: a look waits for the device."""
 
@@ -152,10 +154,7 @@ class ProductSolves(Solves):
     """
 
     def __init__(
-        self,
-        system: System,
-        product: Callable[[Tensor, None], Tensor],
-        residual: Callable[[Tensor, Tensor], Tensor] | None = None,
+        self, system: System, product: Callable[[Tensor, None], Tensor], residual: AccurateResidual | None = None
     ) -> None:
         self._system, self._product, self._accurate, self.compensated = system, product, residual, residual is not None
         self._measure = torch.from_numpy(system.measure)[:, None]
