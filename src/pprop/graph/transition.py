@@ -26,7 +26,7 @@ from scipy import sparse
 
 from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph.graph import Graph
-from pprop.settings import NORMALIZATIONS
+from pprop.settings import NORMALIZATION, NORMALIZATIONS, SELF_LOOPS
 
 LEAST_DEGREE = 2.0**-64
 """The smallest degree, next to weights near 1, whose inverse times a prediction is far from the limits of float32."""
@@ -98,7 +98,9 @@ class Transition:
         return sparse.csr_array((values, self.indices, self.indptr), shape=(self.n_nodes, self.n_nodes))
 
 
-def transition_matrix(graph: Graph, normalization: str = "sym", self_loops: bool = True) -> Transition:
+def transition_matrix(
+    graph: Graph, normalization: str = NORMALIZATION.default, self_loops: bool = SELF_LOOPS.default
+) -> Transition:
     """Return the transition matrix of `graph`.
 
     Parameters

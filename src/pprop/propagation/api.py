@@ -18,17 +18,18 @@ from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome, w
 from pprop.propagation.solution import Solution, Statistics
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map, check_solver
 from pprop.propagation.tolerance import ToleranceMap, ToleranceSolver
+from pprop.settings import ALPHA, BACKEND, NORMALIZATION, SELF_LOOPS
 
 
 def propagate(
     graph: Graph,
     H: ArrayLike | Tensor,
-    alpha: float = 0.1,
-    solver: Solver = PowerIteration(steps=10),
-    normalization: str = "sym",
-    self_loops: bool = True,
+    alpha: float = ALPHA.default,
+    solver: Solver = PowerIteration(),
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
     *,
-    backend: str = "auto",
+    backend: str = BACKEND.default,
 ) -> Any:
     """Spread predictions over a graph by personalized PageRank.
 
@@ -82,12 +83,12 @@ def propagate(
 def solve(  # pyright: ignore[reportOverlappingOverload]  a solver to a tolerance is a solver, with more to tell
     graph: Graph,
     H: ArrayLike | Tensor,
-    alpha: float = 0.1,
+    alpha: float = ALPHA.default,
     *,
     solver: ToleranceSolver,
-    normalization: str = "sym",
-    self_loops: bool = True,
-    backend: str = "auto",
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
+    backend: str = BACKEND.default,
 ) -> CertifiedSolution: ...
 
 
@@ -97,10 +98,10 @@ def solve(
     H: ArrayLike | Tensor,
     alpha: float,
     solver: ToleranceSolver,
-    normalization: str = "sym",
-    self_loops: bool = True,
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
     *,
-    backend: str = "auto",
+    backend: str = BACKEND.default,
 ) -> CertifiedSolution: ...
 
 
@@ -108,24 +109,24 @@ def solve(
 def solve(
     graph: Graph,
     H: ArrayLike | Tensor,
-    alpha: float = 0.1,
-    solver: Solver = PowerIteration(steps=10),
-    normalization: str = "sym",
-    self_loops: bool = True,
+    alpha: float = ALPHA.default,
+    solver: Solver = PowerIteration(),
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
     *,
-    backend: str = "auto",
+    backend: str = BACKEND.default,
 ) -> Solution: ...
 
 
 def solve(
     graph: Graph,
     H: ArrayLike | Tensor,
-    alpha: float = 0.1,
-    solver: Solver = PowerIteration(steps=10),
-    normalization: str = "sym",
-    self_loops: bool = True,
+    alpha: float = ALPHA.default,
+    solver: Solver = PowerIteration(),
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
     *,
-    backend: str = "auto",
+    backend: str = BACKEND.default,
 ) -> Solution | CertifiedSolution:
     """Propagate as `propagate` does, and return the result with its residual, cost and backend.
 

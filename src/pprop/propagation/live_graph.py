@@ -16,6 +16,7 @@ from pprop.graph.attributes import Features
 from pprop.propagation import live_checks as checks
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
 from pprop.propagation.operator import check_operator
+from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 
 Nodes = NDArray[np.int64]
 Network = Callable[[Features], NDArray[Any]]  # features of m nodes, shape (m, ...), to their own predictions (m, c)
@@ -80,11 +81,11 @@ class LiveGraph:
         self,
         graph: Graph,
         H: ArrayLike,
-        alpha: float = 0.1,
+        alpha: float = ALPHA.default,
         *,
-        tol: float = 1e-4,
-        normalization: str = "sym",
-        self_loops: bool = True,
+        tol: float = LIVE_TOL.default,
+        normalization: str = NORMALIZATION.default,
+        self_loops: bool = SELF_LOOPS.default,
         network: Network | None = None,
         classes: NDArray[Any] | None = None,
         history: int = 1000,

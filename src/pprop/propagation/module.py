@@ -13,6 +13,7 @@ from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
 from pprop.kernels.random_bits import signed
 from pprop.propagation.solvers import LinearMap, PowerIteration, Solver, apply_map, check_solver
+from pprop.settings import ALPHA, BACKEND, NORMALIZATION, SELF_LOOPS
 
 
 @final
@@ -52,14 +53,14 @@ class Propagation(nn.Module):
     def __init__(
         self,
         graph: Graph,
-        alpha: float = 0.1,
-        solver: Solver = PowerIteration(steps=10),
-        normalization: str = "sym",
-        self_loops: bool = True,
+        alpha: float = ALPHA.default,
+        solver: Solver = PowerIteration(),
+        normalization: str = NORMALIZATION.default,
+        self_loops: bool = SELF_LOOPS.default,
         *,
         dropout: float = 0.0,
         seed: int | Sequence[int] = 0,
-        backend: str = "auto",
+        backend: str = BACKEND.default,
     ) -> None:
         super().__init__()
         self.operator, self.solver = check_solver(graph, alpha, solver, normalization, self_loops, "Propagation")

@@ -16,6 +16,7 @@ from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph import NORMALIZATIONS, Graph, Transition, transition_matrix
 from pprop.kernels import Kernels
 from pprop.propagation.fixed_point import ROUNDING, check_row_memory, count_products, ppr_rows
+from pprop.settings import NORMALIZATION, SELF_LOOPS
 
 DENSE_NODES = 4000  # up to which a dense inverse, n^3 operations, is quicker than solving for the rows of a training
 MOST_PRODUCTS = 10000  # beyond which the dense inverse is used anyway: alpha is then below 1e-5, or 0.004 if directed
@@ -54,7 +55,13 @@ class PPROperator:
     (5, 5)
     """
 
-    def __init__(self, graph: Graph, alpha: float, normalization: str = "sym", self_loops: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        alpha: float,
+        normalization: str = NORMALIZATION.default,
+        self_loops: bool = SELF_LOOPS.default,
+    ) -> None:
         self.graph, self.alpha, self.normalization, self.self_loops = graph, alpha, normalization, self_loops
         self.transition: Transition = transition_matrix(graph, normalization, self_loops)
 

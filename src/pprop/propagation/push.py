@@ -28,6 +28,7 @@ from scipy import sparse
 from pprop._validate import check_float, check_int, check_positions, describe, reject
 from pprop.graph import Graph, transition_matrix
 from pprop.propagation.operator import check_operator
+from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS
 
 FIRST_EPS = 1e-3  # where the search for the largest entries begins
 FINEST_EPS = 1e-7  # where it ends by default
@@ -161,7 +162,13 @@ class LocalPush:
     array([[0.469, 0.249, 0.109, 0.053, 0.029]])
     """
 
-    def __init__(self, graph: Graph, alpha: float = 0.1, normalization: str = "sym", self_loops: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        alpha: float = ALPHA.default,
+        normalization: str = NORMALIZATION.default,
+        self_loops: bool = SELF_LOOPS.default,
+    ) -> None:
         check_operator(graph, normalization, self_loops, "LocalPush")
         self.graph, self.normalization, self.self_loops = graph, normalization, bool(self_loops)
         self.alpha = check_float(alpha, "alpha", "LocalPush", "(0, 1]")
@@ -311,11 +318,11 @@ class LocalPush:
 def ppr(
     graph: Graph,
     nodes: ArrayLike,
-    alpha: float = 0.1,
+    alpha: float = ALPHA.default,
     eps: float | None = None,
     topk: int | None = None,
-    normalization: str = "sym",
-    self_loops: bool = True,
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
 ) -> SparseRows:
     """Return sparse rows of the personalized PageRank matrix, with a proven bound of the error.
 

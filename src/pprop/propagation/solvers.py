@@ -21,6 +21,7 @@ from pprop.propagation.certificate import working_type
 from pprop.propagation.fixed_point import FixedPoint, check_row_memory
 from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solution import Outcome
+from pprop.settings import STEPS
 
 EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 
@@ -85,7 +86,7 @@ class PowerIteration(Solver):
     PowerIteration(steps=10)
     """
 
-    steps: int = 10
+    steps: int = STEPS.default
     outcome = Outcome.FIXED_STEPS
     alpha_interval = "[0, 1]"
 

@@ -22,6 +22,7 @@ from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, Architecture, Mod
 from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.models.inference import Inference
 from pprop.propagation import Limit
+from pprop.settings import STEPS
 from pprop.study.cell import Cell, Seeds
 from pprop.study.provenance import provenance_here
 from pprop.study.run.prepared import Prepared
@@ -261,7 +262,8 @@ def build(cell: Cell, graph: Graph) -> Any:
         settings = {name: value for name, value in settings.items() if name not in ("alpha", "steps")}
     if settings.get("steps") != "limit":
         return _CLASSES[cell.model](**settings)
-    model = APPNP(**(settings | {"steps": 10}))  # its limit without teleport: a cell has it for alpha = 0 alone
+    # its limit without teleport: a cell has it for alpha = 0 alone
+    model = APPNP(**(settings | {"steps": STEPS.default}))
     assert model.propagation is not None
     return replace(model, propagation=replace(model.propagation, solver=Limit()))
 

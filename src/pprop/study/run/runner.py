@@ -13,6 +13,7 @@ from pprop._errors import DivergenceError, InputError, MissingDependencyError, P
 from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
+from pprop.settings import DEVICE
 from pprop.study.cell import Cell, Seeds, title_of
 from pprop.study.revisions import revision_of
 from pprop.study.run.attempts import Attempts
@@ -122,7 +123,7 @@ def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = Fal
 
 
 def run_study(
-    store: Store, jobs: Sequence[Job], watch: Watch, *, device: str = "cpu", minutes: float | None = None
+    store: Store, jobs: Sequence[Job], watch: Watch, *, device: str = DEVICE.default, minutes: float | None = None
 ) -> StudyOutcome:
     """Compute what is missing of some jobs. Each run is in the store when it ends; what ends this function loses none.
 
