@@ -27,6 +27,7 @@ from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.models.model import Model
 from pprop.propagation import PowerIteration, propagate
+from pprop.settings import NORMALIZATION, SELF_LOOPS
 
 SPREAD_ALPHA, SPREAD_STEPS = 0.1, 10
 LEAST = 1e-6
@@ -146,8 +147,8 @@ def spread_errors(
     logits: NDArray[Any],
     known: KnownErrors,
     strength: float,
-    normalization: str = "sym",
-    self_loops: bool = True,
+    normalization: str = NORMALIZATION.default,
+    self_loops: bool = SELF_LOOPS.default,
 ) -> NDArray[np.float32]:
     """Return the logarithms of the corrected probabilities of all nodes, shape (n, c).
 

@@ -14,7 +14,7 @@ from pprop.graph import Graph, transition_matrix
 from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_named, leading_directions
 from pprop.models.network import normalized_features
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
-from pprop.settings import FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
+from pprop.settings import DEVICE, FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
 
 Nodes = NDArray[np.int64]
 
@@ -254,7 +254,7 @@ class FeaturePropagation:
 
     record_: Bootstrapped
 
-    def __init__(self, graph: Graph, model: BootstrappedFP, device: str = "cpu") -> None:
+    def __init__(self, graph: Graph, model: BootstrappedFP, device: str = DEVICE.default) -> None:
         self.graph, self.model, self.device = graph, model, device
         self._diffused: Diffused | None = None
 

@@ -13,6 +13,7 @@ from pprop._errors import CapacityError
 from pprop._memory import usable_memory
 from pprop._validate import check_int, describe
 from pprop.kernels.trainer import TrainerBytes
+from pprop.settings import DEVICE
 
 Items = dict[str, int]
 """Bytes by name."""
@@ -155,7 +156,12 @@ class RunPlan:
 
 
 def plan_runs(
-    held: TrainingBytes, runs: int, *, memory: int | None = None, device: str = "cpu", at_once: int | None = None
+    held: TrainingBytes,
+    runs: int,
+    *,
+    memory: int | None = None,
+    device: str = DEVICE.default,
+    at_once: int | None = None,
 ) -> RunPlan:
     """Choose the largest chunk of runs that fits, and make the chunks equally long.
 

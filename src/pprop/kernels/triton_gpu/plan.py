@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._errors import CapacityError
+from pprop.settings import DEVICE
 
 LANES = (1, 4, 16, 64)
 """Lanes per row, by class."""
@@ -80,7 +81,7 @@ def row_plan(
     slots: int,
     unroll: int = 1,
     limit: int = 32,
-    device: torch.device | str = "cpu",
+    device: torch.device | str = DEVICE.default,
 ) -> Plan:
     """Deal out the rows of a CSR structure.
 
