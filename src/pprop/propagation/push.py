@@ -146,12 +146,8 @@ class LocalPush:
 
     Parameters
     ----------
-    graph
-        The graph, directed or not, weighted or not.
-    alpha
-        Teleport probability in (0, 1].
-    normalization, self_loops
-        As in `transition_matrix`.
+    graph, alpha, normalization, self_loops
+        As in `ppr`.
 
     Examples
     --------
