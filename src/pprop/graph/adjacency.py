@@ -11,8 +11,8 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._validate import describe, reject
 
+# ``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones.
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
-"""``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones."""
 
 
 ROUNDING = 1e-12  # a relative difference of weights that two orders of summation explain
@@ -69,9 +69,8 @@ def canonical_csr(adjacency: object, function: str) -> Csr:
     if matrix.shape[0] == 0:
         reject("adjacency", function, "a matrix with at least one node", "an empty matrix", error=GraphError)
     if matrix.shape[0] > np.iinfo(np.int32).max:
-        reject(
-            "adjacency", function, "a matrix with at most 2147483647 nodes", f"shape {matrix.shape}", error=GraphError
-        )
+        expected = f"a matrix with at most {np.iinfo(np.int32).max} nodes"
+        reject("adjacency", function, expected, f"shape {matrix.shape}", error=GraphError)
     if matrix.dtype.kind not in "buif":
         reject("adjacency", function, "a matrix of real numbers", f"dtype {matrix.dtype}", error=GraphError)
     csr = sound_csr(matrix, "adjacency", function).astype(np.float64, copy=False)

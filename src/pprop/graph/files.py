@@ -1,4 +1,4 @@
-"""Files as they should be treated: checked before they are opened, complete before they are visible."""
+"""Reading and writing files: checked before they are opened, complete before they are visible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
@@ -71,7 +71,11 @@ def read_file(path: Path, most: int | None = None) -> bytes:
 
     Anything else is an OSError: a pipe or a device may never end.
     """
-    with open(path, "rb", opener=_open_at_once) as stream:
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # or a pipe would wait for a writer
+
+    with open(path, "rb", opener=opener) as stream:
         about = os.fstat(stream.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
@@ -81,12 +85,8 @@ def read_file(path: Path, most: int | None = None) -> bytes:
         return stream.read(about.st_size)
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # or a pipe would wait for somebody to write
-
-
 def read_json(path: Path) -> object:
-    """Return what a small JSON file from a stranger holds.
+    """Return the value in a small, untrusted JSON file.
 
     Raises
     ------
@@ -94,25 +94,20 @@ def read_json(path: Path) -> object:
         It cannot be read, is not a regular file, or is larger than anything that pprop writes.
     ValueError
         It is no JSON, is nested more deeply than anything that pprop writes, has NaN or infinity for a number, or a key
-        twice, of which two programs might each believe another.
+        twice, of which two programs might each use another.
     """
     content = read_file(path, LARGEST_JSON)
     try:
         value: object = json.loads(content, object_pairs_hook=_distinct, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    level: list[object] = [value]
+    level: list[Any] = [value]
     for _ in range(DEEPEST_JSON):
-        level = [part for one in level for part in _parts(one)]
+        nested = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [part for parts in nested for part in parts]
     if level:
         raise ValueError("nested too deeply")
     return value
-
-
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return cast("dict[str, object]", value).values()
-    return cast("list[object]", value) if isinstance(value, list) else ()
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -162,14 +157,9 @@ def atomic_writer(path: object, parameter: str, function: str) -> Generator[IO[b
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # Windows has no handle of a folder to flush
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if os.name == "posix":  # Windows has no handle of a folder to flush
+        handle = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

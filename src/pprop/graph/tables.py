@@ -22,8 +22,7 @@ from pprop._optional import require
 from pprop._validate import describe, reject
 from pprop.graph.files import check_memory, existing_file, read_file
 
-Column = list[str] | NDArray[Any]
-"""Text cells ("" where empty), or the numbers of a typed column (NaN where empty)."""
+Column = list[str] | NDArray[Any]  # text cells ("" where empty), or the numbers of a typed column (NaN where empty)
 
 MOST_NAMES = 20  # in one sentence
 CHUNK = 500  # rows: too few for the garbage collector to wake up and walk all the columns again and again

@@ -28,8 +28,8 @@ from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph.graph import Graph
 from pprop.settings import NORMALIZATION, NORMALIZATIONS, SELF_LOOPS
 
+# The smallest degree, next to weights near 1, whose inverse times a prediction is far from the limits of float32.
 LEAST_DEGREE = 2.0**-64
-"""The smallest degree, next to weights near 1, whose inverse times a prediction is far from the limits of float32."""
 
 
 @final

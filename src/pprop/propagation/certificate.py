@@ -1,4 +1,4 @@
-"""What a solve to a tolerance vouches for: a bound of the relative error, and the norm in which it holds.
+"""What a solve to a tolerance certifies: a bound of the relative error, and the norm in which it holds.
 
 With r = alpha H - (Z - (1 - alpha) T Z) and a norm in which T has norm at most 1, the error e of Z has |e| <= |r| / alpha.
 So |r| <= alpha tol |Z| / (1 + tol) makes |e| at most tol times the norm of the fixed point itself, column by column.
@@ -43,19 +43,18 @@ class ToleranceOutcome(Enum):
     'tolerance reached'
     """
 
-    REACHED = "tolerance reached"
-    """Every column is certified."""
+    REACHED = "tolerance reached"  # every column is certified
 
 
 @final
 @dataclass(frozen=True)
 class Certificate:
-    """What is known about every column of a solution.
+    """A proven bound of the error of every column of a solution.
 
     Attributes
     ----------
     tol
-        The relative error that was asked for.
+        The requested relative error.
     relative_error
         What the residual proves: no column is further from the fixed point, in relation to the fixed point. The rounding
         of the matrix, of the residual and of its norm counts; in half precision, that of the result too.
@@ -200,24 +199,22 @@ def least_error(alpha: float, dtype: torch.dtype) -> float:
     return rounded_error(units * torch.finfo(working_type(dtype)).eps / alpha, _rounding(dtype))
 
 
-def default_tolerance(alpha: float, dtype: torch.dtype) -> float:
-    """Return the tolerance of a solver that was given none: a millionth, or twice the least where that is more.
+def settle_tolerance(tol: float | None, alpha: float, dtype: torch.dtype, solver: str) -> float:
+    """Return the tolerance of a solver for results of a float type; refuse one below what their rounding can prove.
 
-    >>> default_tolerance(0.1, torch.float64), round(default_tolerance(0.1, torch.float32), 6)
-    (1e-06, 1.9e-05)
+    None is a millionth, or twice the least that can be proven where that is more.
+
+    >>> settle_tolerance(None, 0.1, torch.float64, "Chebyshev")
+    1e-06
+    >>> round(settle_tolerance(None, 0.1, torch.float32, "Chebyshev"), 6)
+    1.9e-05
     """
     least = least_error(alpha, dtype)
-    return max(1e-6, min(2.0 * least, 0.5 + 0.5 * least))  # below 1, as a tolerance is, wherever the least is
-
-
-def check_reachable(tol: float, alpha: float, dtype: torch.dtype, solver: str) -> None:
-    """Refuse a tolerance below what the rounding of a float type lets a residual prove.
-
-    >>> check_reachable(1e-6, 0.1, torch.float64, "Chebyshev")
-    """
-    least = least_error(alpha, dtype)
+    if tol is None:
+        tol = max(1e-6, min(2.0 * least, 0.5 + 0.5 * least))  # below 1, as a tolerance is, wherever the least is
     if tol < least:
         name = str(dtype).removeprefix("torch.")
         wider = "" if dtype == torch.float64 else " or predictions in float64"
         expected = f"at least {least:.2g}, what {name} can reach at alpha {alpha:g}"
         reject("tol", solver, expected, tol, remedy=f"Use a larger tol{wider}.")
+    return tol

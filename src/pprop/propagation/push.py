@@ -181,10 +181,8 @@ class LocalPush:
             in_sums[in_sums == 0] = 1.0
         factor = out_sums ** (power - 1) * in_sums**-power if graph.directed else 1 / out_sums
         self._scale = np.empty(0) if power == 0 else in_sums**-power
-        self.rescaled: bool = not graph.directed
-        """Whether T is a rescaling of the row-stochastic matrix, in which the pushes then are made."""
-        self.degrees: NDArray[np.float64] = out_sums / unit
-        """Degrees d with self-loops, shape (n,), in the unit of the weights."""
+        self.rescaled = not graph.directed  # whether T is a rescaling of the row-stochastic matrix, used for the pushes
+        self.degrees: NDArray[np.float64] = out_sums / unit  # d with self-loops, shape (n,), in the unit of the weights
         # a self-loop that was added: x + (1 - alpha) B[u, u] x + ... = x / (1 - (1 - alpha) B[u, u])
         own = factor * unit * loops  # B[u, u], 1 where a node is alone, whose row is then exactly itself
         series = 1 / ((1 - own) + self.alpha * own)

@@ -19,10 +19,8 @@ class Outcome(Enum):
     <Outcome.EXACT: 'exact'>
     """
 
-    FIXED_STEPS = "fixed steps"
-    """The number of steps asked for was made; nothing was asked about the error."""
-    EXACT = "exact"
-    """Solved directly, to rounding."""
+    FIXED_STEPS = "fixed steps"  # the requested number of steps, with no request about the error
+    EXACT = "exact"  # solved directly, to rounding
 
 
 @final

@@ -25,17 +25,7 @@ from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
-from pprop.propagation.certificate import (
-    Certificate,
-    check_reachable,
-    default_tolerance,
-    error_before_rounding,
-    least_error,
-    rounded_error,
-    with_rounding,
-    working_type,
-    worst_error,
-)
+from pprop.propagation import certificate
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import LinearMap, Solver
 
@@ -71,9 +61,7 @@ class ToleranceSolver(Solver):
 
     def settled(self, alpha: float, dtype: torch.dtype) -> Self:
         """Return the solver with the tolerance that it has for results of a float type; refuse one out of their reach."""
-        settled = self if self.tol is not None else replace(self, tol=default_tolerance(alpha, dtype))
-        check_reachable(settled.wanted, alpha, dtype, type(self).__name__)
-        return settled
+        return replace(self, tol=certificate.settle_tolerance(self.tol, alpha, dtype, type(self).__name__))
 
     def check_alpha(self, alpha: object, function: str) -> float:
         if function == "PropagationSettings":  # whose dropout, and whose fused training, know power steps and rows
@@ -120,11 +108,11 @@ class ToleranceMap(LinearMap):
         self._whole: dict[bool, ToleranceSide] = {}
         self._dropped: dict[tuple[int, int, float], Transition] = {}
         norms = _WEIGHTED if solver.symmetric else _PLAIN
-        self.certificate = Certificate(solver.wanted, math.inf, norms[operator.normalization])
+        self.certificate = certificate.Certificate(solver.wanted, math.inf, norms[operator.normalization])
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         value, self.matrix_products, error, tol = self._apply(predictions, draw, transposed=False)
-        self.certificate = Certificate(tol, error, self.certificate.norm)
+        self.certificate = certificate.Certificate(tol, error, self.certificate.norm)
         return value
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
@@ -136,15 +124,15 @@ class ToleranceMap(LinearMap):
         solver = self._solver.settled(alpha, dtype)
         if alpha == 1.0 or operand.numel() == 0:
             return operand.clone(), 0, 0.0, solver.wanted
-        inner = replace(solver, tol=error_before_rounding(solver.wanted, dtype))
+        inner = replace(solver, tol=certificate.error_before_rounding(solver.wanted, dtype))
         out, products, error = torch.empty_like(operand), 0, 0.0
-        for run, one in enumerate(operand.to(working_type(dtype))):
+        for run, one in enumerate(operand.to(certificate.working_type(dtype))):
             side = self._side(draw, run, transposed=transposed)
             value, solved = side.solve(one, inner, "gradient" if transposed else "H")
             out[run] = value
-            reached = worst_error(alpha, solved)
+            reached = certificate.worst_error(alpha, solved)
             if not transposed and value.dtype != dtype:
-                reached = rounded_error(reached, side.lost(value, out[run]))
+                reached = certificate.rounded_error(reached, side.lost(value, out[run]))
             products, error = max(products, solved.products), max(error, reached)
             if reached > solver.wanted:
                 raise self._missed(reached, solver, solved.products, dtype)
@@ -233,7 +221,7 @@ class ToleranceSide:
         value = (ended.value / columns).mul_(unit)
         if value.dtype == torch.float64 and bool(((unit < ORDINARY) & (unit > 1.0 / ORDINARY)).all()):
             proven = self._proven(ended, compensated=False)
-            if worst_error(self._alpha, proven) <= solver.wanted:
+            if certificate.worst_error(self._alpha, proven) <= solver.wanted:
                 return value, proven
         return self._verified(predictions, unit, value, ended, solver)
 
@@ -248,7 +236,7 @@ class ToleranceSide:
     def _proven(self, ended: Solved, *, compensated: bool) -> Solved:
         """Return a solve with what its residual in float64 proves, its rounding counted."""
         weighted = self._system.transition.weights is not None
-        return with_rounding(ended, self._longest, weighted=weighted, compensated=compensated)
+        return certificate.with_rounding(ended, self._longest, weighted=weighted, compensated=compensated)
 
     def _verified(
         self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Solved, solver: ToleranceSolver
@@ -265,10 +253,10 @@ class ToleranceSide:
             residual = self._solves.residual(own, state)
             norm, size = (column_norms(self._system, one).cpu().numpy() for one in (residual, state))
             ended = self._proven(Solved(state, products, norm, size), compensated=self._solves.compensated)
-            reached, left = worst_error(alpha, ended), solver.max_products - products
+            reached, left = certificate.worst_error(alpha, ended), solver.max_products - products
             if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):
                 return value, ended
-            tol = max(min(0.25 * solver.wanted / reached, 0.1), least_error(alpha, value.dtype))
+            tol = max(min(0.25 * solver.wanted / reached, 0.1), certificate.least_error(alpha, value.dtype))
             change = replace(solver, tol=tol, max_products=left).run(self._solves, residual.to(value.dtype), alpha)
             products, last, again = products + change.products, reached, True
             value = ((state + change.value) / columns).mul_(unit).to(value.dtype)
