@@ -118,7 +118,7 @@ def __getattr__(name: str) -> object:
     if name in __all__:
         for layer in _LAYERS:
             module = import_module(f"pprop.{layer}")
-            if name in module.__all__:
+            if name in getattr(module, "__all__", vars(module)):
                 globals()[name] = getattr(module, name)
                 return globals()[name]
     raise AttributeError(f"module 'pprop' has no attribute {name!r}")

@@ -6,11 +6,11 @@
     ├── InputError (also ValueError)         an argument is wrong; the message names it and the remedy
     │   ├── GraphError                       the arrays given do not describe a graph
     │   └── FormatError                      a file is damaged, hostile or not what its suffix says
-    ├── DatasetError (also LookupError)      an unknown dataset, or one whose file cannot be had here
+    ├── DatasetError (also LookupError)      an unknown dataset, or one whose file is not available
     ├── MissingDependencyError (also ImportError)   an optional package or backend is not installed
-    ├── CapacityError (also MemoryError)     the computation asked for does not fit
-    ├── ToleranceError (also ArithmeticError)   a solve ended without the tolerance asked for; says what was reached
-    └── DivergenceError (also ArithmeticError)  the loss of a training is no finite number any more; says when
+    ├── CapacityError (also MemoryError)     the requested computation does not fit
+    ├── ToleranceError (also ArithmeticError)   a solve ended without the requested tolerance; says what was reached
+    └── DivergenceError (also ArithmeticError)  the loss of a training is not finite any more; says when
 
 Catch ``PpropError`` for all of them; each is also the builtin that a Python user would expect.
 """
@@ -19,18 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
-__all__ = [
-    "CapacityError",
-    "DatasetError",
-    "DivergenceError",
-    "FormatError",
-    "GraphError",
-    "InputError",
-    "MissingDependencyError",
-    "PpropError",
-    "ToleranceError",
-]
 
 
 class PpropError(Exception):
@@ -50,7 +38,7 @@ class FormatError(InputError):
 
 
 class DatasetError(PpropError, LookupError):
-    """A dataset is unknown, or its file cannot be had on this machine."""
+    """A dataset is unknown, or its file is not available on this machine."""
 
 
 class MissingDependencyError(PpropError, ImportError):
@@ -58,15 +46,15 @@ class MissingDependencyError(PpropError, ImportError):
 
 
 class CapacityError(PpropError, MemoryError):
-    """The computation asked for does not fit into memory."""
+    """The requested computation does not fit into memory."""
 
 
 class ToleranceError(PpropError, ArithmeticError):
-    """A solve ended before it reached the tolerance asked for; the message says what it reached."""
+    """A solve ended before it reached the requested tolerance; the message says what it reached."""
 
 
 class DivergenceError(PpropError, ArithmeticError):
-    """The loss of a training is no finite number any more, or the logits it ends with are not.
+    """The loss of a training is not finite any more, or its final logits are not.
 
     Attributes
     ----------

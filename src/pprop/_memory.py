@@ -1,4 +1,4 @@
-"""How much memory this process may take, for refusing early what cannot fit."""
+"""How much memory this process may use, to refuse early what cannot fit."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-__all__ = ["usable_memory"]
-
+# By the folder of a hierarchy of control groups, version 2 and version 1: a group's limit, what it uses, and the parts of
+# that which the system gives up when memory is short.
 _GROUP_FILES = {
     "": ("memory.max", "memory.current", ("inactive_file", "active_file")),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
 }
-"""By the folder of a hierarchy of control groups, version 2 and version 1: a group's limit, what it uses, and the parts
-of that which the system gives up when memory is short."""
 
 
 def usable_memory(root: Path = Path("/")) -> int | None:
-    """Return how many bytes this process may take, or None where the system does not tell.
+    """Return how many bytes this process may take, or None where the system does not report it.
 
     That is the machine's memory, or what is left of a smaller limit: of the process (RLIMIT_AS, RLIMIT_DATA), or of its
     control group, as of a container, and the groups around it. Files are read below `root`.

@@ -7,8 +7,6 @@ from types import ModuleType
 
 from pprop._errors import MissingDependencyError
 
-__all__ = ["require"]
-
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import `module`, or say which extra of pprop installs it.

@@ -19,19 +19,6 @@ if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "check_array",
-    "check_bool",
-    "check_choice",
-    "check_float",
-    "check_int",
-    "check_positions",
-    "check_sequence",
-    "check_texts",
-    "describe",
-    "reject",
-]
-
 
 def describe(value: object) -> str:
     """Return a short text for `value`, fit for the end of an error sentence.

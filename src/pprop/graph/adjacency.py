@@ -105,35 +105,12 @@ def symmetrized(csr: Csr) -> Csr | None:
     (array([0, 1, 2]), array([1, 0], dtype=int32), None)
     """
     indptr, indices, weights = csr
-    n = len(indptr) - 1
-    values = np.ones(len(indices)) if weights is None else weights
-    mirrored = _mirrored(sparse.csr_array((values, indices, indptr), shape=(n, n)))
-    if mirrored is None or weights is None:
-        return None if mirrored is None else csr
-    return indptr, indices, _weights(np.maximum(weights, mirrored))
-
-
-def is_symmetric(matrix: sparse.csr_array) -> bool:
-    """Return whether a matrix, canonical or not, equals its transpose, weights to rounding.
-
-    >>> is_symmetric(sparse.csr_array([[0, 1.0], [0, 0]]))
-    False
-    """
-    canonical = matrix.astype(np.float64, copy=True)
-    canonical.sum_duplicates()
-    canonical.eliminate_zeros()
-    return _mirrored(canonical) is not None
-
-
-def _mirrored(canonical: sparse.csr_array) -> NDArray[np.float64] | None:
-    """Return the entries of the transpose, in the same order, or None where it is another matrix."""
-    transpose = canonical.T.tocsr()
-    same = (
-        np.array_equal(canonical.indptr, transpose.indptr)
-        and np.array_equal(canonical.indices, transpose.indices)
-        and np.allclose(canonical.data, transpose.data, rtol=ROUNDING, atol=0.0, equal_nan=True)
-    )
-    return transpose.data if same else None
+    values, shape = np.ones(len(indices)) if weights is None else weights, (len(indptr) - 1, len(indptr) - 1)
+    transpose = sparse.csr_array((values, indices, indptr), shape=shape).T.tocsr()
+    same_structure = np.array_equal(indptr, transpose.indptr) and np.array_equal(indices, transpose.indices)
+    if not same_structure or not np.allclose(values, transpose.data, rtol=ROUNDING, atol=0.0):
+        return None
+    return csr if weights is None else (indptr, indices, _weights(np.maximum(weights, transpose.data)))
 
 
 def _weights(values: NDArray[np.float64]) -> NDArray[np.float64] | None:

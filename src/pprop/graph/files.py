@@ -103,8 +103,8 @@ def read_json(path: Path) -> object:
         raise ValueError("nested too deeply") from None
     level: list[Any] = [value]
     for _ in range(DEEPEST_JSON):
-        nested = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-        level = [part for parts in nested for part in parts]
+        nested: list[Any] = [one for one in level if isinstance(one, dict | list)]
+        level = [part for one in nested for part in (one.values() if hasattr(one, "values") else one)]
     if level:
         raise ValueError("nested too deeply")
     return value

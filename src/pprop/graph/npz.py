@@ -13,7 +13,7 @@ from scipy import sparse
 
 from pprop._errors import FormatError, GraphError
 from pprop._validate import describe, reject
-from pprop.graph.adjacency import is_symmetric
+from pprop.graph.adjacency import canonical_csr, symmetrized
 from pprop.graph.files import atomic_writer, check_memory, existing_file
 from pprop.graph.graph import Graph
 from pprop.graph.npz_members import CSR_PARTS, CsrMembers, Member, damage, open_archive, open_csr, open_member
@@ -65,13 +65,12 @@ def read_npz(path: str | PathLike[str], *, directed: bool | None = None) -> Grap
     file = existing_file(path, "path", "read_npz")
     with open_archive(file) as archive:
         fields = _read_fields(archive, file)
-    adjacency: sparse.csr_array = fields["adjacency"]
-    symmetric = is_symmetric(adjacency)
-    if directed is False and not symmetric:
-        expected, got = "True or None for a matrix that differs from its transpose", f"False for {str(file)!r}"
-        remedy = "Call .undirected() on the result to ignore directions."
-        reject("directed", "read_npz", expected, got, remedy=remedy)
     try:
+        symmetric = symmetrized(canonical_csr(fields["adjacency"], "Graph.from_scipy")) is not None
+        if directed is False and not symmetric:
+            expected, got = "True or None for a matrix that differs from its transpose", f"False for {str(file)!r}"
+            remedy = "Call .undirected() on the result to ignore directions."
+            reject("directed", "read_npz", expected, got, remedy=remedy)
         keep_directions = not symmetric if directed is None else bool(directed)
         return Graph.from_scipy(directed=keep_directions, name=file.stem, **fields)
     except GraphError as error:

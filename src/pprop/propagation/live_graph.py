@@ -267,11 +267,13 @@ class LiveGraph:
         wrong = np.flatnonzero(known if add else known == 0.0)
         if len(wrong):
             checks.reject_edge(int(u[wrong[0]]), int(v[wrong[0]]), edit, there=add)
-        change = (self._system.add_edges, self._system.remove_edges)
-        change[not add](u, v, of_each)
+        change, undo = self._system.add_edges, self._system.remove_edges
+        if not add:
+            change, undo = undo, change
+        change(u, v, of_each)
 
         def reverse() -> Nodes:
-            change[add](u, v, of_each)
+            undo(u, v, of_each)
             return pairs.ravel()
 
         return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
@@ -336,14 +338,14 @@ class LiveGraph:
         return self._commit(edit, at, at, reverse)
 
     def _commit(self, edit: str, nodes: Nodes, touched: Nodes, reverse: Callable[[], Nodes]) -> LiveUpdate:
-        """Push after an edit, or take it back where float64 can no longer vouch for the tolerance."""
+        """Push after an edit, or take it back where float64 can no longer guarantee the tolerance."""
         reach = self._system.reach(touched)
         least = self._system.least_tolerance(reach)
         if not least <= self.tol:
             reverse()
             self._system.refresh()  # such numbers have taken digits along
             raise InputError(
-                f"{edit} would make numbers so large, or degrees so small, that float64 vouches for a tolerance of no "
+                f"{edit} would make numbers so large, or degrees so small, that float64 guarantees a tolerance of no "
                 f"less than {least:.2g}, and this graph is live with tol={self.tol:g}. The graph is as it was before."
             )
         pushes, entries, summed_up = self._system.settle(touched, reach)
