@@ -7,7 +7,6 @@ with the one object that compares predictions with them, and a validation cell d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -72,18 +71,11 @@ class Prepared:
 
     def scores(self, predictions: NDArray[np.uint8], split: Split) -> dict[str, float]:
         """Return the metrics of a row for the predicted class of every node, shape (n,)."""
-        truth, found = self._labels[split.evaluation], predictions[split.evaluation]
-        n_classes = self._judge.n_classes
-        return {
-            "accuracy": accuracy(found, truth),
-            "f1": f1_paper(found, truth, n_classes),
-            "f1_macro": f1_macro(found, truth, n_classes),
-        }
-
-    @cached_property
-    def _labels(self) -> NDArray[np.int64]:
-        assert self._judge.labels is not None
-        return self._judge.labels
+        labels, n_classes = self._judge.labels, self._judge.n_classes
+        assert labels is not None
+        truth, found = labels[split.evaluation], predictions[split.evaluation]
+        f1, macro = f1_paper(found, truth, n_classes), f1_macro(found, truth, n_classes)
+        return {"accuracy": accuracy(found, truth), "f1": f1, "f1_macro": macro}
 
 
 @final

@@ -22,7 +22,6 @@ from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, Architecture, Mod
 from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.models.inference import Inference
 from pprop.propagation import Limit
-from pprop.settings import STEPS
 from pprop.study.cell import Cell, Seeds
 from pprop.study.provenance import provenance_here
 from pprop.study.run.prepared import Prepared
@@ -79,12 +78,13 @@ class Task:
         """Return the row of a run that has ended; `how` are its epochs and stopping metrics where it has them."""
         device = self.place.device
         split = self.prepared.split(seeds.split, self.cell.per_class)
-        without = {"stopping_loss": float("nan"), "stopping_accuracy": float("nan"), "epochs": 0, "best_epoch": 0}
+        nan = float("nan")
+        without: dict[str, Any] = {"stopping_loss": nan, "stopping_accuracy": nan, "epochs": 0, "best_epoch": 0}
+        scores: dict[str, Any] = self.prepared.scores(predictions, split) | without | how
         return Row(
             key=self.key(seeds),
             cell=self.cell.text,
-            **self.prepared.scores(predictions, split),
-            **(without | how),
+            **scores,
             seconds=seconds,
             together=together,
             predictions=predictions,
@@ -255,15 +255,16 @@ def build(cell: Cell, graph: Graph) -> Any:
     >>> build(make_cell("appnp", {}, "citeseer"), load_dataset("citeseer")).propagation.solver
     PowerIteration(steps=10)
     """
-    settings = {name: value for name, value in cell.settings.items() if name not in _OF_TRAINING}
+    others = (
+        (*_OF_TRAINING, "alpha", "steps") if cell.model == "mlp" else _OF_TRAINING
+    )  # an MLP is evaluated with these
+    settings = {name: value for name, value in cell.settings.items() if name not in others}
     if cell.model == "bootstrapped_fp":
         return FeaturePropagation(graph, BootstrappedFP(**settings))
-    if cell.model == "mlp":  # it is evaluated with these, not trained
-        settings = {name: value for name, value in settings.items() if name not in ("alpha", "steps")}
     if settings.get("steps") != "limit":
         return _CLASSES[cell.model](**settings)
-    # its limit without teleport: a cell has it for alpha = 0 alone
-    model = APPNP(**(settings | {"steps": STEPS.default}))
+    del settings["steps"]  # the limit without teleport: a cell has it for alpha = 0 alone
+    model = APPNP(**settings)
     assert model.propagation is not None
     return replace(model, propagation=replace(model.propagation, solver=Limit()))
 

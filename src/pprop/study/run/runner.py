@@ -64,7 +64,7 @@ class StudyOutcome:
     Attributes
     ----------
     wanted
-        All that were asked for, each once.
+        All runs of the jobs, each once.
     found, computed
         Those that were in the store before, and those computed now.
     elsewhere
@@ -129,7 +129,7 @@ def run_study(
 
     Runs that another process has claimed are left to it. A cell that cannot be run, such as one with more labels per
     class than there are, is refused, and the others go on. So is a cell of which runs diverge, when its other runs are
-    in the store; these have no row, and diverge again when they are asked for again.
+    in the store; these have no row, and diverge again in the next call.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def run_study(
     jobs
         Cells and their runs; of the same cell twice, each run counts once.
     watch
-        Told how it goes.
+        Where progress is reported.
     device
         ``"cpu"`` or ``"cuda"``.
     minutes
-        Time limit. Nothing is begun that is not expected to end in time, as far as rows of the same model on the same
-        dataset tell, and what is in training then is ended.
+        Time limit. Nothing is begun that is not expected to end in time, by the rows of the same model on the same
+        dataset, and what is in training then is ended.
 
     Examples
     --------
@@ -176,6 +176,7 @@ class _Run:
         self._refused: list[Refused] = []
         self._time_up = False
         self._ahead: list[Job] = []
+        self._store_error: PpropError | None = None
 
     def all(self, jobs: list[Job]) -> StudyOutcome:
         keys: list[RowKey] = []
@@ -216,16 +217,15 @@ class _Run:
                         recipe.compute([key.seeds for key in claimed], lambda row: self._finished(job, row))
                     except DivergenceError as error:  # the others have their rows
                         lost = [key for key in claimed if not self._store.has(key)]
-                        diverged |= zip(
-                            lost, error.epochs, strict=False
-                        )  # an ensemble is one run, and may name several
+                        # an ensemble is one run, and may name several
+                        diverged |= zip(lost, error.epochs, strict=False)
                     check_interrupt()
         except TimeUp:
             self._time_up = True
             self._attempts.release()
-        except _StoreError as error:
-            raise error.why from None
         except PpropError as error:
+            if error is self._store_error:
+                raise
             self._attempts.release()
             self._refuse(job.cell, error)
             keys = [key for key in keys if self._store.has(key)]
@@ -261,7 +261,8 @@ class _Run:
         try:
             self._store.add(row)
         except PpropError as error:
-            raise _StoreError(error) from error  # not the cell's fault
+            self._store_error = error  # not the cell's fault
+            raise
         self._computed += 1
         self._pace.note(job.cell, row.seconds)
         self._count(job, 1)
@@ -276,15 +277,6 @@ class _Run:
         reason = " ".join(str(error).split())
         self._refused.append(Refused(cell, reason))
         self._watch.say(f"Refused: {title_of(cell)}. {reason}")
-
-
-@final
-class _StoreError(Exception):
-    """Takes an error of the store through a training."""
-
-    def __init__(self, why: PpropError) -> None:
-        super().__init__(str(why))
-        self.why = why
 
 
 def _unique(jobs: Sequence[Job]) -> list[Job]:

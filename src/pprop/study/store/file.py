@@ -13,6 +13,15 @@ from pathlib import Path
 from pprop._errors import FormatError
 from pprop.study.store.row import COLUMN_TYPES, COLUMNS, KEY, decode
 
+_REASONS = {
+    sqlite3.SQLITE_FULL: (errno.ENOSPC, "the disk is full; every finished run is kept, so make room and start again"),
+    sqlite3.SQLITE_IOERR: (errno.EIO, "{}; every finished run is kept (is the disk full, or gone?)"),
+    **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), (errno.EACCES, "{}")),
+    **dict.fromkeys(
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), (errno.EBUSY, "another process has held it for a minute")
+    ),
+}
+"""By SQLite's error: the system's, and a sentence."""
 _CHANGED = ("Could not decode to UTF-8", "no such table", "no such column")  # our own statements are sound
 
 
@@ -37,23 +46,13 @@ def translated(path: Path) -> Generator[None]:
     except UnicodeDecodeError:
         raise damaged(path, "its tables are not those of a store") from None  # the message quotes a damaged name
     except sqlite3.DatabaseError as error:
-        match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # the lowest byte; the others say where it happened
-            case sqlite3.SQLITE_FULL:
-                reason = "the disk is full; every finished run is kept, so make room and start again"
-                raise OSError(errno.ENOSPC, reason, str(path)) from None
-            case sqlite3.SQLITE_IOERR:
-                reason = f"{error}; every finished run is kept (is the disk full, or gone?)"
-                raise OSError(errno.EIO, reason, str(path)) from None
-            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-                raise damaged(path, str(error)) from None
-            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-                raise PermissionError(errno.EACCES, str(error), str(path)) from None
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                raise OSError(errno.EBUSY, "another process has held it for a minute", str(path)) from None
-            case _ if str(error).startswith(_CHANGED):
-                raise damaged(path, str(error).splitlines()[0]) from None
-            case _:
-                raise
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the lowest byte; the others say where it happened
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).startswith(_CHANGED):
+            raise damaged(path, str(error).splitlines()[0]) from None
+        if code not in _REASONS:
+            raise
+        number, reason = _REASONS[code]
+        raise OSError(number, reason.format(error), str(path)) from None  # EACCES makes it a PermissionError
 
 
 def damaged(path: Path, what: str) -> FormatError:

@@ -148,7 +148,9 @@ def decode(values: Sequence[Any]) -> Row:
     array([0, 1, 1], dtype=uint8)
     """
     named = dict(zip(COLUMNS, values, strict=True))
-    plain = {n: float("nan") if kind == "REAL" and named[n] is None else named[n] for n, kind in _PLAIN.items()}
+    plain: dict[str, Any] = {
+        n: float("nan") if kind == "REAL" and named[n] is None else named[n] for n, kind in _PLAIN.items()
+    }
     try:
         revision = recorded_revision(named["code"])
         key = RowKey(named["config"], revision, named["data"], Seeds(named["split"], named["init"]))

@@ -7,6 +7,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import final
 
@@ -81,7 +82,7 @@ class Salvage:
         SQLite is given the definitions anew, and then each page in turn as the first one of the table: the rows on it are
         read, and those on the pages that it leads to. What is no row does not match its checksum.
         """
-        connection.text_factory = lambda text: text.decode(errors="replace")  # changed text does not end a loop
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # changed text does not end a loop
         connection.execute("PRAGMA writable_schema = ON")
         with suppress(*_UNREADABLE):  # definitions that cannot be read fail at the first attempt, not at the second
             connection.execute("SELECT 1 FROM sqlite_master").fetchall()

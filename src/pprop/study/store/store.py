@@ -178,7 +178,7 @@ class Store:
         """Return the keys of all rows, or of those of one cell."""
         where, values = ("", ()) if config is None else ("WHERE config = ?", (config,))
         found = self.execute(f"SELECT config, revision(code), data, split, init FROM rows {where}", values)
-        return {RowKey(*key, Seeds(split, init)) for *key, split, init in found}
+        return {RowKey(config, revision, data, Seeds(*seeds)) for config, revision, data, *seeds in found}
 
     def rows(self, config: str | None = None) -> list[Row]:
         """Return all rows, or those of one cell, in the order of their keys, however they came in."""
@@ -195,7 +195,10 @@ class Store:
             "group_concat(DISTINCT device) FROM rows GROUP BY cell, revision, data ORDER BY cell, revision, data"
         )
         return [
-            RowGroup(self._cell(text), *numbers, tuple(sorted(devices.split(",")))) for text, *numbers, devices in found
+            RowGroup(
+                self._cell(cell), config, revision, data, runs, seconds, newest, backend, tuple(sorted(on.split(",")))
+            )
+            for cell, config, revision, data, runs, seconds, newest, backend, on in found
         ]
 
     @contextmanager

@@ -157,10 +157,8 @@ def plan_verification(
         revision = recorded_revision(code)
         of_group = kinds[config, revision, data]
         if of_group is not None:
-            kind: Kind = of_group
-            if kind != "stale" and not (device == "cpu" and backend in _USUAL):
-                kind = "gpu"
-            elif kind != "stale":
+            kind: Kind = "gpu" if of_group == "exact" else "stale"
+            if kind == "gpu" and device == "cpu" and backend in _USUAL:
                 version, host = made
                 kind = "exact" if recorded_provenance(version, code, host).cpu == cpu_kind() else "cpu"
             cost = expected_seconds(cells[config], epochs, seconds, device)

@@ -140,7 +140,7 @@ def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Plac
     plan
         Which of them, by `plan_verification`.
     watch
-        Told how it goes.
+        Where progress is reported.
     place
         Where they are computed; those that a plan takes for exact are so on the CPU alone.
     """
