@@ -20,7 +20,7 @@ from pprop.models import APPNP
 from pprop.propagation import Exact, PowerIteration, propagate
 from pprop.training import Stopping, train
 
-ALPHA = 0.2
+TESTED_ALPHA = 0.2
 EPOCHS = 20
 
 
@@ -75,10 +75,13 @@ def _compare_with_dense(backend: Backend, device: str) -> tuple[bool, str]:
     scale = 1 / np.sqrt(A.sum(axis=1))
     A_hat = scale[:, None] * A * scale
     H = np.arange(10.0).reshape(5, 2)
-    M = np.eye(5) - (1 - ALPHA) * A_hat
-    expected = ALPHA * np.asarray(np.linalg.solve(M, H), dtype=np.float64)
+    M = np.eye(5) - (1 - TESTED_ALPHA) * A_hat
+    expected = TESTED_ALPHA * np.asarray(np.linalg.solve(M, H), dtype=np.float64)
     placed = torch.from_numpy(H).to(device)
-    found = [propagate(graph, placed, ALPHA, solver, backend=backend.name) for solver in (Exact(), PowerIteration(200))]
+    found = [
+        propagate(graph, placed, TESTED_ALPHA, solver, backend=backend.name)
+        for solver in (Exact(), PowerIteration(200))
+    ]
     error = max(float(abs(Z.cpu().numpy() - expected).max()) for Z in found)
     return error < 1e-12, f"{backend.summary}; differs from a dense solve by {error:.0e}"
 

@@ -10,6 +10,7 @@ import typer
 from pprop._errors import InputError
 from pprop.cli.graphs import GraphInput
 from pprop.cli.verbs import Options, option
+from pprop.settings import STOPPING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pprop.datasets import Split
     from pprop.graph import Graph
 
-SHARE = 0.2  # of the labelled nodes: for the test, and for early stopping
+TEST = 0.2  # share of the labelled nodes
 FUNCTION = "train"
 
 
@@ -31,8 +32,10 @@ class SplitOptions(Options):
         int | None, option("Datasets: seed of the paper's split.  [default: its first test split]")
     ] = None
     init_seed: Annotated[int | None, option("Datasets: seed of the initial weights.  [default: 0]")] = None
-    test: Annotated[float | None, option(f"Own graph: share of labelled nodes for testing.  [default: {SHARE}]")] = None
-    stopping: Annotated[float | None, option(f"Own graph: share for early stopping.  [default: {SHARE}]")] = None
+    test: Annotated[float | None, option(f"Own graph: share of labelled nodes for testing.  [default: {TEST}]")] = None
+    stopping: Annotated[
+        float | None, option(f"Own graph: share for early stopping.  [default: {STOPPING.default}]")
+    ] = None
     seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]")] = None
 
     def check(self, origin: GraphInput) -> None:
@@ -57,7 +60,8 @@ class SplitOptions(Options):
 
             split = paper_split(graph, TEST_SEEDS[0] if self.split_seed is None else self.split_seed)
         else:
-            test, stopping = (SHARE if share is None else share for share in (self.test, self.stopping))
+            test = TEST if self.test is None else self.test
+            stopping = STOPPING.default if self.stopping is None else self.stopping
             split = own_split(graph, test, stopping, self.seed or 0)
         return split, run_seed(split.seed, self.init_seed or 0) % 2**64
 

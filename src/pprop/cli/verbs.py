@@ -29,7 +29,7 @@ def option(text: str, *names: str, metavar: str | None = None, panel: str | None
 
 def setting(declared: Setting[Any], also: str = "", prefix: str = "", **more: Any) -> Any:
     """Return the option of a setting: its line of help, without the marks of a docstring, between two other texts."""
-    return option(prefix + re.sub("[`']", "", declared.help) + also, **more)
+    return option(prefix + re.sub("``'|'``|`", "", declared.help) + also, **more)
 
 
 JsonOption = Annotated[bool, option("Print one JSON object on standard output.", "--json", panel=OUTPUT)]
