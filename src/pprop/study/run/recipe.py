@@ -255,9 +255,8 @@ def build(cell: Cell, graph: Graph) -> Any:
     >>> build(make_cell("appnp", {}, "citeseer"), load_dataset("citeseer")).propagation.solver
     PowerIteration(steps=10)
     """
-    others = (
-        (*_OF_TRAINING, "alpha", "steps") if cell.model == "mlp" else _OF_TRAINING
-    )  # an MLP is evaluated with these
+    # an MLP is trained without alpha and steps, which it may be evaluated with
+    others = (*_OF_TRAINING, "alpha", "steps") if cell.model == "mlp" else _OF_TRAINING
     settings = {name: value for name, value in cell.settings.items() if name not in others}
     if cell.model == "bootstrapped_fp":
         return FeaturePropagation(graph, BootstrappedFP(**settings))

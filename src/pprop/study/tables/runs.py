@@ -294,7 +294,7 @@ def settings_text(cell: Cell) -> str:
     if cell.per_class != 20:
         parts.append(f"{cell.per_class} training nodes per class")
     if cell.model in MODELS:
-        defaults = {setting.name: setting.default for setting in MODELS[cell.model].settings}
+        defaults = MODELS[cell.model].defaults()
         parts = [part for part in parts if part not in {f"{name} = {value}" for name, value in defaults.items()}]
     return ", ".join(parts)
 
