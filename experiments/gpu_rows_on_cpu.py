@@ -7,7 +7,7 @@
 
 A seeded sample of the runs of each cell of the accuracy table in `results/study.pack`. What both devices found is written
 down run by run as the runs end, so that the command goes on where it was stopped. `--table` writes the table of
-docs/study.md; `--pairs` counts how often two initialisations are far apart. `pprop.study.stats.agreement` has the bounds that
+docs/study.md; `--pairs` counts how often two initialisations are far apart. `pprop.study.stats.variance` has the bounds that
 follow, and a test compares all three.
 """
 
@@ -29,7 +29,7 @@ from pprop.study.revisions import current_revision
 from pprop.study.run.prepared import Datasets
 from pprop.study.run.recipe import Place
 from pprop.study.run.runner import recipe_of
-from pprop.study.stats.agreement import row_bound, spread
+from pprop.study.stats.variance import row_bound, spread
 from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row
 from pprop.study.zoo import MODELS

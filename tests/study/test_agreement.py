@@ -14,8 +14,15 @@ from scipy import stats
 
 from pprop import InputError
 from pprop.study.cell import Seeds
-from pprop.study.stats.agreement import FALSE_ALARM, ROW_FACTOR, UNKNOWN_SPREAD, mean_bound, row_bound, spread
-from pprop.study.stats.variance import variance_components
+from pprop.study.stats.variance import (
+    FALSE_ALARM,
+    ROW_FACTOR,
+    UNKNOWN_SPREAD,
+    mean_bound,
+    row_bound,
+    spread,
+    variance_components,
+)
 
 ROOT = Path(__file__).parents[2]
 MEASURED: list[dict[str, Any]] = json.loads((ROOT / "results" / "gpu_rows_on_cpu.json").read_text())
@@ -124,7 +131,7 @@ def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odd
     some, every = odds(0.1), odds(1.0)
     assert f"is called wrong once in {some[0]}, and a sample of 20 once in {some[1]};" in page
     assert f"once in {every[0]} and once in {every[1]}." in page
-    source = (ROOT / "src" / "pprop" / "study" / "stats" / "agreement.py").read_text()
+    source = (ROOT / "src" / "pprop" / "study" / "stats" / "variance.py").read_text()
     assert f"{beyond} of {len(units)} such differences" in source
 
 

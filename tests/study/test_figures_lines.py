@@ -13,7 +13,7 @@ import pprop
 from pprop.study.cell import Seeds
 from pprop.study.figures.distribution import distributions_data, draw_distributions
 from pprop.study.figures.gather import runs_note
-from pprop.study.figures.lines import spread
+from pprop.study.figures.lines import push_apart
 from pprop.study.figures.propagation import WAYS, draw_propagation, propagation_data
 from pprop.study.figures.style import LOOKS, looks_of, save_figure
 from pprop.study.figures.sweeps import (
@@ -253,10 +253,10 @@ def test_the_same_rows_give_the_same_bytes(draw):
 
 
 def test_names_are_pushed_apart_no_further_than_needed():
-    assert spread([0, 100], 9) == [0, 100]
-    assert spread([50, 50], 10) == [45, 55]
+    assert push_apart([0, 100], 9) == [0, 100]
+    assert push_apart([50, 50], 10) == [45, 55]
     # the third meets the block of the first two, and all three centre on what they want
-    assert spread([0, 0, 6], 6) == pytest.approx([-4, 2, 8])
+    assert push_apart([0, 0, 6], 6) == pytest.approx([-4, 2, 8])
 
 
 def test_the_note_on_runs_names_what_differs_in_groups_as_large_as_can_be():

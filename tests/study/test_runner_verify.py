@@ -16,7 +16,7 @@ from pprop.study.run.prepared import Datasets, Prepared
 from pprop.study.run.runner import Job, run_study
 from pprop.study.run.status import study_status
 from pprop.study.run.watch import show_study
-from pprop.study.stats.agreement import UNKNOWN_SPREAD, row_bound
+from pprop.study.stats.variance import UNKNOWN_SPREAD, row_bound
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 from pprop.study.verify.plan import plan_verification

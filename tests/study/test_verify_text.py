@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pprop.study.cell import Seeds, make_cell
-from pprop.study.stats.agreement import row_bound
+from pprop.study.stats.variance import row_bound
 from pprop.study.store.row import RowKey
 from pprop.study.verify.plan import Kind, VerificationPlan
 from pprop.study.verify.verify import Checked, MeanDifference, Verification, found_lines, found_record, within_rounding

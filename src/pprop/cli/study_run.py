@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pprop.study.run.runner import Job, StudyOutcome
     from pprop.study.run.watch import Watch
     from pprop.study.stats.estimate import Estimate
-    from pprop.study.stats.versus import Versus
+    from pprop.study.stats.paired import Versus
     from pprop.study.store.store import Store
 
 
@@ -84,7 +84,7 @@ def run(
             outcome = _compute(store, jobs, watch, device, time_limit, first_alone=model is not None)
         compared: list[Versus] = []
         if model is not None:
-            from pprop.study.stats.versus import compare_models
+            from pprop.study.stats.paired import compare_models
 
             own, *rivals = jobs
             compared = compare_models(store, own.cell, [job.cell for job in rivals], own.seeds)

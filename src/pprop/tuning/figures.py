@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pprop.settings import Range
+from pprop.study.figures.model import Search, draw_history, draw_slices, search_data
 from pprop.study.figures.style import save_figure
-from pprop.study.figures.tuning import Search, draw_history, draw_slices, search_data
 from pprop.tuning.tune import Tuned
 
 

@@ -8,8 +8,8 @@ steps_lead                                   in `lines`)
 distributions                                `distribution`
 distance                                     `distance`
 propagation                                  `propagation`
-training curves, contributions to a node     `model`
-trials of a search for settings              `tuning`
+training curves, contributions to a node,    `model`
+trials of a search for settings
 ============================================ ====================
 
 `gather` finds the rows of a study's figure; `style` has what all of them share.

@@ -194,7 +194,7 @@ def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapp
         low, high = axes.get_ylim()
         ends = sorted(end for series in panel.series for end in _ends(series, (high - low) * LABEL_GAP / height))
         wanted = [(place - low) / (high - low) * height for place, _, _ in ends]
-        for (_, text, name), at in zip(ends, spread(wanted, LABEL_GAP), strict=True):
+        for (_, text, name), at in zip(ends, push_apart(wanted, LABEL_GAP), strict=True):
             beside = {"xytext": (3, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
             place = {"xy": (1.0, at / height), "xycoords": "axes fraction"}
             axes.annotate(text, **place, **beside, color=looks[name].colour, fontsize=7.5)
@@ -208,14 +208,14 @@ def _ends(series: Series, near: float) -> list[tuple[float, str, str]]:
     return ends
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
+def push_apart(wanted: Sequence[float], gap: float) -> list[float]:
     """Return places at least `gap` apart, as close as may be to the ascending places `wanted`.
 
     Neighbours that are too close form a block around the mean of what they want; blocks that meet become one.
 
     Examples
     --------
-    >>> spread([1.0, 2.0, 50.0], gap=9)
+    >>> push_apart([1.0, 2.0, 50.0], gap=9)
     [-3.0, 6.0, 50.0]
     """
     blocks: list[list[float]] = []

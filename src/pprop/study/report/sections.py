@@ -28,8 +28,33 @@ from pprop.study.tables.spread import difference_spread_table, spread_table
 from pprop.study.tables.table import Cells, Strong, Table
 from pprop.study.tables.times import main_cost_table, time_table
 
+METHOD = (
+    "Every mean is over runs: the paper's splits times initialisations. The number behind ± is the larger distance from "
+    "the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper are given "
+    "in combined intervals, the root of the sum of squares of both ±; beyond 1 the two disagree. As in the paper, ± takes "
+    "runs for independent, although those of one split vary together (Spread): it is too narrow for the mean over other "
+    "splits than these, so that equal results on other splits (PubMed, MS Academic) lie beyond 1 more often than one time "
+    "in 20, and results on the paper's own splits less often. Intervals from fewer than ten runs are too narrow in any "
+    "case. `DIR` in a command stands for the study's folder; what has no command of its own is computed from the rows of "
+    "the accuracy table, or from the graphs, by `pprop study report DIR`."
+)
 HEAVY = 6.0
 """Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is."""
+
+
+def lead(results: Results) -> tuple[Block, ...]:
+    """Return what stands first on the page: how many runs agree with the paper, and how numbers are to be read."""
+    samples = results.everything
+    count = sum(len(sample.all_rows) for sample in samples.values())
+    scores = [score(entry, "accuracy") for group in results.main.values() for entry in group]
+    compared = [each for each in scores if each.intervals is not None]
+    within = sum(abs(each.intervals or 0.0) <= 1 for each in compared)
+    text = f"{_counted(count, 'run')} of {_counted(len(samples), 'cell')}. "
+    if compared:
+        given = "1 accuracy" if len(compared) == 1 else f"{len(compared)} accuracies"
+        verb = "agrees" if within == 1 else "agree"
+        text += f"Of {given} that the paper also gives, {within} {verb} with it within the combined interval."
+    return (text.strip(), METHOD)
 
 
 def _what_was_run(results: Results) -> Iterator[Block]:
@@ -309,6 +334,10 @@ def _notes(results: Results) -> Iterator[Block]:
 
 def _with_text(table: Table, text: str) -> tuple[Block, ...]:
     return (text, table) if table.n_rows else ()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {

@@ -16,7 +16,7 @@ from pprop.study.run.prepared import Datasets
 from pprop.study.run.recipe import Place
 from pprop.study.run.runner import recipe_of
 from pprop.study.run.watch import Watch
-from pprop.study.stats.agreement import mean_bound, row_bound, spread
+from pprop.study.stats.variance import mean_bound, row_bound, spread
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
 from pprop.study.verify.plan import KINDS, Kind, Planned, VerificationPlan
@@ -40,7 +40,7 @@ class Checked:
     same
         Share of the nodes with the same predicted class; NaN where the numbers of nodes differ.
     sigma
-        Spread of the other runs of the cell (`pprop.study.stats.agreement.spread`).
+        Spread of the other runs of the cell (`pprop.study.stats.variance.spread`).
     made
         How what made it differs from what is here, in words: `Provenance.apart`.
     differences
