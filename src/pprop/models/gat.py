@@ -13,7 +13,7 @@ from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, EdgeAttention, Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
-from pprop.models.operations import drop, feature_product, linear
+from pprop.models.operations import drop, elu, feature_product, linear
 from pprop.settings import GAT_DROPOUT, GAT_PENALTY, HEADS, UNITS
 
 
@@ -90,7 +90,7 @@ class _BoundGAT(BoundModel):
         # for the kernels a head is a run
         W_0, *first = [weight.reshape(runs * heads, -1, weight.shape[2]) for weight in weights[:4]]
         draw = masks.branches(heads).draw(self._model.dropout)
-        hidden = _elu(self.kernels, self._attended(0, feature_product(self._X, W_0, draw), first, draw))
+        hidden = elu(self.kernels, self._attended(0, feature_product(self._X, W_0, draw), first, draw))
         hidden = hidden.reshape(runs, heads, *hidden.shape[1:]).transpose(1, 2).flatten(2)  # side by side again
         W_1, *second = weights[4:]
         draw = masks.draw(self._model.dropout)
@@ -110,11 +110,6 @@ def _attend(attention: EdgeAttention, values: Tensor, scores: Tensor, draw: Draw
     return cast("Tensor", _Attend.apply(values, *scores.unbind(-1), attention, draw))
 
 
-def _elu(kernels: Kernels, values: Tensor) -> Tensor:
-    """Return ELU of (R, n, h); the values given are overwritten."""
-    return cast("Tensor", _Elu.apply(values, kernels))
-
-
 def _add_row(kernels: Kernels, values: Tensor, row: Tensor) -> Tensor:
     """Return values (R, n, h) with one row (R, 1, h) added to all; the sum over nodes on the way back is a kernel's."""
     return cast("Tensor", _AddRow.apply(values, row, kernels))
@@ -132,22 +127,6 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         return *ctx.attention.adjoint(gradients[0].contiguous(), *ctx.saved_tensors, ctx.draw), None, None
-
-
-@final
-class _Elu(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, kernels: Kernels) -> Tensor:
-        ctx.mark_dirty(values)
-        result = kernels.elu(values)
-        ctx.save_for_backward(result)
-        ctx.kernels = kernels
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        (result,) = ctx.saved_tensors
-        return ctx.kernels.elu_adjoint(gradients[0].clone(memory_format=torch.contiguous_format), result), None
 
 
 @final

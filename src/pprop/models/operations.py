@@ -1,12 +1,13 @@
 """The kernels as differentiable functions, to write a model of R runs like one of a single run.
 
 Each is linear, or knows its result, so that its gradient is another kernel. Sums over nodes and entries are made by the
-kernels alone: on the CPU a run then has the same bits whatever else is in the batch. What torch computes between them
-(sums of two tensors, products of elements, copies) has no order.
+kernels alone: on the CPU a run then has the same bits in any batch. What torch computes between them (sums of two tensors,
+products of elements, copies) has no order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast, final
 
 import torch
@@ -17,12 +18,49 @@ from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
 
 def feature_product(product: FeatureProduct, weights: Tensor, draw: Draw | None) -> Tensor:
     """Return drop(X) W: weights (R, f, h) to (R, n, h)."""
-    return cast("Tensor", _Linear.apply(weights, product, draw))
+    return apply_linear(
+        weights, lambda w: product.forward(w.contiguous(), draw), lambda g: product.adjoint(g.contiguous(), draw)
+    )
 
 
 def power_steps(steps: StepPropagation, values: Tensor, draw: Draw | None = None) -> Tensor:
     """Return the K power steps of (R, n, c); with alpha = 0 that is T^K times the values."""
-    return cast("Tensor", _Linear.apply(values, steps, draw))
+    return apply_linear(
+        values, lambda v: steps.forward(v.contiguous(), draw), lambda g: steps.adjoint(g.contiguous(), draw)
+    )
+
+
+def drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+    """Return dropout of (R, n, h), a copy; without a draw the values themselves. `layer` tells masks apart."""
+
+    def dropped(given: Tensor) -> Tensor:
+        return kernels.drop(_copy(given), layer, draw)
+
+    return values if draw is None else apply_linear(values, dropped, dropped)
+
+
+def relu_drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+    """Return ReLU, then dropout of (R, n, h); the values given are overwritten. `layer` tells masks apart."""
+    return _by_result(
+        values,
+        lambda v: kernels.activate(v, layer, draw),
+        lambda g, result: kernels.activate_adjoint(_copy(g), result, draw),
+        in_place=True,
+    )
+
+
+def elu(kernels: Kernels, values: Tensor) -> Tensor:
+    """Return ELU of (R, n, h); the values given are overwritten."""
+    return _by_result(values, kernels.elu, lambda g, result: kernels.elu_adjoint(_copy(g), result), in_place=True)
+
+
+def softmax(kernels: Kernels, values: Tensor) -> Tensor:
+    """Return the softmax over the last axis."""
+    return _by_result(
+        values,
+        lambda v: kernels.softmax(v.contiguous()),
+        lambda g, result: kernels.softmax_adjoint(g.contiguous(), result),
+    )
 
 
 def linear(kernels: Kernels, inputs: Tensor, weights: Tensor) -> Tensor:
@@ -30,33 +68,53 @@ def linear(kernels: Kernels, inputs: Tensor, weights: Tensor) -> Tensor:
     return cast("Tensor", _Product.apply(inputs, weights, kernels))
 
 
-def relu_drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-    """Return ReLU, then dropout of (R, n, h); the values given are overwritten. `layer` tells masks apart."""
-    return cast("Tensor", _ReluDrop.apply(values, kernels, layer, draw))
+def apply_linear(values: Tensor, forward: Callable[[Tensor], Tensor], adjoint: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return a linear function of values; `adjoint` takes the gradient of the result to that of the values."""
+    return cast("Tensor", _Linear.apply(values, forward, adjoint))
 
 
-def drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-    """Return dropout of (R, n, h), a copy; without a draw the values themselves. `layer` tells masks apart."""
-    return values if draw is None else cast("Tensor", _Drop.apply(values, kernels, layer, draw))
+def _by_result(
+    values: Tensor,
+    forward: Callable[[Tensor], Tensor],
+    adjoint: Callable[[Tensor, Tensor], Tensor],
+    *,
+    in_place: bool = False,
+) -> Tensor:
+    """Return a function of values whose gradient, given that of the result, follows from the result."""
+    return cast("Tensor", _ByResult.apply(values, forward, adjoint, in_place))
 
 
-def softmax(kernels: Kernels, values: Tensor) -> Tensor:
-    """Return the softmax over the last axis."""
-    return cast("Tensor", _Softmax.apply(values, kernels))
+def _copy(values: Tensor) -> Tensor:
+    return values.clone(memory_format=torch.contiguous_format)
 
 
 @final
 class _Linear(torch.autograd.Function):
-    """A bound linear operator."""
-
     @staticmethod
-    def forward(ctx: Any, values: Tensor, operator: FeatureProduct | StepPropagation, draw: Draw | None) -> Tensor:
-        ctx.operator, ctx.draw = operator, draw
-        return operator.forward(values.contiguous(), draw)
+    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any) -> Tensor:
+        ctx.adjoint = adjoint
+        return forward(values)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return ctx.operator.adjoint(gradients[0].contiguous(), ctx.draw), None, None
+        return ctx.adjoint(gradients[0]), None, None
+
+
+@final
+class _ByResult(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any, in_place: bool) -> Tensor:
+        if in_place:
+            ctx.mark_dirty(values)
+        result = forward(values)
+        ctx.save_for_backward(result)
+        ctx.adjoint = adjoint
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        (result,) = ctx.saved_tensors
+        return ctx.adjoint(gradients[0], result), None, None, None
 
 
 @final
@@ -77,48 +135,3 @@ class _Product(torch.autograd.Function):
             ctx.kernels.linear_weight_adjoint(inputs.contiguous(), gradient) if wanted_weights else None,
             None,
         )
-
-
-@final
-class _ReluDrop(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, kernels: Kernels, layer: int, draw: Draw | None) -> Tensor:
-        ctx.mark_dirty(values)
-        result = kernels.activate(values, layer, draw)
-        ctx.save_for_backward(result)
-        ctx.kernels, ctx.draw = kernels, draw
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        (result,) = ctx.saved_tensors
-        gradient = gradients[0].clone(memory_format=torch.contiguous_format)
-        return ctx.kernels.activate_adjoint(gradient, result, ctx.draw), None, None, None
-
-
-@final
-class _Drop(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, kernels: Kernels, layer: int, draw: Draw) -> Tensor:
-        ctx.arguments = kernels, layer, draw
-        return kernels.drop(values.clone(memory_format=torch.contiguous_format), layer, draw)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        kernels, layer, draw = ctx.arguments
-        return kernels.drop(gradients[0].clone(memory_format=torch.contiguous_format), layer, draw), None, None, None
-
-
-@final
-class _Softmax(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, kernels: Kernels) -> Tensor:
-        result = kernels.softmax(values.contiguous())
-        ctx.save_for_backward(result)
-        ctx.kernels = kernels
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        (result,) = ctx.saved_tensors
-        return ctx.kernels.softmax_adjoint(gradients[0].contiguous(), result), None

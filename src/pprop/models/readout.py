@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast, final
+from typing import Self, final
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels, StepPropagation
 from pprop.models.model import Model
+from pprop.models.operations import apply_linear
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver
 
@@ -39,34 +40,21 @@ class Readout(ABC):
 
 
 @final
-class PlainReadout(Readout):
-    """No propagation: the logits are the predictions."""
+class NodesReadout(Readout):
+    """K power steps of all nodes, or no propagation, then look at some nodes."""
 
-    def __init__(self, n_nodes: int) -> None:
-        self._n = n_nodes
-
-    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return gather_nodes(predictions, nodes)
-
-    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return _scatter(gradient, nodes, self._n)
-
-
-@final
-class StepsReadout(Readout):
-    """K power steps of all nodes, then look at some."""
-
-    def __init__(self, steps: StepPropagation, n_nodes: int) -> None:
+    def __init__(self, steps: StepPropagation | None, n_nodes: int) -> None:
         self._steps, self._n = steps, n_nodes
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return gather_nodes(self._steps.forward(predictions, draw), nodes)
+        return gather_nodes(predictions if self._steps is None else self._steps.forward(predictions, draw), nodes)
 
     def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
-        return self._steps.adjoint(_scatter(gradient, nodes, self._n), draw)
+        spread = _scatter(gradient, nodes, self._n)
+        return spread if self._steps is None else self._steps.adjoint(spread, draw)
 
-    def of_runs(self, slots: Tensor | slice) -> StepsReadout:
-        return StepsReadout(self._steps.of_runs(slots), self._n)
+    def of_runs(self, slots: Tensor | slice) -> NodesReadout:
+        return self if self._steps is None else NodesReadout(self._steps.of_runs(slots), self._n)
 
 
 @final
@@ -128,14 +116,14 @@ def bind_propagation(
     """
     settings = model.propagation
     if settings is None:
-        return PropagatedModel(model, None, PlainReadout(graph.n_nodes))
+        return PropagatedModel(model, None, NodesReadout(None, graph.n_nodes))
     operator = settings.operator(graph)
     if isinstance(settings.solver, RowSolver):
         return PropagatedModel(model, operator, RowReadout(operator, needed, kernels, settings.solver, device))
     assert isinstance(settings.solver, PowerIteration)
     alpha = operator.alpha if alphas is None else torch.tensor(alphas, dtype=torch.float64).to(device)
     steps = kernels.steps(operator.transition, alpha, settings.solver.steps)
-    return PropagatedModel(model, operator, StepsReadout(steps, graph.n_nodes))
+    return PropagatedModel(model, operator, NodesReadout(steps, graph.n_nodes))
 
 
 def gather_nodes(values: Tensor, nodes: Tensor) -> Tensor:
@@ -152,17 +140,6 @@ def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
 
 def apply_readout(readout: Readout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
     """Return the logits (R, m, c) of `nodes` with a gradient for the predictions (R, n, c)."""
-    return cast("Tensor", _Apply.apply(predictions, readout, nodes, draw))
-
-
-@final
-class _Apply(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, predictions: Tensor, readout: Readout, nodes: Tensor, draw: Draw | None) -> Tensor:
-        ctx.arguments = readout, nodes, draw
-        return readout.forward(predictions.detach(), nodes, draw)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        readout, nodes, draw = ctx.arguments
-        return readout.adjoint(gradients[0], nodes, draw), None, None, None
+    return apply_linear(
+        predictions, lambda h: readout.forward(h.detach(), nodes, draw), lambda g: readout.adjoint(g, nodes, draw)
+    )
