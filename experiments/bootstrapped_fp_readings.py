@@ -32,7 +32,7 @@ from sklearn.linear_model import LogisticRegression
 
 from pprop import VALIDATION_SEEDS, Graph, load_dataset, paper_split, transition_matrix
 from pprop.datasets import Split
-from pprop.models.feature_propagation import BootstrappedFP, most_certain
+from pprop.models.feature_propagation import BootstrappedFP, lowest_entropy
 from pprop.models.feature_rows import CPU, Directions, FeatureRows, Floats, leading_directions
 from pprop.models.one_vs_rest import LearningRows, Regression, fit_one_vs_rest
 
@@ -143,10 +143,10 @@ class Learner:
                 shares = self._theirs(nodes, classes, reading)
             yield shares
             if reading.again:
-                nodes = np.concatenate([split.train, most_certain(shares, others, min(1.0, number * settings.share))])
+                nodes = np.concatenate([split.train, lowest_entropy(shares, others, min(1.0, number * settings.share))])
                 classes = np.concatenate([labels[split.train], shares[nodes[len(split.train) :]].argmax(axis=1)])
                 continue
-            more = most_certain(shares, free, settings.share)
+            more = lowest_entropy(shares, free, settings.share)
             if not len(more):
                 return
             free[more] = False

@@ -21,10 +21,7 @@ CORA_ML = TrainerSizes(
 
 def held(sizes: TrainerSizes, max_epochs: int = 10000) -> TrainingBytes:
     n, f, hidden, classes = sizes.nodes, sizes.features, sizes.hidden, sizes.classes
-    return training_bytes(
-        trainer_bytes(sizes), nodes=n, features=f, hidden=hidden, classes=classes, weights=hidden * (f + classes),
-        max_epochs=max_epochs,
-    )  # fmt: skip
+    return training_bytes(trainer_bytes(sizes), (n, f), hidden, classes, hidden * (f + classes), max_epochs)
 
 
 BYTES, CORA_BYTES = held(TINY, 100), held(CORA_ML)

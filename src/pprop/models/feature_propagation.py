@@ -192,7 +192,7 @@ class Diffused:
             yield found, shares
             if number == model.rounds:
                 return
-            nodes = most_certain(shares, free, model.share)
+            nodes = lowest_entropy(shares, free, model.share)
             if not len(nodes):
                 return  # all further rounds would be this one
             free[nodes] = False
@@ -278,7 +278,7 @@ def _log_shares(features: Any, found: Regression, device: Device) -> Floats:
     return special.log_softmax(special.log_expit(odds), axis=1)
 
 
-def most_certain(log_shares: Floats, free: NDArray[np.bool_], share: float) -> Nodes:
+def lowest_entropy(log_shares: Floats, free: NDArray[np.bool_], share: float) -> Nodes:
     """Return the nodes to add: per class those of lowest entropy, the first where they tie."""
     predicted = log_shares.argmax(axis=1)
     entropy = -(np.exp(log_shares) * log_shares).sum(axis=1)

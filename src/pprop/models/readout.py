@@ -23,7 +23,7 @@ from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver
 
 
-class Readout(ABC):
+class NodeReadout(ABC):
     """Predictions H (R, n, c) and nodes (R, m) to logits (R, m, c)."""
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Readout(ABC):
 
 
 @final
-class NodesReadout(Readout):
+class StepsReadout(NodeReadout):
     """K power steps of all nodes, or no propagation, then look at some nodes."""
 
     def __init__(self, steps: StepPropagation | None, n_nodes: int) -> None:
@@ -53,12 +53,12 @@ class NodesReadout(Readout):
         spread = _scatter(gradient, nodes, self._n)
         return spread if self._steps is None else self._steps.adjoint(spread, draw)
 
-    def of_runs(self, slots: Tensor | slice) -> NodesReadout:
-        return self if self._steps is None else NodesReadout(self._steps.of_runs(slots), self._n)
+    def of_runs(self, slots: Tensor | slice) -> StepsReadout:
+        return self if self._steps is None else StepsReadout(self._steps.of_runs(slots), self._n)
 
 
 @final
-class RowReadout(Readout):
+class RowReadout(NodeReadout):
     """The rows of a solver's matrix that belong to the needed nodes, and no others."""
 
     def __init__(
@@ -90,7 +90,7 @@ class PropagatedModel:
 
     model: Model
     operator: PPROperator | None
-    readout: Readout
+    readout: NodeReadout
 
     @property
     def dropout(self) -> float:
@@ -116,14 +116,14 @@ def bind_propagation(
     """
     settings = model.propagation
     if settings is None:
-        return PropagatedModel(model, None, NodesReadout(None, graph.n_nodes))
+        return PropagatedModel(model, None, StepsReadout(None, graph.n_nodes))
     operator = settings.operator(graph)
     if isinstance(settings.solver, RowSolver):
         return PropagatedModel(model, operator, RowReadout(operator, needed, kernels, settings.solver, device))
     assert isinstance(settings.solver, PowerIteration)
     alpha = operator.alpha if alphas is None else torch.tensor(alphas, dtype=torch.float64).to(device)
     steps = kernels.steps(operator.transition, alpha, settings.solver.steps)
-    return PropagatedModel(model, operator, NodesReadout(steps, graph.n_nodes))
+    return PropagatedModel(model, operator, StepsReadout(steps, graph.n_nodes))
 
 
 def gather_nodes(values: Tensor, nodes: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
     return out.index_put_((run, nodes), gradient, accumulate=True)
 
 
-def apply_readout(readout: Readout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+def apply_readout(readout: NodeReadout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
     """Return the logits (R, m, c) of `nodes` with a gradient for the predictions (R, n, c)."""
     return apply_linear(
         predictions, lambda h: readout.forward(h.detach(), nodes, draw), lambda g: readout.adjoint(g, nodes, draw)

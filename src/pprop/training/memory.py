@@ -52,36 +52,31 @@ class TrainingBytes:
 
 
 def training_bytes(
-    trainer: TrainerBytes, *, nodes: int, features: int, hidden: int, classes: int, weights: int, max_epochs: int
+    trainer: TrainerBytes, shape: tuple[int, int], hidden: int, classes: int, weights: int, max_epochs: int
 ) -> TrainingBytes:
-    """Return the bytes of a training, given those of its trainer and the number of weights of one run.
+    """Return the bytes of a training, given those of its trainer, the shape of X and the number of weights of one run.
 
     The predictions of all nodes are made once, after the training, for all runs of a chunk together.
 
-    >>> few = training_bytes(TrainerBytes({}, {}), nodes=5, features=4, hidden=8, classes=2, weights=48, max_epochs=100)
+    >>> few = training_bytes(TrainerBytes({}, {}), (5, 4), hidden=8, classes=2, weights=48, max_epochs=100)
     >>> few.kept, few.results
     ({'initial weights': 192, 'best weights': 192, 'predictions': 240}, {'weights': 192, 'logits': 40, 'curves': 4800})
     """
-    kept = {
-        "initial weights": 4 * weights,
-        "best weights": 4 * weights,
-        "predictions": 4 * nodes * (hidden + 2 * classes),
-    }
+    nodes, features = shape
+    predictions = 4 * nodes * (hidden + 2 * classes)
+    kept = {"initial weights": 4 * weights, "best weights": 4 * weights, "predictions": predictions}
     curves = 2 * 3 * 8 * max_epochs  # at their longest, as recorded and as handed out
     results = {"weights": 4 * weights, "logits": 4 * nodes * classes, "curves": curves}
     return TrainingBytes(trainer.shared, trainer.run, kept, results, hidden, features)
 
 
 def operations_bytes(
-    features: sparse.csr_array, *, floats: int, weights: int, entries: int, ppr_rows: int = 0, mask_words: int
+    features: sparse.csr_array, floats: int, weights: int, entries: int, mask_words: int, ppr_rows: int = 0
 ) -> TrainerBytes:
     """Return the bytes of `RunsTrainer`: so many activations and weights of a run, and mask words an entry."""
     n, f = features.shape
-    shared = {
-        "features": 24 * features.nnz + 8 * (n + f + 2),
-        "graph": 16 * entries + 48 * n,
-        "PPR rows": 4 * ppr_rows * n,
-    }
+    graph = 16 * entries + 48 * n
+    shared = {"features": 24 * features.nnz + 8 * (n + f + 2), "graph": graph, "PPR rows": 4 * ppr_rows * n}
     run = {
         "weights": 4 * weights,
         "moments": 8 * weights,

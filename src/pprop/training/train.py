@@ -149,7 +149,7 @@ def train_with(
     """`train`, with some of its arguments as one object."""
     if not isinstance(model, Model | Architecture):
         reject("model", "train", "a model such as pprop.APPNP()", describe(model))
-    result, sound, trained = _train_models([model], graph, splits, seeds, labels, options, "train", on_end)
+    result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, options, "train", on_end)
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
     return trained[0]
@@ -206,7 +206,7 @@ def train_alphas(
     if settings is None or not isinstance(settings.solver, PowerIteration):
         reject("model", "train_alphas", "a model with power steps such as pprop.APPNP()", describe(model))
     models = [replace(model, propagation=replace(settings, alpha=alpha)) for alpha in given]
-    result, sound, trained = _train_models(models, graph, splits, seeds, labels, options, "train_alphas")
+    result, sound, trained = _train_models(models, given, graph, splits, seeds, labels, options, "train_alphas")
     if not sound.all():
         each = len(sound) // len(given)
         names = [f"run {run} with alpha {alpha:g}" for alpha in given for run in range(each)]
@@ -216,6 +216,7 @@ def train_alphas(
 
 def _train_models(
     models: Sequence[Model | Architecture],
+    alphas: Sequence[float],
     graph: Graph,
     splits: Split | Sequence[Split],
     seeds: int | Sequence[int],
@@ -224,7 +225,7 @@ def _train_models(
     function: str,
     on_end: OnEnd | None = None,
 ) -> tuple[LoopResult, NDArray[np.bool_], tuple[Trained, ...]]:
-    """Train models that differ in alpha alone, model after model all runs of each.
+    """Train models that differ in alpha alone, if there are several: all runs of the first, then all of the next.
 
     Return the result of the loop, which runs did not diverge, and the models that have such a run.
     """
@@ -249,7 +250,7 @@ def _train_models(
         rule=options.stopping,
         rate=min(LEARNING_RATE.check(options.learning_rate, function), LARGEST_RATE),
         device=place,
-        alphas=_alphas(models, each) if len(models) > 1 else None,
+        alphas=None if len(models) == 1 else tuple(alpha for alpha in alphas for _ in range(each)),
     )
     logits = np.zeros((len(run_seeds), graph.n_nodes, n_classes), dtype=np.float32)
     sound = np.zeros(len(run_seeds), dtype=np.bool_)
@@ -298,12 +299,6 @@ def _train_models(
         if mine.any():
             made.append(trained(result.of(mine), np.flatnonzero(mine), int(result.epochs.sum())))
     return result, sound, tuple(made)
-
-
-def _alphas(models: Sequence[Model | Architecture], each: int) -> tuple[float, ...]:
-    """Return the alpha of every run."""
-    settings = [model.propagation for model in models if isinstance(model, Model)]
-    return tuple(one.alpha for one in settings if one is not None for _ in range(each))
 
 
 def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: TrainOptions) -> LoopResult:

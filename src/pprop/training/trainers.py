@@ -103,23 +103,9 @@ class _NetworkTraining(ModelTraining):
         )
         trainer = task.kernels.trainer_bytes(sizes) if self._fused else None
         if trainer is None:
-            trainer = operations_bytes(
-                features,
-                floats=(4 * hidden + 6 * classes) * n,
-                weights=weights,
-                entries=sizes.entries,
-                ppr_rows=sizes.ppr_rows,
-                mask_words=_mask_words(task) * dropout,
-            )
-        return training_bytes(
-            trainer,
-            nodes=n,
-            features=f,
-            hidden=hidden,
-            classes=classes,
-            weights=weights,
-            max_epochs=task.rule.max_epochs,
-        )
+            floats, words = (4 * hidden + 6 * classes) * n, _mask_words(task) * dropout
+            trainer = operations_bytes(features, floats, weights, sizes.entries, words, sizes.ppr_rows)
+        return training_bytes(trainer, features.shape, hidden, classes, weights, task.rule.max_epochs)
 
 
 def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Trainer:
@@ -204,18 +190,11 @@ class _ArchitectureTraining(ModelTraining):
     def bytes(self) -> TrainingBytes:
         task, classes = self._task, self._task.n_classes
         features = normalized_features(task.graph)
-        n, f = features.shape
+        n = features.shape[0]
         weights = sum(math.prod(weight.shape) for weight in self._weights)
-        trainer = operations_bytes(
-            features,
-            floats=n * self._model.floats_per_node(classes),
-            weights=weights,
-            entries=len(transition_matrix(task.graph).indices),
-            mask_words=_mask_words(task) * self._model.branches(),
-        )
-        return training_bytes(
-            trainer, nodes=n, features=f, hidden=0, classes=classes, weights=weights, max_epochs=task.rule.max_epochs
-        )
+        floats, entries = n * self._model.floats_per_node(classes), len(transition_matrix(task.graph).indices)
+        trainer = operations_bytes(features, floats, weights, entries, _mask_words(task) * self._model.branches())
+        return training_bytes(trainer, features.shape, 0, classes, weights, task.rule.max_epochs)
 
 
 def _mask_words(task: Task) -> int:
