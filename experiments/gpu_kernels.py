@@ -298,7 +298,7 @@ def check_all(report: Report, graph: Graph | None) -> None:
     cases: list[tuple[str, float, dict[str, Any]]] = [
         ("steps", 0.5, {}),
         ("steps", 0.3, small),
-        ("steps", 0.5, {"slice_width": 32, "feature_blocks": 2, "feature_warps": 8}),
+        ("steps", 0.5, {"slice_width": 32, "feature_warps": 8}),
         ("rows", 0.5, small),
         ("none", 0.5, {}),
         ("steps", 0.0, {}),

@@ -152,7 +152,7 @@ def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph
 
 def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=9, runs=1, weighted=True)
-    tuning = Tuning(slice_width=16, feature_warps=2, tile_warps=2, feature_blocks=2)
+    tuning = Tuning(slice_width=16, feature_warps=2, tile_warps=2)
     compare(TritonTrainer(spec, tuning), twins, 2)
 
 
@@ -168,7 +168,7 @@ def test_larger_programs_and_wider_classes_give_the_same_epochs(make_graph, dens
 def test_a_plan_has_every_entry_once_and_its_rows_by_length():
     rng = np.random.default_rng(5)
     matrix = sparse.csr_array(sparse.random_array((90, 40), density=0.2, rng=rng))
-    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, limit=8)
+    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, device="cpu", limit=8)
     found = plan.order[plan.order >= 0]
     assert sorted(found.tolist()) == list(range(matrix.nnz))
     assert np.array_equal(plan.index[plan.order >= 0], matrix.indices[found])

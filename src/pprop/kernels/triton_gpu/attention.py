@@ -43,17 +43,22 @@ def _sum_lanes(value, E: tl.constexpr, T: tl.constexpr):
 
 
 @device
+def _places(row_at, n, width, run, E: tl.constexpr, T: tl.constexpr, C: tl.constexpr):
+    """Return which rows of a tile there are, their nodes among those of all runs, where their values are, and which."""
+    rows = tl.load(row_at + tl.arange(0, T // E) * E)
+    column = tl.arange(0, C)
+    node = run.to(tl.int64) * n + rows
+    inside = (rows >= 0)[:, None] & (column < width)[None, :]
+    return rows >= 0, node, node[:, None] * width + column[None, :], inside
+
+
+@device
 def _finish_rows(
     plus, minus, norm_plus, norm_minus, row_at, gradient, out, to_left, stats, scale, slope, n, width, run,
     E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, BACKWARD: tl.constexpr,
 ):  # fmt: skip
     """Write what the rows of one tile add up to: the output, or the gradient of left and what the columns need."""
-    rows = tl.load(row_at + tl.arange(0, T // E) * E)
-    there = rows >= 0
-    column = tl.arange(0, C)
-    node = run.to(tl.int64) * n + rows
-    at = node[:, None] * width + column[None, :]
-    inside = there[:, None] & (column < width)[None, :]
+    there, node, at, inside = _places(row_at, n, width, run, E, T, C)
     s_plus, s_minus = _sum_lanes(norm_plus, E, T), _sum_lanes(norm_minus, E, T)
     norm = s_plus + s_minus
     inverse = tl.where(norm == 0, 0.0, 1.0 / tl.where(norm == 0, 1.0, norm))
@@ -133,12 +138,7 @@ def _finish_columns(
     E: tl.constexpr, T: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     """Write the gradients of values and right of the nodes of one tile."""
-    rows = tl.load(row_at + tl.arange(0, T // E) * E)
-    there = rows >= 0
-    column = tl.arange(0, C)
-    node = run.to(tl.int64) * n + rows
-    at = node[:, None] * width + column[None, :]
-    inside = there[:, None] & (column < width)[None, :]
+    there, node, at, inside = _places(row_at, n, width, run, E, T, C)
     a_plus, a_minus = rows_of(plus, E, T, C), rows_of(minus, E, T, C)
     tl.store(to_values + at, a_plus + a_minus, mask=inside)
     own = tl.load(values + at, mask=inside, other=0.0)

@@ -230,18 +230,20 @@ class Renumbered:
     """
 
     def __init__(
-        self,
-        indptr: Tensor,
-        indices: Tensor,
-        weights: Tensor | None,
-        scales: tuple[Tensor, Tensor],
+        self, indptr: Tensor, indices: Tensor, weights: Tensor | None, scales: tuple[Tensor, Tensor],
         tuning: LargeTuning,
-    ) -> None:
+    ) -> None:  # fmt: skip
         where, self.n, entries = indices.device, len(indptr) - 1, len(indices)
         lengths = indptr.diff()
         order = lengths.argsort(descending=True, stable=True)
         lengths = lengths[order]
-        self._classes(lengths, tuning)
+        # where the middle and the short rows begin, and the pieces of the long ones
+        borders = torch.tensor([-tuning.piece, -tuning.short], device=where)
+        self.middle, self.short = torch.searchsorted(-lengths, borders).tolist()
+        pieces = -(-lengths[: self.middle] // tuning.piece)
+        self.piece_rows = torch.arange(self.middle, device=where).repeat_interleave(pieces).to(torch.int32)
+        self.starts = torch.zeros(self.middle + 1, dtype=torch.int32, device=where)
+        torch.cumsum(pieces, 0, dtype=torch.int32, out=self.starts[1:])
         self.indptr = torch.zeros(self.n + 1, dtype=torch.int32 if entries < 2**31 else torch.int64, device=where)
         torch.cumsum(lengths, 0, dtype=self.indptr.dtype, out=self.indptr[1:])
         del lengths
@@ -255,21 +257,11 @@ class Renumbered:
         values = scales[0] if weights is None else weights
         self.indices = torch.empty_like(indices)
         self.weights = self.row_scale if weights is None else torch.empty_like(weights)
-        block = 1024
         if entries:
-            _renumber[(-(-entries // block),)](
+            _renumber[(-(-entries // 1024),)](
                 self.n, entries, indptr, indices, values, self.indptr, self.order, rank, self.indices, self.weights,
-                E=block, DEPTH=self.n.bit_length(), WEIGHTED=self.weighted, num_warps=4,
+                E=1024, DEPTH=self.n.bit_length(), WEIGHTED=self.weighted, num_warps=4,
             )  # fmt: skip
-
-    def _classes(self, lengths: Tensor, tuning: LargeTuning) -> None:
-        """Find where the middle and the short rows begin, and cut the long ones."""
-        borders = torch.tensor([-tuning.piece, -tuning.short], device=lengths.device)
-        self.middle, self.short = torch.searchsorted(-lengths, borders).tolist()
-        pieces = -(-lengths[: self.middle] // tuning.piece)
-        self.piece_rows = torch.arange(self.middle, device=lengths.device).repeat_interleave(pieces).to(torch.int32)
-        self.starts = torch.zeros(self.middle + 1, dtype=torch.int32, device=lengths.device)
-        torch.cumsum(pieces, 0, dtype=torch.int32, out=self.starts[1:])
 
 
 @final
@@ -330,10 +322,10 @@ class LargeSteps(StepPropagation):
         partial = torch.empty(len(side.piece_rows) * blocks * width, dtype=start.dtype, device=start.device)
         entries, weighted = (side.indptr, side.indices, side.weights), side.weighted
         scales = (alpha, side.row_scale, side.column_scale, side.order)
+        long_rows = [(0, len(side.piece_rows), tuning.piece_entries, tuning.piece, tuning.piece_warps),
+                     (side.middle, side.short - side.middle, tuning.middle_entries, 0, tuning.middle_warps)]  # fmt: skip
         for step in range(self._steps):
             last = step == self._steps - 1
-            long_rows = [(0, len(side.piece_rows), tuning.piece_entries, tuning.piece, tuning.piece_warps),
-                         (side.middle, side.short - side.middle, tuning.middle_entries, 0, tuning.middle_warps)]  # fmt: skip
             for first, count, in_flight, piece, warps in long_rows:
                 if count > 0:
                     _long_row[(count, blocks)](

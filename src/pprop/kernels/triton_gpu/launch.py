@@ -89,9 +89,9 @@ class Tuning:
     ----------
     slice_width
         Hidden columns of one unit of the first layer, C. Every slice reads the entries of X again.
-    feature_warps, feature_blocks, feature_unroll, feature_limit
-        Warps of a program of the first layer, programs per multiprocessor (0: as many as run at a time), entries of a
-        slot in flight, most iterations before a row is spread over more lanes.
+    feature_warps, feature_unroll, feature_limit
+        Warps of a program of the first layer, entries of a slot in flight, most iterations before a row is spread over
+        more lanes.
     tile_warps, step_tiles, step_unroll, step_limit
         The same for the steps: warps of a program, neighbouring tiles that it makes (0: 4 for 16 classes and more, else
         1), entries in flight, most iterations.
@@ -106,7 +106,6 @@ class Tuning:
 
     slice_width: int = 64
     feature_warps: int = 4
-    feature_blocks: int = 0
     feature_unroll: int = 4
     feature_limit: int = 64
     step_unroll: int = 4
@@ -130,11 +129,9 @@ class Tuning:
 
     @property
     def programs(self) -> int:
-        """Programs of the first layer per multiprocessor: as given, or as many as there are registers for.
+        """Programs of the first layer per multiprocessor: as many as there are registers for.
 
-        >>> Tuning(feature_warps=4, feature_registers=72).programs, Tuning(feature_blocks=3).programs
-        (7, 3)
+        >>> Tuning(feature_warps=4, feature_registers=72).programs
+        7
         """
-        if self.feature_blocks > 0:
-            return self.feature_blocks
         return max(1, _REGISTERS // (32 * self.feature_warps * (self.feature_registers or 64)))

@@ -121,14 +121,10 @@ class Network:
     def _constants(self, planes: Planes) -> dict[str, Any]:
         tuning = self.tuning
         return {
-            "T": planes.plan.slots,
-            "C": self.shape.width,
-            "U": tuning.feature_unroll,
-            "SLICES": self.shape.slices,
-            "DROP": planes.law is not None,
-            "num_warps": tuning.feature_warps,
+            "T": planes.plan.slots, "C": self.shape.width, "U": tuning.feature_unroll, "SLICES": self.shape.slices,
+            "DROP": planes.law is not None, "num_warps": tuning.feature_warps,
             **tuning.registers(tuning.feature_registers, tuning.feature_warps),
-        }
+        }  # fmt: skip
 
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
         """Fill start (R, n + 1, 2 classes) with both passes' H, and states[:, 0] with S_c H if there are any."""

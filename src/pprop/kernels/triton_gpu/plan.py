@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._errors import CapacityError
-from pprop.settings import DEVICE
 
 LANES = (1, 4, 16, 64)
 """Lanes per row, by class."""
@@ -74,15 +73,9 @@ class Plan:
 
 
 def row_plan(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    columns: int,
-    *,
-    slots: int,
-    unroll: int = 1,
-    limit: int = 32,
-    device: torch.device | str = DEVICE.default,
-) -> Plan:
+    indptr: NDArray[Any], indices: NDArray[Any], columns: int, *,
+    slots: int, device: torch.device | str, unroll: int = 1, limit: int = 32,
+) -> Plan:  # fmt: skip
     """Deal out the rows of a CSR structure.
 
     Parameters
@@ -96,7 +89,7 @@ def row_plan(
 
     Examples
     --------
-    >>> plan = row_plan(np.array([0, 1, 4]), np.array([2, 0, 1, 2]), 3, slots=2)
+    >>> plan = row_plan(np.array([0, 1, 4]), np.array([2, 0, 1, 2]), 3, slots=2, device="cpu")
     >>> plan.rows, plan.index.reshape(-1, 2)
     (tensor([1, 0], dtype=torch.int32), tensor([[0, 2],
             [1, 3],
@@ -133,7 +126,7 @@ def row_plan(
             f"The GPU trainer numbers entries with 31 bits, and this matrix takes {base[-1]} places. Train on the CPU."
         )
 
-    rows = np.full(count * slots, -1, dtype=np.int32)
+    rows = np.full(count * slots, -1)
     for class_, width in enumerate(lanes):
         at = klass == class_
         where = (tile[at] * slots + slot[at])[:, None] + np.arange(width)
@@ -156,17 +149,12 @@ def row_plan(
     of_tile = np.repeat(np.arange(count), blocks)
     done = 32 * (np.arange(len(of_tile)) - np.repeat(np.cumsum(blocks) - blocks, blocks))
     groups = np.stack([base[of_tile] + done * slots, np.minimum(iterations[of_tile] - done, 32), of_tile], axis=1)
-    if len(groups) == 0:
-        groups = np.zeros((1, 3), dtype=np.int64)
+    table = np.stack([tile_class, base[:-1], iterations, words[:-1]], axis=1)
 
-    table = np.stack([tile_class, base[:-1], iterations, words[:-1]], axis=1).astype(np.int32)
+    def put(array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array.astype(np.int32, copy=False)).to(device)
+
     return Plan(
-        tiles=torch.from_numpy(table).to(device),
-        rows=torch.from_numpy(rows).to(device),
-        index=torch.from_numpy(index).to(device),
-        order=torch.from_numpy(order),
-        slots=slots,
-        columns=columns,
-        words=max(int(words[-1]), slots),
-        groups=torch.from_numpy(groups.astype(np.int32)).to(device),
-    )
+        tiles=put(table), rows=put(rows), index=put(index), order=torch.from_numpy(order), slots=slots, columns=columns,
+        words=max(int(words[-1]), slots), groups=put(groups if len(groups) > 0 else np.zeros((1, 3))),
+    )  # fmt: skip

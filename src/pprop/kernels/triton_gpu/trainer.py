@@ -89,13 +89,16 @@ def _finish_epoch(
     them.
     """
     run = tl.program_id(0)
-    share = 0.5 * penalty * _sum_blocks(norms + run.to(tl.int64) * norm_count, norm_count, 1, B)
-    tl.store(out + run, tl.load(pending + run))
+    stop_at = stop_sums + run * stop_blocks * 2
+    norm = _sum_blocks(norms + run.to(tl.int64) * norm_count, norm_count, 1, B)
     train = _sum_blocks(train_sums + run * train_blocks * 2, train_blocks, 2, B)
+    stop, right = _sum_blocks(stop_at, stop_blocks, 2, B), _sum_blocks(stop_at + 1, stop_blocks, 2, B)
+    share = 0.5 * penalty * norm
+    tl.store(out + run, tl.load(pending + run))
     tl.store(pending + run, train / tl.load(train_sizes + run) + share)
-    size, stop_at = tl.load(stop_sizes + run), stop_sums + run * stop_blocks * 2
-    tl.store(out + runs + run, _sum_blocks(stop_at, stop_blocks, 2, B) / size + share)
-    tl.store(out + 2 * runs + run, _sum_blocks(stop_at + 1, stop_blocks, 2, B) / size)
+    size = tl.load(stop_sizes + run)
+    tl.store(out + runs + run, stop / size + share)
+    tl.store(out + 2 * runs + run, right / size)
     if (run == 0) & (advance == 1):
         tl.store(clock, tl.load(clock) + 1)
         which = tl.arange(0, 2)
@@ -138,15 +141,11 @@ class TritonTrainer(Trainer):
         self.network.backward(self.propagation.above, self.clock, self.corrections, 0.0)
         self._look(ahead=0, force=True)
 
-    @property
-    def _runs(self) -> int:
-        return self.network.runs
-
     def epoch(self) -> Tensor:
         self.propagation.backward(self.clock, self.seeds)
         self.network.backward(self.propagation.above, self.clock, self.corrections, self.network.rate)
         self._look(ahead=1, force=False)
-        return self._out[: 3 * self._runs].view(3, self._runs)
+        return self._out[: 3 * self.network.runs].view(3, self.network.runs)
 
     def weights(self) -> list[Tensor]:
         return self.network.weights()
@@ -186,7 +185,7 @@ class TritonTrainer(Trainer):
         """Sum up losses and right answers by blocks, and begin the way back."""
         gradient, shape = self.propagation.gradient, self.network.shape
         for labels, values, mode in zip(self._sets, logits, (gradient.mode, 0), strict=True):
-            _cross_entropy[(labels.blocks, self._runs)](
+            _cross_entropy[(labels.blocks, self.network.runs)](
                 values, values.stride(0), values.stride(1), labels.labels, labels.counts, labels.sizes,
                 labels.labels.stride(0), labels.sums, gradient.total, gradient.total.stride(0), gradient.states,
                 gradient.states.stride(0), gradient.column_scale, gradient.alphas, labels.rows, shape.classes,
@@ -196,10 +195,10 @@ class TritonTrainer(Trainer):
     def finish(self, *, advance: int) -> None:
         """Write the results; with `advance`, go on to the next epoch."""
         train, stopping = self._sets
-        _finish_epoch[(self._runs,)](
+        _finish_epoch[(self.network.runs,)](
             train.sums, stopping.sums, train.sizes, stopping.sizes, self.network.norms, self._pending, self._out,
             self.clock, self._powers, self._betas, self.corrections, train.blocks, stopping.blocks,
-            self.network.norms.shape[1], self._runs, self.network.penalty, advance, B=256, num_warps=4,
+            self.network.norms.shape[1], self.network.runs, self.network.penalty, advance, B=256, num_warps=4,
         )  # fmt: skip
 
 
