@@ -19,7 +19,7 @@ ROUNDING = 1e-12  # a relative difference of weights that two orders of summatio
 
 
 def freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """Return `array` read-only; one that somebody else could still write to, itself or its base, is copied first.
+    """Return `array` read-only; one that can still be written to elsewhere, itself or its base, is copied first.
 
     >>> freeze(np.arange(3)).flags.writeable
     False
@@ -31,7 +31,7 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def seal(array: NDArray[Any]) -> NDArray[Any]:
-    """Make an array that nobody else holds read-only, in place and with its bases, and return it.
+    """Make an array without other users read-only, in place and with its bases, and return it.
 
     >>> seal(np.arange(3)[:2]).base.flags.writeable
     False

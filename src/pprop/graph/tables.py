@@ -54,7 +54,7 @@ class DataTable:
         reject(self.parameter, self.function, expected, got + place, error=FormatError)
 
     def column(self, name: object, parameter: str) -> Column:
-        """Return the column that the argument `parameter` asked for, or name the ones there are."""
+        """Return the column that the argument `parameter` names, or list the ones there are."""
         if isinstance(name, str) and name in self.columns:
             return self.columns[name]
         near = difflib.get_close_matches(str(name), self.columns, n=1, cutoff=0.6)

@@ -111,10 +111,10 @@ def transition_matrix(
         ``"sym"``: D_row^-1/2 A_tilde D_col^-1/2, the paper's A_hat on an undirected graph; with row and column sums
         apart, its 2-norm is at most 1 on a directed graph too. ``"row"``: D_row^-1 A_tilde, rows sum to one.
         ``"col"``: A_tilde D_col^-1 (the paper's A_rw when `self_loops` is False). Columns sum to one, but for the empty
-        column of a node that sends to nobody, which only a directed graph without added self-loops has.
+        column of a node that no node receives from, which only a directed graph without added self-loops has.
     self_loops
         Whether a node without a self-loop gets one of weight 1; an existing one keeps its weight. A node that
-        receives from nobody gets one in any case, so that an isolated node keeps its own prediction.
+        receives from no node gets one in any case, so that an isolated node keeps its own prediction.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def transition_matrix(
     adjacency = with_self_loops(graph, self_loops)
     weights = adjacency.data
     if graph.weights is not None:
-        # no normalisation depends on the unit of the weights; near 1 they fit into float32, whatever it was
+        # no normalisation depends on the unit of the weights; near 1 they fit into float32
         adjacency.data = _near_one(weights, weights.max())
     out_sums, in_sums = _sums(adjacency, graph.directed)
     if graph.weights is not None and not _in_range(adjacency, out_sums, in_sums):
@@ -173,7 +173,7 @@ def with_self_loops(graph: Graph, self_loops: bool) -> sparse.csr_array:
 
 
 def _near_one(weights: NDArray[np.float64], peaks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide weights by the power of four that brings the largest near 1: exact, whatever the power."""
+    """Divide weights by the power of four that brings the largest near 1: exact for any power."""
     power = -2 * np.floor(0.5 * np.log2(peaks)).astype(np.int64)
     # a product is quicker, where the power is a number itself
     return weights * np.ldexp(1.0, power) if np.abs(power).max() <= 1000 else np.ldexp(weights, power)
@@ -229,5 +229,5 @@ def _sums_apart(
 
 
 def _inverse(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 / values, and 0 where a node sends to nobody: its column is empty, so the scale meets no entry."""
+    """1 / values, and 0 where a column is empty, so the scale meets no entry."""
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)

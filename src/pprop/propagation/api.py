@@ -131,7 +131,7 @@ def solve(
     """Propagate as `propagate` does, and return the result with its residual, cost and backend.
 
     Takes the arguments of `propagate`. Measuring the residual costs one more product. A solver to a tolerance gives a
-    `CertifiedSolution`, with the relative error that it vouches for.
+    `CertifiedSolution`, with a proven bound of its relative error.
 
     Examples
     --------

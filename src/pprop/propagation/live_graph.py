@@ -126,7 +126,7 @@ class LiveGraph:
 
     @property
     def graph(self) -> Graph:
-        """The graph as it is now, frozen; made when asked for. Features are left out once a node has none."""
+        """The graph as it is now, frozen; built on demand. Features are left out once a node has none."""
         if self._stale:
             self._graph, self._stale = self._record.graph(*self._system.entries()), False
         return self._graph
@@ -252,9 +252,9 @@ class LiveGraph:
         return LiveUpdate(f"undo {edit}", nodes, pushes, entries, summed_up)
 
     def refresh(self) -> LiveUpdate:
-        """Compute all residuals anew from the graph as it is, and push where one is too large: a look at everything.
+        """Recompute all residuals from the graph as it is, and push where one is too large. The cost is that of all nodes.
 
-        Never necessary: rounding is accounted for. ``drift`` of what is returned tells how much of it there was.
+        Never necessary: rounding is accounted for. ``drift`` of the result is the rounding since the last time.
         """
         pushes, entries, drift = self._system.refresh()
         return LiveUpdate("refresh", self.nodes, pushes, entries, summed_up=True, drift=drift / self.alpha)

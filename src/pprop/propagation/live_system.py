@@ -10,8 +10,8 @@ For any Y with residual r = alpha G + (1 - alpha) P Y - Y the error e solves e =
     |e|_inf <= |r|_inf / alpha,    and of Z in node i at most d_i^p times that.
 
 A push sets one row of r to zero and adds (1 - alpha) A_ij / d_i times as much to each neighbour, so that the sum of
-d_i |r_i| falls by alpha d_j |r_j|. An edge edit adds at most a few times its weight times |Y| to that sum, whatever the
-degrees: its pushes read at most (what it adds) / (alpha threshold) entries, whatever the size of the graph.
+d_i |r_i| falls by alpha d_j |r_j|. An edge edit adds at most a few times its weight times |Y| to that sum for
+any degrees: its pushes read at most (what it adds) / (alpha threshold) entries, for a graph of any size.
 
 That is a bound for one edge. A hub that comes or goes is many, and their pushes can take far longer than all nodes at once,
 by a polynomial: the error solves the equation of Y with r in place of alpha G. So pushes end where they have read as
@@ -99,7 +99,7 @@ class LiveSystem:
             return self._sound(nodes, float(np.maximum(np.abs(held).max(initial=0.0), self._scale)))
 
     def least_tolerance(self, reach: float = 0.0) -> float:
-        """Return the smallest tolerance that float64 can vouch for, with numbers up to `reach`; infinity for NaN."""
+        """Return the smallest tolerance that float64 can guarantee, with numbers up to `reach`; infinity for NaN."""
         largest = float(np.maximum(self._scale, reach))
         return math.inf if math.isnan(largest) else (2**14 + 32 * self._longest) * UNIT * largest / self.alpha
 
@@ -197,7 +197,7 @@ class LiveSystem:
         return self._state.degree[nodes] ** self._power
 
     def residual(self) -> float:
-        """Return max |r| over all nodes: a look at everything."""
+        """Return max |r| over all nodes."""
         return float(np.abs(self._state.r[: self.n]).max(initial=0.0))
 
     def entries(self) -> tuple[Nodes, Nodes, Values]:

@@ -278,7 +278,7 @@ class LocalPush:
 
     @cached_property
     def _rule(self) -> tuple[Any, ...]:
-        """How entries are scaled and errors bounded, as the kernel wants it."""
+        """How entries are scaled and errors bounded, as the kernel expects it."""
         from pprop.kernels.numba_cpu import push_rows as kernel
 
         kinds = {"row": kernel.DIRECTED_ROW, "sym": kernel.DIRECTED_SYM, "col": kernel.DIRECTED_COL}

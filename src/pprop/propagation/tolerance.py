@@ -81,7 +81,7 @@ class ToleranceSolver(Solver):
 
     @abstractmethod
     def limits(self, alpha: float) -> Limits:
-        """Return when to look at the residual and when to give up: after the products that theory wants at most."""
+        """Return when to measure the residual and when to give up: after the products that theory needs at most."""
 
     @abstractmethod
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
@@ -96,7 +96,7 @@ class ToleranceMap(LinearMap):
     """Pi H and Pi^T G to a tolerance, (R, n, c) to (R, n, c), run by run.
 
     `matrix_products` and `certificate` are those of the last forward pass; of several runs, those of the slowest and of
-    the least certain. A draw drops edges of the graph, see `dropped_transition`. The certificate is that of the result in
+    the largest error. A draw drops edges of the graph, see `dropped_transition`. The certificate is that of the result in
     the float type of H; a gradient is within the tolerance before it is rounded to half precision, where small numbers
     have few digits or none.
     """
@@ -144,7 +144,7 @@ class ToleranceMap(LinearMap):
         remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
         proven = f"{reached:.2g}" if math.isfinite(reached) else "none that can be proven"
         return ToleranceError(
-            f"{type(solver).__name__} was asked for a relative error of {solver.wanted:g} at alpha "
+            f"{type(solver).__name__} should reach a relative error of {solver.wanted:g} at alpha "
             f"{self._operator.alpha:g} and reached {proven} in {products} products. {remedy}"
         )
 
