@@ -102,7 +102,7 @@ class SizedSteps(StepPropagation):
     """Steps over a large graph: with masks by one implementation, without by another, run by run.
 
     The choice depends on the graph and on whether there are masks, never on the number of runs, so that a run has the
-    same bits in any company.
+    same bits alone and in a batch.
     """
 
     def __init__(self, dropped: StepPropagation, whole: StepPropagation) -> None:

@@ -20,7 +20,7 @@ from pprop.kernels.contract import Kernels
 @final
 @dataclass(frozen=True)
 class Backend:
-    """Description of a backend; loading its code waits until `kernels` is asked for.
+    """Description of a backend; its code is loaded when `kernels` is first read.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ BACKENDS = (
         devices=("cpu", "cuda", "mps"),
         requires="torch",
         install="pip install torch",
-        summary="plain torch, written to be read; the yardstick of the others",
+        summary="plain torch, easy to read; the other backends are tested against it",
         module="pprop.kernels.reference.backend",
         attribute="ReferenceKernels",
     ),
@@ -121,7 +121,7 @@ BACKENDS = (
 def choose_backend(name: str, device: str, function: str) -> Backend:
     """Return the backend called `name`; ``"auto"`` is the first one, in order of preference, that fits the device.
 
-    A backend asked for by name is never replaced by another: if it does not fit or is missing, that is an error.
+    A backend that is named is never replaced by another: if it does not fit or is not installed, that is an error.
 
     Examples
     --------

@@ -64,9 +64,9 @@ class Limits:
     stop
         |r| <= stop |u| is good enough; in every column.
     near
-        Products before which that is not to be expected, and looked at now and then only.
+        Products before which that is not expected; the norms are computed only every `LOOK_EVERY` products until then.
     most
-        Products after which it ends in any case.
+        Products after which it always ends.
     """
 
     stop: float
@@ -187,7 +187,7 @@ class ProductSolves(Solves):
         for k in range(1, limits.most + 1):
             image = direction - self._moved(direction)
             curvature = self._inner(direction, image)
-            step = torch.where(curvature > 0, square / curvature, 0.0)  # a column that is solved to the last bit rests
+            step = torch.where(curvature > 0, square / curvature, 0.0)  # a column that is solved exactly stays
             state.addcmul_(direction, step.to(own.dtype))
             residual.addcmul_(image, step.to(own.dtype), value=-1.0)
             last, square = square, self._inner(residual, residual)

@@ -1,7 +1,7 @@
-"""The whole training of the paper's models as one operation of a backend, so that it may fuse and lay out as it likes.
+"""The whole training of the paper's models as one operation of a backend, which may fuse it and choose its layout.
 
 `Kernels` offers the parts of a network one by one; any model can be built from them, and the program built that way on
-the reference backend is the yardstick of every `Trainer`. A trainer computes the same numbers for the one network that
+the reference backend is what every `Trainer` is tested against. A trainer computes the same numbers for the one network that
 the paper trains a hundred times a cell: X W_1, ReLU, dropout, W_2, then a propagation, cross entropy and Adam.
 
 Two things become possible when one object sees the whole epoch. The evaluation after step e and the training pass of
@@ -163,7 +163,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def weights(self) -> list[Tensor]:
-        """Return the live weights W_1 (R, f, h) and W_2 (R, h, c), or views of them. Whoever keeps them copies them."""
+        """Return the live weights W_1 (R, f, h) and W_2 (R, h, c), or views of them. Copy them to keep them."""
 
     def remember(self, wanted: Tensor) -> None:
         """Keep a copy of the present weights of the runs that are wanted, (R,) bool, without waiting for the device.
@@ -183,9 +183,9 @@ class Trainer(ABC):
     def parts(self) -> tuple[int, list[Trainer]]:
         """Return trainers of some of the runs each, with the same numbers, and how many threads may drive one each.
 
-        A backend whose runs gain nothing from each other's company gives one trainer per run; this default, itself.
+        A backend whose runs gain nothing from being trained together returns one trainer per run; the default is itself.
         """
         return 1, [self]
 
-    def close(self) -> None:  # noqa: B027  most have nothing to let go of
-        """Let go of memory and threads. A trainer that was closed trains no more."""
+    def close(self) -> None:  # noqa: B027  most hold nothing
+        """Free memory and threads. A closed trainer cannot be used again."""

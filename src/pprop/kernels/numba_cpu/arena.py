@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _PAGE = 2**21
-_SLAB = 2**24  # bytes that are asked for at least; what is not touched costs nothing
+_SLAB = 2**24  # least bytes of a slab; memory that is not touched costs nothing
 _LINE = 64
 
 

@@ -127,7 +127,7 @@ def forward(
 
 @part
 def _second_layer(hidden, at, row, W_2, rows, more, predictions, place, width, c_token):
-    """Add one block of hidden units to the predictions of a node; two sums of every second unit hide each other's wait."""
+    """Add one block of hidden units to the predictions of a node; two sums of every second unit hide each other's latency."""
     classes = count(c_token)
     train, train_odd = zeros(W_2, c_token), zeros(W_2, c_token)
     total, total_odd = zeros(W_2, c_token), zeros(W_2, c_token)

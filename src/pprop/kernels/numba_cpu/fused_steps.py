@@ -121,7 +121,7 @@ def forward(
     thread, threads, desk, begin, end, A, planes, epoch, steps, scales, predictions, state, spare,
     train_nodes, train_logits, stopping_nodes, stopping_logits, pair,
 ):  # fmt: skip
-    """K steps of all column blocks by one thread of a team; the last one only where a logit is asked for."""
+    """K steps of all column blocks by one thread of a team; the last one only at the labelled nodes."""
     edges = address(A[0]), address(A[1]), address(A[2]), len(A[2]) > 0
     columns, state_scale, start_scale = address(scales.columns), address(scales.state), address(scales.start)
     room = np.empty(count(pair), np.float32)

@@ -1,6 +1,6 @@
 """Power steps on a graph whose states do not fit into the cache, without dropout.
 
-A step is bound by the cache misses of its gathers, one row of the state per entry. So rows are asked for `_AHEAD`
+A step is bound by the cache misses of its gathers, one row of the state per entry. So rows are prefetched `_AHEAD`
 entries before they are summed, which keeps about ten misses in flight where a processor by itself finds two or three;
 a row of sums stays in registers; states lie on cache-line borders and on large pages; and nothing is stored per entry
 but the column.

@@ -128,7 +128,7 @@ def pack_rows(rows, n, indices, weights):
 
 
 class LiveState(NamedTuple):
-    """What is known of every node: Y, r and H, shape (nodes, columns), and its row of A_tilde in sums."""
+    """The state of every node: Y, r and H, shape (nodes, columns), and its row of A_tilde in sums."""
 
     Y: NDArray[np.float64]
     r: NDArray[np.float64]
@@ -196,7 +196,7 @@ def _shift(rows, state, i, j, change, alpha, power):
     before = state.degree[i]
     after = before + change
     if after < 0.5 * state.peak[i]:
-        _residual(rows, state, i, alpha, power)  # the row already is as it shall be
+        _residual(rows, state, i, alpha, power)  # the row is already changed
         return
     state.degree[i], state.peak[i] = after, max(after, state.peak[i])
     old, new = alpha * _scale(before, power), alpha * _scale(after, power)
@@ -208,7 +208,7 @@ def _shift(rows, state, i, j, change, alpha, power):
 
 @part
 def _settle_loop(rows, state, i, own, weight, self_loops, alpha, power):
-    """Give node i the self-loop that it shall have in A_tilde, now that its row has changed."""
+    """Give node i the self-loop that it has in A_tilde after its row has changed."""
     wanted = weight if own else (1.0 if self_loops or rows.length[i] == 0 else 0.0)
     change = wanted - state.loop[i]
     state.own[i], state.loop[i] = own, wanted
@@ -288,7 +288,7 @@ def _receive(r, at, share, step, begin, threshold):
 def push(rows, state, seeds, alpha, threshold, link, queued, most):
     """Push until no row of r is above the threshold in any column, or more than `most` entries have been read.
 
-    A push of node j solves its own equation: Y_j takes up what is left there, and every neighbour i is told,
+    A push of node j solves its own equation: Y_j takes up what is left there, and every neighbour i receives
     r_i += (1 - alpha) A_ij / d_i times it. `seeds` are the only nodes that may be above the threshold before.
     Nodes with few neighbours go first: what they send to a hub adds up there, and in part cancels, before the hub,
     whose push costs as many entries as it has neighbours, is pushed once. On RMAT graphs an edit in a hundred reads

@@ -181,7 +181,7 @@ def _summarise_all(rows, H, size, nodes, values, sums, absolute, reached):
 def summaries(
     rows: NDArray[np.float64], H: NDArray[np.float64], size: NDArray[np.float64], most: int, m: int
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Return what is worth telling about the first m rows, each times H (n, c); `size` (n,) is |H_i|_1.
+    """Return summaries of the first m rows, each times H (n, c); `size` (n,) is |H_i|_1.
 
     Nodes with the `most` largest |row_i| size_i in falling order, -1 where there are no more, and the row there, both
     (m, most); row H (m, c); the sum of all |row_i| size_i (m,); and the number of entries that are not zero (m,).

@@ -128,7 +128,7 @@ def _slot_of(v, degree, table, bits, node, place, state, number, eps, count):
 
 @serial
 def begin(graph, source, eps, desk, tally):
-    """Clear the desk of the row before, and put the residual 1 of this one on it; the source is pushed in any case."""
+    """Clear the desk of the row before, and put the residual 1 of this one on it; the source is always pushed."""
     table, node, place, state, number = desk[0], desk[1], desk[2], desk[3], desk[4]
     for slot in range(tally[COUNT]):
         table[place[slot]] = -1

@@ -1,4 +1,4 @@
-"""Many rows by local push: shared out to threads, with the error that each is known to have at most.
+"""Many rows by local push: shared out to threads, with a bound of the error of each.
 
 What is left over of a residual is mostly worth something: a node with residual r keeps at least ``kept r`` of it, which
 is added to the nodes that have been pushed (they have an entry anyway). Every value stays at or below the exact one.
@@ -19,7 +19,7 @@ from pprop.kernels.numba_cpu.team import Team, fetch_add
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
 """Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual."""
 FINER = 4.0
-"""By which eps is divided when the largest entries are not certain yet."""
+"""By which eps is divided when the largest entries are not proven yet."""
 _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int32), np.empty(0, np.float64)
 DOUBT = 1.0 + 1e-10
 """By which an entry must exceed the bound of another, so that no rounding turns their order round."""
@@ -36,9 +36,9 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
     row i is p_j scale_j / scale_i, where scale_j = degree_j^-power on an undirected graph, and kind one of the four
     above. `most` is 0, or how many of the largest entries of a row are wanted, for which eps may go down to `finest`.
 
-    Writes into row t of `where` the worker, the first and the number of entries, pushes, touched entries and certain
+    Writes into row t of `where` the worker, the first and the number of entries, pushes, touched entries and proven
     entries, and of `reports` the bound of the error, the bound without what was left out, the last eps, and whether the
-    largest entries are certain.
+    largest entries are proven.
     Returns the columns and the values of this worker's rows.
     """
     desk, tally = new_desk(1024), np.zeros(7, np.int64)
@@ -47,7 +47,7 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
         t = fetch_add(ticket, 0, 1)
         if t >= past:
             return columns[:used], values[:used]
-        source, level, certain = nodes[t], eps, 0
+        source, level, proven = nodes[t], eps, 0
         begin(graph, source, level, desk, tally)
         desk = settle(graph, level, desk, tally)
         while True:
@@ -59,11 +59,11 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
             reports[t, 1] = bound
             if most == 0:
                 break
-            length, certain, bound = _largest(
+            length, proven, bound = _largest(
                 graph, rule, source, most, level, bound, desk, tally, row_columns, row_values
             )
             closed = tally[OPENED] == tally[COUNT]  # every node reached was pushed, so that there is no other
-            sure = certain == length and (length == most or closed)
+            sure = proven == length and (length == most or closed)
             reports[t, 3] = 1.0 if sure else 0.0
             if sure or level <= finest:
                 break
@@ -71,7 +71,7 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
             finer(level / before, desk, tally)
             desk = settle(graph, level, desk, tally)
         where[t, 0], where[t, 1], where[t, 2] = worker, used, length
-        where[t, 3], where[t, 4], where[t, 5] = tally[PUSHES], tally[TOUCHED], certain
+        where[t, 3], where[t, 4], where[t, 5] = tally[PUSHES], tally[TOUCHED], proven
         reports[t, 0], reports[t, 2] = bound, level
         used += length
 
@@ -201,8 +201,8 @@ def at_most(degree, top):
 def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values):
     """Keep the `most` largest entries of a row that `_read` has written.
 
-    An entry is certain if it is not below what any entry left out can be: at most `most` - 1 others are then larger.
-    Returns how many entries are kept, how many of them are certain, and the error bound with all that was left out.
+    An entry is proven if it is not below what any entry left out can be: at most `most` - 1 others are then larger.
+    Returns how many entries are kept, how many of them are proven, and the error bound with all that was left out.
     """
     degree = graph[3]
     scale, kind, power, least, top = rule
@@ -237,7 +237,7 @@ def _largest(graph, rule, source, most, eps, bound, desk, tally, columns, values
             left_out += value * value
         else:
             left_out = max(left_out, value) if kind == DIRECTED_COL else left_out + value / factor
-    certain = 0
+    proven = 0
     for k in range(stored):
-        certain += values[k] > rival * DOUBT
-    return stored, certain, bound + (np.sqrt(left_out) if kind == DIRECTED_SYM else left_out)
+        proven += values[k] > rival * DOUBT
+    return stored, proven, bound + (np.sqrt(left_out) if kind == DIRECTED_SYM else left_out)

@@ -5,7 +5,7 @@ forward product are held in a tuple, which LLVM keeps in registers; an array wou
 term. One keep word covers 32 columns.
 
 For one run, `run_forward` and `run_adjoint` do the share of one thread, four rows or columns at a time, so that their
-sums hide each other's wait. block (b, n) holds the rows; column offsets select a block of classes.
+sums hide each other's latency. block (b, n) holds the rows; column offsets select a block of classes.
 """
 
 from __future__ import annotations

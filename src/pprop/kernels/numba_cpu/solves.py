@@ -251,7 +251,7 @@ def solve_part(
         meet(desk, threads)
         for q in range(stride):
             curvature = _added(partial, _CURVATURE, q)
-            ahead[q] = square[q] / curvature if curvature > 0.0 else 0.0  # a column solved to the last bit rests
+            ahead[q] = square[q] / curvature if curvature > 0.0 else 0.0  # a column that is solved exactly stays
             behind[q] = -ahead[q]
         watched = k >= look or k % LOOK_EVERY == 0 or k == most
         for block in range(first, past):
@@ -283,7 +283,7 @@ def solve_part(
                     sums[0, q], sums[1, q] = square[q], size_q
         if good:
             return k
-        for block in range(first, past):  # u waits for this pass where nobody looks at it: p is read once
+        for block in range(first, past):  # u is updated in this pass unless its norm was needed before: p is read once
             for shift in range(0, stride, step):
                 factor, other = load(address(back), shift, token), load(address(ahead), shift, token)
                 for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
