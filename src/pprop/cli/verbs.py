@@ -166,11 +166,13 @@ def examples(*commands: str) -> str:
 
 
 def _parameter(name: str, annotation: Any, default: object, panel: str | None = None) -> inspect.Parameter:
-    """Return a parameter for typer; an option that has no section is put in `panel`."""
+    """Return a parameter for typer: an option gets `panel` where it has no section, and its name."""
     kind, info = get_args(annotation)
-    if info.rich_help_panel is None and isinstance(info, OptionInfo):
+    if isinstance(info, OptionInfo):
         info = copy(info)
-        info.rich_help_panel = panel
+        info.rich_help_panel = info.rich_help_panel or panel
+        if info.default is ... and not info.param_decls:  # a name given first is in `default`
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # typer 0.27 would take the metavar for it
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
