@@ -93,7 +93,7 @@ def distance_data(
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from types import SimpleNamespace as Run  # stands for a Row
+    >>> from types import SimpleNamespace as Run  # in place of a Row
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(4, 4))
     >>> graph = Graph.from_scipy(path, labels=[0, 0, 1, 1])
     >>> split = Split(np.array([0]), np.array([], dtype=int), np.array([1, 2, 3]))

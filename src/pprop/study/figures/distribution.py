@@ -81,7 +81,7 @@ def distributions_data(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run  # stands for a Row, of which only the accuracy is read
+    >>> from types import SimpleNamespace as Run  # in place of a Row, of which only the accuracy is read
     >>> panels = distributions_data({"Cora-ML": {"APPNP": [Run(accuracy=0.75)], "GCN": [Run(accuracy=0.5)], "JK": []}})
     >>> [(row.model, row.estimate.mean) for row in panels[0].models]
     [('GCN', 50.0), ('APPNP', 75.0)]

@@ -99,7 +99,7 @@ def collect(
     experiments, rows_of
         As for `figures_of`.
     place_of
-        Where a cell stands in the figure; None if it does not belong there.
+        The place of a cell in the figure; None if it has none.
     splits
         The only kind of splits that is taken; None takes both.
 

@@ -96,7 +96,7 @@ def lines_data(
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run  # stands for a Row, of which only the accuracy is read
+    >>> from types import SimpleNamespace as Run  # in place of a Row, of which only the accuracy is read
     >>> rows = {"Cora-ML": {("APPNP", 2): [Run(accuracy=0.8)], ("APPNP", 1): [Run(accuracy=0.7), Run(accuracy=0.8)]}}
     >>> series = lines_data(rows, "validation").panels[0].series[0]
     >>> series.name, series.x, [(point.mean, point.runs) for point in series.estimates]

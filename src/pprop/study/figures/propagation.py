@@ -80,7 +80,7 @@ def propagation_data(
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run  # stands for a Row
+    >>> from types import SimpleNamespace as Run  # in place of a Row
     >>> run = Run(accuracy=0.75, seconds=2.0, epochs=400, together=1, device="cpu")
     >>> way = propagation_data({"Citeseer": {"both": [run], "never": []}})[0].ways[0]
     >>> way.name, way.accuracy.mean, way.seconds.mean, way.ms_per_epoch

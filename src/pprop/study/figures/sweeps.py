@@ -47,7 +47,7 @@ def labels_data(rows: _Rows, splits: Splits = "test") -> Lines:
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run  # stands for a Row, of which only the accuracy is read
+    >>> from types import SimpleNamespace as Run  # in place of a Row, of which only the accuracy is read
     >>> lines = labels_data({"Cora-ML": {("GCN", 1): [Run(accuracy=0.5)], ("APPNP", 1): [Run(accuracy=0.6)]}})
     >>> [(series.name, series.x, series.estimates[0].mean) for series in lines.panels[0].series]
     [('GCN', (1.0,), 50.0), ('APPNP', (1.0,), 60.0)]
@@ -61,7 +61,7 @@ def steps_data(rows: _RowsOfSteps, splits: Splits = "validation") -> Lines:
     Parameters
     ----------
     rows
-        The runs by dataset and (alpha, K). K = inf stands for the limit: PPNP, or for alpha = 0 the stationary
+        The runs by dataset and (alpha, K). K = inf is the limit: PPNP, or for alpha = 0 the stationary
         distribution.
     splits
         What the accuracies were measured on.
@@ -158,7 +158,7 @@ def leads_data(rows: _Rows, splits: Splits = "test") -> Lines | None:
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run  # stands for a Row
+    >>> from types import SimpleNamespace as Run  # in place of a Row
     >>> from pprop.study.cell import Seeds
     >>> def runs(*accuracies):
     ...     return [Run(key=Run(seeds=Seeds(split, 0)), accuracy=each) for split, each in enumerate(accuracies)]
@@ -175,7 +175,7 @@ def steps_leads_data(rows: _RowsOfSteps, splits: Splits = "validation") -> Lines
     Parameters
     ----------
     rows
-        The runs by dataset and (alpha, K); K = inf stands for PPNP. Those with alpha = 0, whose limit is no model, are
+        The runs by dataset and (alpha, K); K = inf is PPNP. Those with alpha = 0, whose limit is no model, are
         left out.
     splits
         What the accuracies were measured on.

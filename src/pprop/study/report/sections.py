@@ -43,7 +43,7 @@ HEAVY = 6.0
 
 
 def lead(results: Results) -> tuple[Block, ...]:
-    """Return what stands first on the page: how many runs agree with the paper, and how numbers are to be read."""
+    """Return the first blocks of the page: how many accuracies agree with the paper, and how to read the numbers."""
     samples = results.everything
     count = sum(len(sample.all_rows) for sample in samples.values())
     scores = [score(entry, "accuracy") for group in results.main.values() for entry in group]

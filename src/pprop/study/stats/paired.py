@@ -114,7 +114,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     p_values
-        Shape (m,), each in [0, 1]. NaN stands for a test that could not be made: it stays NaN and does not count.
+        Shape (m,), each in [0, 1]. NaN means that no test could be made: it stays NaN and does not count.
 
     Returns
     -------

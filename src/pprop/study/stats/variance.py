@@ -32,7 +32,7 @@ FALSE_ALARM = 1e-4
 """Probability that rounding alone takes the mean of a sample beyond its bound, for differences of a normal law."""
 
 UNKNOWN_SPREAD = 0.015
-"""For a cell with too few rows to tell its spread: about the largest of the published cells that end well."""
+"""For a cell with too few rows to estimate its spread: about the largest of the published cells that end well."""
 
 _ENOUGH = 10  # degrees of freedom: the estimate of a standard deviation is then within a factor 1.5, nearly always
 
@@ -80,7 +80,7 @@ def variance_components(values: Mapping[Seeds, float]) -> Components | None:
     of :math:`\sigma_s` is the modified large-sample interval of a difference of mean squares [2]_.
 
     In simulated studies of 20 splits with 5 initialisations (``experiments/variance_coverage.py``) the latter holds the
-    truth in 94 to 95 %, whatever the ratio of the two deviations; resampling the 20 splits does so in 84 to 86 %, and
+    truth in 94 to 95 %, for any ratio of the two deviations; resampling the 20 splits does so in 84 to 86 %, and
     Satterthwaite's approximation in 72 % where the splits differ little. Heavy tails make all of them too narrow: with
     Student's t of 5 degrees of freedom the three intervals hold it in 84 to 94 % (splits), 81 % (initialisations) and
     83 to 94 % (share), and resampling in 78 to 85 %.
@@ -254,7 +254,7 @@ def mean_bound(apart: Sequence[float], sigmas: Sequence[float]) -> float:
 
     A systematic error of a backend shows here first: it adds up, and rounding does not. The test is Student's, with the
     sample's own standard deviation s and the quantile t of `FALSE_ALARM`, since some models part often and some never.
-    A single run that parted as far as it may is no systematic error, and more than four standard errors of runs that all
+    A single run at its bound is no systematic error, and more than four standard errors of runs that all
     part is one in any case:
 
     .. math:: \min\Bigl(\tfrac{4}{m} \sqrt{\textstyle\sum_i 2 \sigma_i^2},\;

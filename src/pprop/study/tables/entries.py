@@ -121,7 +121,7 @@ def entries(
     Parameters
     ----------
     experiments
-        Those that come with pprop: two with the same model on the same dataset could not be told apart.
+        Those that come with pprop: two with the same model on the same dataset could not be distinguished.
     samples
         The rows.
     shows

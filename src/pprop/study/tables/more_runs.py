@@ -146,7 +146,7 @@ def _complete(
 def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, shown: Samples) -> Table:
     """Return, for each dataset, the models by their mean over all runs, beside what the accuracy table's runs say.
 
-    Below it stands, for each dataset, which ranks change; a model alone has no rank.
+    Notes below say, for each dataset, which ranks change; a model alone has no rank.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
     ranks = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
     close = [
         f"{one.title} and {after.title}" for one, after in pairwise(ranked) if one.lead <= one.lead_half
-    ]  # neighbours that all the runs together do not tell apart
+    ]  # neighbours whose order all the runs together do not decide
     open_ = f" Neighbours that all runs do not tell apart: {', '.join(close)}." if close else ""
     share = Number(100 * ranked[0].same_order, 0)
     return f"{dataset}: {ranks}.{open_} {share} % of draws of as many splits as the accuracy table has give this order."

@@ -78,7 +78,7 @@ def cost_table(samples: Samples) -> Table:
 
 
 def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
-    """Return the cells that have rows of more than one version: each pool, the one that is shown set off.
+    """Return the cells that have rows of more than one version: each pool, with the one that is shown in bold.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def own_experiments_table(experiments: Mapping[str, Experiment], samples: Sample
 
 def _own_row(experiment: Experiment, point: Point, sample: Sample) -> Cells:
     cell, wanted, text = point.cell, len(experiment.seeds(cell=point.cell)), settings_text(point.cell)
-    # where the cell stands in its experiment, and what else is unlike the model's defaults
+    # the cell's place in its experiment, and its other settings that are not the model's defaults
     place = [f"{name} = {value}" for name, value in point.at.items() if name in cell.settings]
     settings = dict.fromkeys([part for part in place if part not in text] + ([text] if text else []))
     runs, accuracy = _runs_and_accuracy(sample)

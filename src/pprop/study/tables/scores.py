@@ -120,9 +120,9 @@ def score(entry: Entry, metric: Metric) -> Score:
 
 
 def overview_table(by_dataset: ByDataset, metric: Metric, beside_paper: bool = False) -> Table:
-    """Return the table in the paper's layout: models down, datasets across, the best of each column set off.
+    """Return the table in the paper's layout: models down, datasets across, the best of each column in bold.
 
-    With the paper's values beside ours if wanted; cells with fewer runs than the protocol asks for are then named below.
+    With `beside_paper` the paper's values are next to ours, and cells with fewer runs than the protocol has are named below.
 
     Examples
     --------

@@ -83,7 +83,7 @@ class Code:
 @final
 @dataclass(frozen=True)
 class Strong:
-    """A value that stands out: the best of its kind.
+    """A value in bold: the best of its kind.
 
     >>> str(Strong(Number(1.5, 1)))
     '1.5'
