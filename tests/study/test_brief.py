@@ -20,9 +20,8 @@ from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry, entries
+from pprop.study.tables.entries import Entry, Sample, Samples, entries
 from pprop.study.tables.p_values import significance_table
-from pprop.study.tables.samples import Sample, Samples
 from pprop.study.tables.scores import overview_table
 from pprop.study.tables.table import NOT_RUN, Measure, Strong
 from pprop.study.tables.times import costs, main_cost_table

@@ -21,8 +21,7 @@ from pprop.study.report.row_claims import Evidence, row_claims
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry
-from pprop.study.tables.samples import Sample
+from pprop.study.tables.entries import Entry, Sample
 from pprop.study.zoo import MODELS
 
 SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS

@@ -18,10 +18,9 @@ from pprop.study.report.sections import more_runs_blocks
 from pprop.study.run.status import study_status
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store
-from pprop.study.tables.entries import entries
+from pprop.study.tables.entries import Sample, Samples, entries, read_all_samples, read_samples
 from pprop.study.tables.more_runs import more_runs_entries, more_runs_table, standings
 from pprop.study.tables.p_values import more_leads_table
-from pprop.study.tables.samples import Sample, Samples, read_all_samples, read_samples
 from pprop.study.tables.table import Measure, PValue, Strong, Table
 
 MakeRows = Callable[..., list[Row]]

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from pprop.study.experiment import Experiment
 from pprop.study.report.page import Block, Bullets, Page, Section
-from pprop.study.tables.entries import ByDataset, dataset_title, listed
+from pprop.study.tables.entries import ByDataset, Metric, dataset_title, listed
 from pprop.study.tables.p_values import SIGNIFICANT, Comparison, papers_comparisons, significance_table
-from pprop.study.tables.samples import Metric
 from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements, overview_table, score
 from pprop.study.tables.table import Number, Table
 from pprop.study.tables.times import costs, main_cost_table

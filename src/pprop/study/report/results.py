@@ -15,10 +15,9 @@ from pprop.study.figures.gather import Drawn, RowsOf
 from pprop.study.report.row_claims import Evidence, sweep_runs
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
-from pprop.study.tables.entries import ByDataset, dataset_order, entries
+from pprop.study.tables.entries import ByDataset, Samples, dataset_order, entries, read_all_samples
 from pprop.study.tables.more_runs import more_runs_entries
 from pprop.study.tables.runs import published_and_own
-from pprop.study.tables.samples import Samples, read_all_samples
 
 IN_TABLES = ("accuracy", "time", "rerun", "quick")
 """What experiments show that have no figure."""

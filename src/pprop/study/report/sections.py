@@ -19,10 +19,9 @@ from pprop.study.report.row_claims import row_claims
 from pprop.study.stats.variance import init_tails
 from pprop.study.tables import runs
 from pprop.study.tables.datasets import dataset_table
-from pprop.study.tables.entries import ByDataset, dataset_title, entries, first_runs
+from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_title, entries, first_runs
 from pprop.study.tables.more_runs import more_runs_entries, more_runs_table
 from pprop.study.tables.p_values import more_leads_table, p_value_table
-from pprop.study.tables.samples import Metric, Samples
 from pprop.study.tables.scores import disagreements, overview_table, score, score_table
 from pprop.study.tables.spread import difference_spread_table, spread_table
 from pprop.study.tables.table import Cells, Strong, Table

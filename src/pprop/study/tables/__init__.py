@@ -1,9 +1,10 @@
 """Tables: each is a function from rows to plain data, written as Markdown or HTML.
 
-`samples` reads the rows, `entries` gathers them by model and dataset, `table` has what the functions return and writes it.
+`entries` reads the rows and gathers them by model and dataset; `table` has what the functions return and writes it.
 """
 
 from pprop.study.tables.datasets import dataset_table as dataset_table
+from pprop.study.tables.entries import read_samples as read_samples
 from pprop.study.tables.more_runs import more_runs_table as more_runs_table
 from pprop.study.tables.p_values import more_leads_table as more_leads_table
 from pprop.study.tables.p_values import p_value_table as p_value_table
@@ -14,7 +15,6 @@ from pprop.study.tables.runs import other_cells_table as other_cells_table
 from pprop.study.tables.runs import own_experiments_table as own_experiments_table
 from pprop.study.tables.runs import rerun_table as rerun_table
 from pprop.study.tables.runs import search_table as search_table
-from pprop.study.tables.samples import read_samples as read_samples
 from pprop.study.tables.scores import overview_table as overview_table
 from pprop.study.tables.scores import score_table as score_table
 from pprop.study.tables.spread import difference_spread_table as difference_spread_table

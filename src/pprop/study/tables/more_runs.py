@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pprop.study.experiment import Experiment
 from pprop.study.stats.estimate import Estimate, student_half
 from pprop.study.stats.paired import split_means
-from pprop.study.tables.entries import ByDataset, Entry, dataset_order, dataset_title, model_title
-from pprop.study.tables.samples import Sample, Samples
+from pprop.study.tables.entries import ByDataset, Entry, Sample, Samples, dataset_order, dataset_title, model_title
 from pprop.study.tables.table import Cells, Measure, Number, Strong, Table
 
 DRAWS = 10_000

@@ -9,8 +9,7 @@ from typing import final
 from pprop.study.cell import Seeds
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
-from pprop.study.tables.entries import TESTED, ByDataset, Entry, dataset_title
-from pprop.study.tables.samples import Metric
+from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title
 from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table
 from pprop.study.zoo import MODELS
 

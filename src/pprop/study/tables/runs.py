@@ -11,8 +11,7 @@ from pprop.study.cell import Cell, fill_settings
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.store.row import Row
-from pprop.study.tables.entries import command, dataset_order, dataset_title, model_order, model_title
-from pprop.study.tables.samples import Sample, Samples
+from pprop.study.tables.entries import Sample, Samples, command, dataset_order, dataset_title, model_order, model_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table
 from pprop.study.zoo import MODELS
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
-from pprop.study.tables.entries import ByDataset, Entry, dataset_title
-from pprop.study.tables.samples import Metric
+from pprop.study.tables.entries import ByDataset, Entry, Metric, dataset_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table, Value
 
 TITLES: dict[Metric, str] = {
