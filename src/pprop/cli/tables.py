@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, final
 import typer
 
 from pprop._errors import FormatError, InputError
+from pprop._optional import require
 from pprop.cli.output import Session, counted, listed, new_file
 
 if TYPE_CHECKING:
@@ -32,11 +33,9 @@ def write_table(path: Path, table: Mapping[str, Column], session: Session, *, fo
     """Write named columns of equal length to a CSV or Parquet file."""
     with new_file(path, session, force=force) as stream:
         if path.suffix.lower() == ".parquet":
-            import pyarrow as pa
-            from pyarrow import parquet
-
-            made: Any = pa.table(dict(table))
-            parquet.write_table(made, stream)
+            arrow: Any = require("pyarrow", extra="parquet", purpose="Writing Parquet files")
+            parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Writing Parquet files")
+            parquet.write_table(arrow.table(dict(table)), stream)
         else:
             write_csv(table, stream)
 
