@@ -188,8 +188,10 @@ class ModuleTrainer(Trainer):
         self._inputs, self._readout = module_inputs(task.graph), bound.readout
         self._penalty, self._matrix_dropout = bound.model.penalty, bound.dropout
         self._expected, self._epoch = (task.graph.n_nodes, task.n_classes), 0
+        predictor = bound.model.predictor
+        assert not isinstance(predictor, FeatureNetwork)
         with self._seeded(0):
-            self._module = make_module(bound.model.predictor)
+            self._module = make_module(predictor)
         trainable = [p for p in self._module.parameters() if p.requires_grad]
         if not trainable:
             raise InputError("The predictor has no trainable parameter. Use pprop.propagate for fixed predictions.")

@@ -81,10 +81,16 @@ def join_results(results: Sequence[LoopResult]) -> LoopResult:
     """Return the results of some runs, and of those after them, as one: every field is joined along the runs axis."""
     if len(results) == 1:
         return results[0]
-    arrays = ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(result, name) for result in results])
+
     return LoopResult(
         [torch.cat(layer) for layer in zip(*(result.weights for result in results), strict=True)],
-        *(np.concatenate([getattr(result, name) for result in results]) for name in arrays),
+        joined("epochs"),
+        joined("best_epoch"),
+        joined("stopping_loss"),
+        joined("stopping_accuracy"),
         tuple(curves for result in results for curves in result.history),
     )
 

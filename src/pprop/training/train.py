@@ -258,7 +258,7 @@ def _train_models(
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
         now = time.perf_counter()
         return Trained(
-            model=models[runs[0] // each],
+            model=models[int(runs[0]) // each],
             graph=graph,
             splits=tuple(run_splits[int(run)] for run in runs.tolist()),
             seeds=tuple(run_seeds[int(run)] for run in runs.tolist()),
@@ -282,7 +282,7 @@ def _train_models(
         loop_begin = time.perf_counter()
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
-            for number in np.unique(runs // each):
+            for number in sorted({int(run) // each for run in runs}):
                 of_model = runs // each == number
                 part, mine = result.of(of_model), runs[of_model]
                 finite, found = finite_logits(part, inferences[number].logits, place)
