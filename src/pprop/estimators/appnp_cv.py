@@ -42,7 +42,7 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
     scores_, losses_
         Stopping accuracy and loss of every run at its kept epoch, shape (a, n_runs).
     best_index_, best_run_
-        Row and column of the run that became the model. A saved model has this and the three above no more.
+        Row and column of the run that became the model. These and the three above are not saved with a model.
     others
         Those of `APPNPClassifier`.
 

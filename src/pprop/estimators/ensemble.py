@@ -79,7 +79,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
         The teleport probability, of several the one that was chosen.
     alphas_, scores_, best_index_
         The teleport probabilities there were to choose from, the stopping accuracies of their votes in the first round,
-        both of shape (a,), and the position of the one that was chosen. A saved model has them no more.
+        both of shape (a,), and the position of the one that was chosen. They are not saved with a model.
     errors_
         What is spread: known nodes, errors and temperature; None without `spread_errors`, and on another graph than
         that of the fit, where nothing is known.

@@ -198,7 +198,7 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
                 for name, value in settings.items()
             }
         )
-        if hasattr(self, "_metadata_request"):  # what set_score_request was told
+        if hasattr(self, "_metadata_request"):  # the arguments of set_score_request
             object.__setattr__(twin, "_metadata_request", copy.deepcopy(cast("Any", self)._metadata_request))
         return twin
 

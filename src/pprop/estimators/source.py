@@ -92,7 +92,7 @@ class GraphSource:
         return GraphSource, (self.kind, dict(self.arguments))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the source as it stands in a manifest."""
+        """Return the entry of the source in a manifest."""
         return {"kind": self.kind, **self.arguments}
 
     @classmethod
