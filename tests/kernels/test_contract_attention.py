@@ -62,7 +62,7 @@ def test_attention_is_that_of_the_dense_matrix_with_the_gradients_of_torch(
     check_attention(attention, pattern, 1.0, None, scores_of(normal, runs, n, d, dtype), assert_close)
 
 
-@pytest.mark.parametrize(("p", "epoch", "d"), [(0.6, 0, 8), (0.5, 31, 1), (0.6, 1000, 3)])
+@pytest.mark.parametrize(("p", "epoch", "d"), [(0.6, 0, 8), (0.5, 1000, 1)])
 def test_attention_drops_the_coefficients_of_the_specification(
     kernels, dtype, normal, assert_close, make_graph, oracle, p, epoch, d
 ):
@@ -107,7 +107,7 @@ def test_attention_of_a_hub_an_empty_row_and_an_empty_column(kernels, dtype, nor
         assert to_right[:, n - 1].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("spread", [0.0, 30.0, 1e4])
+@pytest.mark.parametrize("spread", [0.0, 1e4])
 def test_attention_to_scores_far_apart_neither_overflows_nor_vanishes(
     kernels, dtype, normal, assert_close, make_graph, spread
 ):

@@ -139,13 +139,11 @@ def compare(trainer, twins, epochs):
         torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=2e-4)
 
 
-@pytest.mark.parametrize(
-    ("kind", "dropout"), [("steps", 0.5), ("steps", 0.3), ("steps", 0.0), ("rows", 0.3), ("none", 0.5)]
-)
+@pytest.mark.parametrize(("kind", "dropout"), [("steps", 0.3), ("steps", 0.0), ("rows", 0.3), ("none", 0.5)])
 def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph, dense_transition, kind, dropout):
     spec, twins = make(make_graph, dense_transition, kind, dropout=dropout)
     trainer = TritonTrainer(spec, SMALL)
-    compare(trainer, twins, 2)
+    compare(trainer, twins, 1)
     trainer.keep(torch.tensor([1], device=DEVICE))
     compare(trainer, twins[1:], 1)
 
@@ -162,7 +160,7 @@ def test_larger_programs_and_wider_classes_give_the_same_epochs(make_graph, dens
         SMALL, slice_width=16, feature_warps=1, tile_warps=1, second_rows=32, step_tiles=3, least_classes=8,
         feature_registers=0, step_registers=0,
     )  # fmt: skip
-    compare(TritonTrainer(spec, tuning), twins, 2)
+    compare(TritonTrainer(spec, tuning), twins, 1)
 
 
 def test_a_plan_has_every_entry_once_and_its_rows_by_length():
@@ -178,18 +176,18 @@ def test_a_plan_has_every_entry_once_and_its_rows_by_length():
 
 def test_a_slice_of_two_words_of_hidden_units(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "none", hidden=70, runs=1)
-    compare(TritonTrainer(spec, Tuning(slice_width=64, feature_warps=4)), twins, 2)
+    compare(TritonTrainer(spec, Tuning(slice_width=64, feature_warps=4)), twins, 1)
 
 
-@pytest.mark.parametrize(("steps", "first"), [(35, 21), (3, 31)])
-def test_masks_across_words(make_graph, dense_transition, steps, first):
+@pytest.mark.parametrize(("steps", "first", "epochs"), [(35, 21, 1), (1, 31, 2)])
+def test_masks_across_words(make_graph, dense_transition, steps, first, epochs):
     """35 steps of epoch 21 lie in three words of an entry's sequence; at epoch 32 features take their second word."""
     spec, twins = make(make_graph, dense_transition, "steps", n=6, f=4, hidden=3, runs=1, steps=steps)
     trainer = TritonTrainer(spec, SMALL)
     trainer.clock.fill_(first)
     twins[0].epochs = first
     trainer.keep(torch.tensor([0], device=DEVICE))  # makes the pass at the counter again
-    compare(trainer, twins, 2)
+    compare(trainer, twins, epochs)
 
 
 def test_a_run_has_the_same_bits_alone_and_in_a_batch(make_graph, dense_transition):
