@@ -140,7 +140,7 @@ def test_people_get_the_nodes_of_another_class_and_the_bound(
     assert lines[3] == "1 node new or of another class than at the start:"
     assert [line.split() for line in lines[5:]] == [
         ["node", "before", "after", "proven"],
-        ["----", "------", "-----", "-------"],
+        ["----", "------", "-----", "------"],
         ["gus", "chess", "yes"],
     ]
 

@@ -108,6 +108,7 @@ class Experiment:
 
     Examples
     --------
+    >>> from pprop.study.experiment_folder import load_experiments
     >>> experiment = load_experiments()["gasteiger_2019_appnp_cora_ml"]
     >>> experiment.title, len(experiment.seeds()), experiment.published.accuracy
     ('APPNP on Cora-ML', 100, 85.09)
