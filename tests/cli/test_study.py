@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import pprop.study.experiment  # noqa: F401  binds make_cell before a test replaces it
 from pprop.study.store.store import FILE, Store
 
 TINY = """

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import pprop.study.experiment  # noqa: F401  binds make_cell before the fixture below replaces it
+
 MINE = """
 title = "Mine"
 shows = "accuracy"
