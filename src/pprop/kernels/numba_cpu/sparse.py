@@ -40,6 +40,7 @@ def product(width):
             run, block = task // blocks, task % blocks
             source, target, keep = operand[run], out[run], words[run if drop else 0]
             acc = np.empty(width, out.dtype)
+            # numba leaves out what is for arguments that are None, so that nothing below is unbound
             if scale is not None:
                 factor = scale[run % len(scale)]
             if own is not None:
@@ -65,10 +66,10 @@ def product(width):
                     if scale is None:
                         target[i, q] = acc[q]
                     if own is not None:
-                        target[i, q] = factor[i] * acc[q] + start_share[i] * start[i, q]
+                        target[i, q] = factor[i] * acc[q] + start_share[i] * start[i, q]  # pyright: ignore[reportPossiblyUnboundVariable]
                     if total is not None:
-                        sums[i, q] += sums_share[i] * acc[q]
-                        target[i, q] = factor[i] * acc[q]
+                        sums[i, q] += sums_share[i] * acc[q]  # pyright: ignore[reportPossiblyUnboundVariable]
+                        target[i, q] = factor[i] * acc[q]  # pyright: ignore[reportPossiblyUnboundVariable]
 
     return run_product
 

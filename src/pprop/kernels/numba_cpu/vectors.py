@@ -14,6 +14,7 @@ are counted in elements. Nothing is checked, and the caller keeps the arrays ali
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _splat(builder: Any, vector: Any, scalar: Any, *others: Any) -> Any:
     return builder.shuffle_vector(start, ir.Constant(vector, ir.Undefined), order)
 
 
-def _llvm(builder: Any, name: str, *arguments: Any) -> Any:
+def _llvm(name: str, builder: Any, *arguments: Any) -> Any:
     vector = arguments[0].type
     kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
     signature = ir.FunctionType(vector, [vector] * len(arguments))
@@ -78,8 +79,11 @@ def _llvm(builder: Any, name: str, *arguments: Any) -> Any:
     return builder.call(function, arguments)
 
 
-def _lane_by_lane(operands: tuple[Any, ...], operation: Callable[..., Any]) -> Any:
-    """Return signature and code of an operation on vectors of one type; a number counts as a vector of it."""
+def _lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]) -> Any:
+    """Return signature and code of an operation on vectors of one type; a number counts as a vector of it.
+
+    An operation is the name of a method of the builder, or a function of the builder and the vectors.
+    """
     vector = next(kind for kind in operands if isinstance(kind, Vector))
 
     def codegen(context, builder, sig, args):
@@ -89,7 +93,7 @@ def _lane_by_lane(operands: tuple[Any, ...], operation: Callable[..., Any]) -> A
             else _splat(builder, context.get_value_type(vector), context.cast(builder, value, kind, vector.dtype))
             for kind, value in zip(sig.args, args, strict=True)
         ]
-        return operation(builder, *whole)
+        return getattr(builder, operation)(*whole) if isinstance(operation, str) else operation(builder, *whole)
 
     return vector(*operands), codegen
 
@@ -176,31 +180,31 @@ def store(typing, address, offset, vector):
 @intrinsic
 def fma(typing, factor, vector, total):
     """Return factor * vector + total, with one rounding where the processor can."""
-    return _lane_by_lane((factor, vector, total), lambda builder, *args: _llvm(builder, "fmuladd", *args))
+    return _lane_by_lane((factor, vector, total), partial(_llvm, "fmuladd"))
 
 
 @intrinsic
 def times(typing, left, right):
     """Return left * right."""
-    return _lane_by_lane((left, right), lambda builder, *args: builder.fmul(*args))
+    return _lane_by_lane((left, right), "fmul")
 
 
 @intrinsic
 def add(typing, left, right):
     """Return left + right."""
-    return _lane_by_lane((left, right), lambda builder, *args: builder.fadd(*args))
+    return _lane_by_lane((left, right), "fadd")
 
 
 @intrinsic
 def divide(typing, left, right):
     """Return left / right."""
-    return _lane_by_lane((left, right), lambda builder, *args: builder.fdiv(*args))
+    return _lane_by_lane((left, right), "fdiv")
 
 
 @intrinsic
 def root(typing, vector):
     """Return the square root of every lane."""
-    return _lane_by_lane((vector,), lambda builder, value: _llvm(builder, "sqrt", value))
+    return _lane_by_lane((vector,), partial(_llvm, "sqrt"))
 
 
 @intrinsic
@@ -221,7 +225,7 @@ def any_above(typing, vector, number):
 
     def codegen(context, builder, sig, args):
         bound = _splat(builder, args[0].type, context.cast(builder, args[1], sig.args[1], vector.dtype))
-        above = builder.fcmp_ordered(">", _llvm(builder, "fabs", args[0]), bound)
+        above = builder.fcmp_ordered(">", _llvm("fabs", builder, args[0]), bound)
         return builder.icmp_unsigned("!=", builder.bitcast(above, width), width(0))
 
     return types.boolean(vector, number), codegen
@@ -244,7 +248,7 @@ def fma_halves(typing, left, right, vector, total):
 
     def codegen(context, builder, sig, args):
         factors = [context.cast(builder, args[side], sig.args[side], vector.dtype) for side in (0, 1)]
-        return _llvm(builder, "fmuladd", _splat(builder, args[2].type, *factors), args[2], args[3])
+        return _llvm("fmuladd", builder, _splat(builder, args[2].type, *factors), args[2], args[3])
 
     return vector(left, right, vector, total), codegen
 
