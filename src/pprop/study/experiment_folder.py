@@ -1,4 +1,4 @@
-"""Experiment files of one's own travel with the study: its status and report then show their rows too."""
+"""A user's experiment files are kept with the study, so that its status and report show their rows too."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def keep_experiment(file: Path, study: Path) -> None:
     r"""Copy an experiment file into a study's folder, unless one of its name that says the same is there.
 
     Title, groups and comments may differ. A file of the same name that says something else is never replaced, nor does
-    one's own file take the name of one that comes with pprop: rows would change their meaning.
+    a user's file take the name of one that comes with pprop: rows would change their meaning.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def keep_experiment(file: Path, study: Path) -> None:
 def merge_experiments(files: Mapping[str, bytes], study: Path) -> tuple[str, ...]:
     r"""Write experiment files into a study's folder; return what is wrong with those that cannot be read.
 
-    A file whose name is taken by one that says something else gets a name of its own, ``mine_2.toml``: nothing that came
+    A file whose name is taken by one that says something else gets another name, ``mine_2.toml``: nothing that came
     with rows is refused or replaced.
 
     Examples

@@ -46,14 +46,14 @@ def revision_of(model: str, backend: str) -> str:
 
 
 def user_revision(backend: str, source: str) -> str:
-    """Return the name of the revision of one's own model: any model of the library may be part of it, so all count.
+    """Return the name of the revision of a user's model: any model of the library may be part of it, so all count.
 
     Parameters
     ----------
     backend
         The one that computes.
     source
-        Hash of one's own modules.
+        Hash of the user's modules.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def user_revision(backend: str, source: str) -> str:
 def recorded_revision(name: str) -> str:
     """Return the revision that a row is stored under: by its own name, or by the hash of sources of an older row.
 
-    A hash that the ledger does not know is a revision of its own.
+    A hash that the ledger does not know is a separate revision.
 
     >>> recorded_revision("numba-1"), recorded_revision("b05626726efa"), recorded_revision("0123456789ab")
     ('numba-1', 'triton-1', '0123456789ab')
@@ -105,7 +105,7 @@ def _beside(name: str) -> str:
 
 
 def current_revision(cell: Cell, backend: str) -> str:
-    """Return the revision that a cell, also of one's own model, would be computed with now.
+    """Return the revision that a cell, also of a user's model, would be computed with now.
 
     It is empty where the model is no longer computed by that backend: no row of it is of the present revision.
 
@@ -127,7 +127,7 @@ def current_data(dataset: str) -> str | None:
         return None
     try:
         return load_dataset(dataset).fingerprint
-    except PpropError:  # a damaged file, or a folder of one's own that is not there
+    except PpropError:  # a damaged file, or a user's folder that is not there
         return None
 
 

@@ -17,7 +17,7 @@ from pprop.study.store.pack import Packed
 from pprop.study.store.salvage import Salvage
 from pprop.study.store.store import FILE, Store
 
-_BATCH = 200  # rows in one transaction: a commit of its own for each would wait for the disk each time
+_BATCH = 200  # rows in one transaction: one commit for each would wait for the disk each time
 
 
 @final

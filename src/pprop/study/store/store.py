@@ -131,7 +131,7 @@ class Store:
             self._db.close()
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement, a transaction of its own unless one was begun, and return what it selects."""
+        """Run one statement, as one transaction unless another was begun, and return what it selects."""
         with self._lock, translated(self.path):
             return self._db.execute(sql, values).fetchall()
 
