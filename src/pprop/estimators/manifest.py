@@ -178,7 +178,8 @@ def read_manifest(folder: Path) -> Manifest:
     if classes.tolist() != values:  # text that ends in a null character, which numpy drops
         raise wrong("classes", "values", values)
     types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
-    record = {field.name: typed("training", field.name, *types[str(field.type)]) for field in fields(TrainingRecord)}
+    found = {field.name: typed("training", field.name, *types[str(field.type)]) for field in fields(TrainingRecord)}
+    record: dict[str, Any] = {name: math.nan if value is None else value for name, value in found.items()}
     return Manifest(
         model=typed("model", "class", str),
         alpha=typed("model", "alpha", float, None),
@@ -189,7 +190,7 @@ def read_manifest(folder: Path) -> Manifest:
         source=None if source is None else GraphSource.from_json(source),
         fingerprint=typed("graph", "fingerprint", str),
         feature_shape=shape,
-        record=TrainingRecord(**{name: math.nan if value is None else value for name, value in record.items()}),
+        record=TrainingRecord(**record),
         accuracy=accuracy,
         sha256=typed("weights", "sha256", str),
     )
