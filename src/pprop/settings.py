@@ -21,8 +21,6 @@ from typing import Any, Generic, TypeVar, cast, final
 
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 
-__all__ = ["Range", "Setting", "check_fields", "choice", "number", "settings_of", "switch", "text", "whole", "widths"]
-
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -256,12 +254,12 @@ def _check_verbose(value: object, name: str, function: str) -> int:
     return level
 
 
+# Ways to normalise an adjacency matrix; see `pprop.transition_matrix`.
 NORMALIZATIONS = ("sym", "row", "col")
-"""Ways to normalise an adjacency matrix; see `pprop.transition_matrix`."""
+# What early stopping may watch; see `pprop.Stopping`.
 CRITERIA = ("paper", "loss", "window")
-"""What early stopping may watch; see `pprop.Stopping`."""
+# Of power steps, and of layers: loading a model makes them all, and its file may come from anyone.
 MOST_STEPS = 10_000
-"""Of power steps, and of layers: loading a model makes them all, and its file may come from anyone."""
 
 # The propagation
 

@@ -30,8 +30,8 @@ from pprop.settings import ALPHA, CRITERION, STOPPING, check_fields
 from pprop.training import History, Stopping
 from pprop.training.train import TrainOptions, train_with
 
+# Nodes and their labels; or a fraction of the nodes to fit.
 StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
-"""Nodes and their labels; or a fraction of the nodes to fit."""
 
 
 class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
@@ -237,8 +237,8 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
 class TrainedClassifier(NodeClassifier, TrainingParameters):
     """A classifier that is one run of `train`."""
 
+    # Makes the model from the settings that its arguments name.
     _kind: ClassVar[Callable[..., AnyModel]]
-    """Makes the model from the settings that its arguments name."""
 
     def _model(self, values: dict[str, Any]) -> AnyModel:
         return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})

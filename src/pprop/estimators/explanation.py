@@ -18,10 +18,10 @@ from pprop.estimators.fitted import FittedScores, check_same_graph
 from pprop.estimators.samples import node_positions
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
 
+# Of the fast mode, where none is given.
 EPS = 1e-4
-"""Of the fast mode, where none is given."""
+# How far logits and a new computation of them may be apart, relative to max|H|: far above the rounding of any backend.
 AGREE = 1e-3
-"""How far logits and a new computation of them may be apart, relative to max|H|: far above the rounding of any backend."""
 
 
 @final

@@ -36,8 +36,8 @@ from pprop.settings import ALPHA, settings_of
 from pprop.training import History
 
 FUNCTION = "load"
+# Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Nodes, and the positions of their labels among the classes."""
 
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
     {

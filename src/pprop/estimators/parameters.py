@@ -31,8 +31,8 @@ from pprop.settings import (
     Setting,
 )
 
+# What may take the place of the built-in network.
 ModuleOrFactory = nn.Module | Callable[[], nn.Module]
-"""What may take the place of the built-in network."""
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -53,13 +53,13 @@ def parameters(kind: Kind) -> Kind:
 
 
 _ENSEMBLE_ORDER = ("members", "rounds", "share", "emphasis", "folds", "spread_errors")
+# Of the parameters that version 0.1 took by position.
 _OLD_ORDER = (
     *("alphas", "n_runs", "heads", "units", "alpha", "steps", "tol", "solver", "response", "rounds", "share", "C"),
     *("hidden", "powers", "replicas", "layers", "dropout", "propagation_dropout", "matrix_dropout", "edge_dropout"),
     *("penalty", "learning_rate", "patience", "max_epochs", "criterion", "normalization", "self_loops", "predictor"),
     *("features", "prefit", "batch_size", "stopping", "random_state", "backend", "device", "verbose"),
 )
-"""Of the parameters that version 0.1 took by position."""
 
 
 def _named(init: Callable[..., None]) -> Callable[..., None]:

@@ -25,8 +25,8 @@ CARD = "MODEL_CARD.md"
 WEIGHT_PREFIX = "weights."
 HISTORY_PREFIX = "history."
 EXTRA_PREFIX = "extra."
+# The nodes that fit was given labels of, and the positions of those labels among the classes.
 KNOWN_NODES, KNOWN_LABELS = "known.nodes", "known.labels"
-"""The nodes that fit was given labels of, and the positions of those labels among the classes."""
 FUNCTION = "save"
 
 

@@ -17,13 +17,12 @@ from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
 
+# What a classifier may learn.
 AnyModel = Model | Architecture | BootstrappedFP | Ensemble
-"""What a classifier may learn."""
 
+# Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description.
+# Those of an ensemble begin with "member0.", "member1.", ...
 Weights = dict[str, NDArray[Any]]
-"""Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description.
-
-Those of an ensemble begin with "member0.", "member1.", ..."""
 
 
 @final

@@ -26,10 +26,10 @@ from pprop.kernels.random_bits import uniform
 from pprop.kernels.solves import ProductSolves, Solves, System
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
+# Slope of the attention's LeakyReLU below zero, that of the graph attention network.
 SLOPE = 0.2
-"""Slope of the attention's LeakyReLU below zero, that of the graph attention network."""
+# A transition matrix with as many entries is large: the states of one run no longer fit into a cache.
 LARGE_ENTRIES = 2**20
-"""A transition matrix with as many entries is large: the states of one run no longer fit into a cache."""
 
 
 @final

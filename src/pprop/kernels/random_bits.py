@@ -13,23 +13,24 @@ from typing import final
 import torch
 from torch import Tensor
 
+# Nonzeros (i, j) of the feature matrix; position in the sequence: the epoch.
 FEATURES = 0
-"""Nonzeros (i, j) of the feature matrix; position in the sequence: the epoch."""
+# Hidden unit j of node i; site (i, epoch), position j.
 HIDDEN = 1
-"""Hidden unit j of node i; site (i, epoch), position j."""
+# Entries (i, j) of the transition matrix; position: epoch * K + step.
 EDGES = 2
-"""Entries (i, j) of the transition matrix; position: epoch * K + step."""
+# Entries (i, j) of the PPR matrix; site (i, epoch), position j.
 PPR = 3
-"""Entries (i, j) of the PPR matrix; site (i, epoch), position j."""
+# Initial weight (i, j) of a layer; site (i, j), first word.
 WEIGHTS = 4
-"""Initial weight (i, j) of a layer; site (i, j), first word."""
+# Seed of a user's own module; site (epoch + 1, 0), or (0, 0) for its initialisation; first two words.
 MODULE = 5
-"""Seed of a user's own module; site (epoch + 1, 0), or (0, 0) for its initialisation; first two words."""
+# Seed of a run; key: the split seed, site (initialisation seed, 0); first two words.
 RUNS = 6
-"""Seed of a run; key: the split seed, site (initialisation seed, 0); first two words."""
 
+# Seed of a head or tower of a model, as of a run of its own; key: the run's seed, site (branch, layer); first two
+# words.
 BRANCHES = 7
-"""Seed of a head or tower of a model, as of a run of its own; key: the run's seed, site (branch, layer); first two words."""
 
 _LOW = 0xFFFFFFFF
 _ROUNDS = 10

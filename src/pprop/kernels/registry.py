@@ -85,6 +85,7 @@ def _one_torch_thread_in_children() -> None:
         os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
+# In order of preference.
 BACKENDS = (
     Backend(
         name="numba",
@@ -115,7 +116,6 @@ BACKENDS = (
         attribute="ReferenceKernels",
     ),
 )
-"""In order of preference."""
 
 
 def choose_backend(name: str, device: str, function: str) -> Backend:

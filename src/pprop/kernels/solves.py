@@ -22,13 +22,13 @@ from torch import Tensor
 
 from pprop.graph import Transition
 
+# Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column.
 Norm = Literal["euclidean", "max", "sum"]
-"""Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column."""
 
 AccurateResidual = Callable[[Tensor, Tensor], Tensor]
 
+# Products between two looks at the norms before the end is near: a look waits for the device.
 LOOK_EVERY = 8
-"""Products between two looks at the norms before the end is near: a look waits for the device."""
 
 
 @final
@@ -100,8 +100,8 @@ class Solved:
 class Solves(ABC):
     """Three ways to a fixed point, bound to a system; b and u are (n, c), in float32 or float64, on one device."""
 
+    # Whether `residual` sums rows with more digits than float64 has, so that it can judge solves in float64 too.
     compensated: bool = False
-    """Whether `residual` sums rows with more digits than float64 has, so that it can judge solves in float64 too."""
 
     @abstractmethod
     def chebyshev(self, own: Tensor, limits: Limits) -> Solved:

@@ -30,8 +30,8 @@ from pprop.propagation import PowerIteration, propagate
 from pprop.settings import NORMALIZATION, SELF_LOOPS
 
 SPREAD_ALPHA, SPREAD_STEPS = 0.1, 10
+# What a class keeps whose corrected probability would be less; rows are divided by their sums afterwards.
 LEAST = 1e-6
-"""What a class keeps whose corrected probability would be less; rows are divided by their sums afterwards."""
 
 TEMPERATURES = np.geomspace(0.05, 3, 60)
 

@@ -31,8 +31,8 @@ class CPU:
     """numpy; its BLAS gets one thread, because the bits of a product depend on how many share it."""
 
     name = "cpu"
+    # The module with the functions of the device's arrays; those that are called have the same names in torch.
     xp: Any = np
-    """The module with the functions of the device's arrays; those that are called have the same names in torch."""
 
     def put(self, array: NDArray[Any]) -> Any:
         """Return an array of this device."""
@@ -83,8 +83,8 @@ class Torch:
         return nullcontext()  # threads of the host have no part in it
 
 
+# Where regressions are computed; its arrays are of a type of their own, which only `get` brings back.
 Device = CPU | Torch
-"""Where regressions are computed; its arrays are of a type of their own, which only `get` brings back."""
 
 
 def device_named(name: str) -> Device:

@@ -14,8 +14,8 @@ from pprop.models.network import FeatureNetwork
 from pprop.propagation import Exact, PowerIteration, PPROperator, Solver
 from pprop.settings import ALPHA, DROPOUT, HIDDEN, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
 
+# The paper's network; or a module, copied for every run with the weights it has; or a function that makes one.
 Predictor = FeatureNetwork | nn.Module | Callable[[], nn.Module]
-"""The paper's network; or a module, copied for every run with the weights it has; or a function that makes one."""
 
 
 @final

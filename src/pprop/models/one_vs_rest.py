@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from pprop.models.feature_rows import Centred, Design, Directions, FeatureRows, Floats, Turned
 
+# Log odds of a class that all training nodes have, and less of one that none has: no regression can be fitted then.
 CERTAIN = 50.0
-"""Log odds of a class that all training nodes have, and less of one that none has: no regression can be fitted then."""
 
+# Largest entry of the gradient at the end. On two validation splits each of Citeseer and Cora-ML, 1e-6 and 1e-7 changed
+# no accuracy, while 1e-4, scikit-learn's default, gave 0.3 and 0.1 points more: diffused features are small, and so is
+# their gradient, wherever one ends (``experiments/bootstrapped_fp_c.py --tolerance``).
 TOLERANCE = 1e-5
-"""Largest entry of the gradient at the end. On two validation splits each of Citeseer and Cora-ML, 1e-6 and 1e-7 changed no
-accuracy, while 1e-4, scikit-learn's default, gave 0.3 and 0.1 points more: diffused features are small, and so is their
-gradient, wherever one ends (``experiments/bootstrapped_fp_c.py --tolerance``)."""
 
 SHARPER = 0.1  # tolerance along the directions, where steps are cheap, as a part of the whole one
 MOST_STEPS = 200

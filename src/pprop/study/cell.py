@@ -18,8 +18,8 @@ from pprop.study.zoo import MODELS, ModelKind, model_kind, nearest
 
 Splits = Literal["test", "validation"]
 
+# Splits of one kind that an experiment may have.
 MOST_SPLITS = 1000
-"""Splits of one kind that an experiment may have."""
 
 _PAPER: dict[Splits, tuple[int, ...]] = {"test": TEST_SEEDS, "validation": VALIDATION_SEEDS}
 

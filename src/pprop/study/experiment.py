@@ -21,13 +21,13 @@ from pprop.study.cell import MOST_SPLITS, Cell, Seeds, check_dataset, impossible
 from pprop.study.toml_lines import KeyPath, line_of
 from pprop.study.zoo import MODELS, ModelKind, model_kind, nearest
 
+# What an experiment may be for.
 SHOWS = (
     *("accuracy", "time"),  # the tables
     *("labels", "steps", "alpha", "depth", "propagation"),  # the figures
     *("rerun", "search", "quick"),  # the authors' second run, hyperparameters, and cells that other experiments show
     "runs",  # cells of the accuracy table with more splits than it has: no other table or figure shows those
 )
-"""What an experiment may be for."""
 
 
 @final
@@ -146,8 +146,8 @@ _LARGEST = 2**20  # bytes of a file; an experiment takes a few hundred
 _MOST_INITS = 1000  # the paper has 5; every run of an experiment is listed before it begins
 _MOST = 1_000_000  # no number of epochs, steps, units or nodes is above it: a slip of the keyboard, not an experiment
 
+# Values by name, each with the place in the file where it is written.
 Given = dict[str, tuple[Any, KeyPath]]
-"""Values by name, each with the place in the file where it is written."""
 
 
 def read_experiment(path: Path) -> Experiment:

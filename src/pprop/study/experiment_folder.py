@@ -24,8 +24,8 @@ def load_experiments(folder: Path | None = None) -> dict[str, Experiment]:
     return {path.stem: read_experiment(path) for path in sorted(home.glob("*.toml"))}
 
 
+# Of a study's folder.
 FOLDER = "experiments"
-"""Of a study's folder."""
 
 
 def experiments_of(study: Path) -> dict[str, Experiment]:

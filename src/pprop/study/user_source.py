@@ -17,11 +17,11 @@ from typing import Any, cast
 
 from pprop._errors import InputError, PpropError
 
+# Where modules are that are not the user's: the revision stands for pprop's, rows record the versions of others.
 _OTHERS = (
     Path(__file__).resolve().parents[1],
     *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
-"""Where modules are that are not the user's: the revision stands for pprop's, rows record the versions of others."""
 
 
 def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:

@@ -155,5 +155,5 @@ _ALL = (
     ModelKind("bootstrapped_fp", "Bt. FP", _FP, trained=False, seeded=False),
 )
 
+# Every model of the paper by name.
 MODELS: Mapping[str, ModelKind] = MappingProxyType({kind.name: kind for kind in _ALL})
-"""Every model of the paper by name."""

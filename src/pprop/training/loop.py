@@ -21,8 +21,8 @@ from pprop.kernels.trainer import Trainer
 from pprop.training.result import History, LoopResult
 from pprop.training.stopping import Stopping, StoppingState
 
+# The batch is packed anew when this share of it has ended; until then ended runs idle along.
 COMPACT_SHARE = 0.1
-"""The batch is packed anew when this share of it has ended; until then ended runs idle along."""
 _EPOCHS_PER_LOOK = 32
 _WARM_UP = 2  # epochs before the capture: the first compiles kernels and takes memory
 

@@ -15,13 +15,13 @@ from pprop._validate import check_int, describe
 from pprop.kernels.trainer import TrainerBytes
 from pprop.settings import DEVICE
 
+# Bytes by name.
 Items = dict[str, int]
-"""Bytes by name."""
 
+# Of the usable memory that a training may take: the graph as loaded, other programs and the file cache need some.
 CPU_SHARE = 0.6
-"""Of the usable memory that a training may take: the graph as loaded, other programs and the file cache need some."""
+# Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some.
 GPU_SHARE = 0.7
-"""Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some."""
 
 
 @final

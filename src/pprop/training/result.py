@@ -17,8 +17,8 @@ from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.models import Architecture, Model
 
+# Learning rate beyond which float32 cannot hold a step; a training diverges in its first epoch long before.
 LARGEST_RATE = 1e37
-"""Learning rate beyond which float32 cannot hold a step; a training diverges in its first epoch long before."""
 _NAMED = 5  # runs in a message; the error has them all
 
 

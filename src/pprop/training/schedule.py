@@ -18,8 +18,8 @@ from pprop.training.progress import TrainingProgress
 from pprop.training.result import LoopResult, join_results
 from pprop.training.stopping import Stopping
 
+# Called as runs end, with what they leave behind, which runs they are, and the epochs made by all runs so far.
 RunsEnded = Callable[[LoopResult, NDArray[np.int64], int], None]
-"""Called as runs end, with what they leave behind, which runs they are, and the epochs made by all runs so far."""
 
 
 @final

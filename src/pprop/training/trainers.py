@@ -26,8 +26,8 @@ from pprop.training.memory import TrainingBytes, operations_bytes, training_byte
 from pprop.training.schedule import Batch, Batches
 from pprop.training.task import Task
 
+# Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle.
 CPU_BATCH = 8
-"""Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle."""
 
 
 class ModelTraining(ABC):

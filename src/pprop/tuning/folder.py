@@ -18,8 +18,8 @@ from pprop.tuning.space import Range, Space
 
 DESCRIPTION, TRIALS, BEST, LOCK = "tuning.json", "trials.sqlite3", "best.json", ".lock"
 FIGURES = tuple(f"{name}.{kind}" for name in ("history", "slices") for kind in ("png", "svg"))
+# What may be in the folder.
 FILES = frozenset({DESCRIPTION, TRIALS, f"{TRIALS}-journal", BEST, LOCK, "model", *FIGURES})
-"""What may be in the folder."""
 
 
 def _optuna() -> Any:

@@ -37,21 +37,21 @@ _MODELS: Mapping[str, tuple[Setting[Any], ...]] = {
     "ppnp": (POSITIVE_ALPHA, *_NETWORK, *_MATRIX),
     "mlp": _NETWORK,
 }
+# The models that can be tuned, and the settings of each by name: those of its classifier.
 SETTINGS: Mapping[str, Mapping[str, Setting[Any]]] = MappingProxyType(
     {model: {setting.name: setting for setting in settings} for model, settings in _MODELS.items()}
 )
-"""The models that can be tuned, and the settings of each by name: those of its classifier."""
 
+# What a setting varies over: a range, or some values.
 Varied = Range | tuple[Any, ...]
-"""What a setting varies over: a range, or some values."""
 
+# What is searched by default.
 DEFAULT_SPACES: Mapping[str, Mapping[str, Varied]] = MappingProxyType(
     {
         model: {name: setting.search for name, setting in settings.items() if setting.search is not None}
         for model, settings in SETTINGS.items()
     }
 )
-"""What is searched by default."""
 
 
 def _frozen(value: object) -> object:

@@ -36,8 +36,8 @@ _MODELS: Mapping[str, tuple[Callable[..., Model], Callable[..., NodeClassifier]]
     "ppnp": (PPNP, PPNPClassifier),
     "mlp": (MLP, MLPNodeClassifier),
 }
+# Settings that ``pprop train`` has options for.
 IN_SHELL = ("alpha", "steps", "hidden", "dropout", "penalty", "learning_rate", "patience", "max_epochs")
-"""Settings that ``pprop train`` has options for."""
 _OF_TRAINING = ("learning_rate", "patience", "max_epochs")
 
 

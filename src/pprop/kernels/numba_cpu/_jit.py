@@ -13,8 +13,8 @@ from typing import Any
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
+# Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine.
 ROW_BLOCK = 256
-"""Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine."""
 
 
 def _sources_digest() -> str:
@@ -25,8 +25,8 @@ def _sources_digest() -> str:
 
 
 _STAMP = _sources_digest()
+# Whether numba's threads belong to a process that this one was forked from. OpenMP ends or hangs who calls them then.
 _threads_lost = False
-"""Whether numba's threads belong to a process that this one was forked from. OpenMP ends or hangs who calls them then."""
 
 
 def _after_fork_in_child() -> None:

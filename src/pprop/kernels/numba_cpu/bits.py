@@ -15,8 +15,8 @@ from pprop.kernels.contract import Draw
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, part, serial
 from pprop.kernels.random_bits import Bernoulli
 
+# Keep decisions where nothing is dropped.
 NO_WORDS = np.empty((1, 0), dtype=np.uint32)
-"""Keep decisions where nothing is dropped."""
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -52,8 +52,8 @@ def keep_word(seed, stream, first, second, block, threshold, digits):
     return keep
 
 
+# Room that `keep_words` needs: the raw words of four blocks of at most 16 digits, and what a call gives beyond.
 RAW_WORDS = 4 * 16 + 8
-"""Room that `keep_words` needs: the raw words of four blocks of at most 16 digits, and what a call gives beyond."""
 
 
 @part
@@ -143,8 +143,8 @@ def mask_of(draw: Draw | None, stream: int, dtype: np.dtype[Any]) -> tuple[Any, 
     return seeds, stream, draw.number, law.threshold, law.digits, dtype.type(law.scale)
 
 
+# Row pointers and column indices.
 Structure = tuple[NDArray[Any], NDArray[Any]]
-"""Row pointers and column indices."""
 
 
 def matrix_words(structure: Structure, draw: Draw, kind: int, position: int, *, transposed: bool) -> NDArray[np.uint32]:

@@ -33,11 +33,11 @@ from pprop.kernels.numba_cpu.vectors import (
     zeros,
 )
 
+# Rows whose terms of a sum over rows are added first. Part of the definition of the sums, so it is fixed.
 SUM_ROWS = 128
-"""Rows whose terms of a sum over rows are added first. Part of the definition of the sums, so it is fixed."""
 _AHEAD = 6  # entries between asking for a row of W_1 and reading it
+# Room that the lists of a row's entries need behind its longest.
 SPARE_PLACES = _AHEAD
-"""Room that the lists of a row's entries need behind its longest."""
 _LINE = 16  # float32 numbers in a cache line
 _ALL = np.uint32(0xFFFFFFFF)
 _FOUR = lanes(4)

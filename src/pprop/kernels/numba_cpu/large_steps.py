@@ -28,8 +28,8 @@ from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.team import fetch_add
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
 
+# Entries in one task. Part of the definition of the sums of longer rows, so it never depends on the machine.
 PIECE = 8192
-"""Entries in one task. Part of the definition of the sums of longer rows, so it never depends on the machine."""
 _AHEAD = 24
 _LINE = 64  # bytes
 _REGISTERS = 256  # bytes of a row that are summed at once: 16 of NEON's 32 registers, 8 of AVX2's 16

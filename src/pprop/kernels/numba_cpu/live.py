@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
 from pprop.kernels.numba_cpu.vectors import add, any_above, lanes, load, prefetch, store, times
 
+# Columns in one block.
 WIDTH = 8
-"""Columns in one block."""
 _BLOCK = lanes(WIDTH)
 _AHEAD = 12  # entries between asking for a neighbour's cache line and using it
 _LEVELS = 40  # queues by degree: up to 16 neighbours, up to 32, and so on

@@ -19,8 +19,8 @@ from pprop.graph import Transition
 from pprop.kernels.numba_cpu._jit import kernel, serial
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times
 
+# Rows that one thread computes together: a cache line of float64.
 LANES = 8
-"""Rows that one thread computes together: a cache line of float64."""
 _NO_WEIGHTS = np.empty(0)
 
 

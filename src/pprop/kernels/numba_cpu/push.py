@@ -22,11 +22,11 @@ import numpy as np
 from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.vectors import address, item, prefetch, put
 
+# What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes;
+# and where the queue, a ring, begins and ends.
 COUNT, OPENED, FILLED, TOUCHED, PUSHES, HEAD, TAIL = 0, 1, 2, 3, 4, 5, 6
-"""What a tally counts: nodes reached, nodes pushed, neighbours written down, entries of the graph passed over, pushes;
-and where the queue, a ring, begins and ends."""
+# The lowest threshold, however light the edges are: one of zero would be above no residual.
 LEAST = 1e-290
-"""The lowest threshold, however light the edges are: one of zero would be above no residual."""
 
 
 @serial

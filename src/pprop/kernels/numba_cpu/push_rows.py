@@ -16,16 +16,16 @@ from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, copy, finer, longer, new_desk, settle
 from pprop.kernels.numba_cpu.team import Team, fetch_add
 
+# Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual.
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
-"""Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual."""
+# By which eps is divided when the largest entries are not proven yet.
 FINER = 4.0
-"""By which eps is divided when the largest entries are not proven yet."""
 _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int32), np.empty(0, np.float64)
+# By which an entry must exceed the bound of another, so that no rounding turns their order round.
 DOUBT = 1.0 + 1e-10
-"""By which an entry must exceed the bound of another, so that no rounding turns their order round."""
+# What makes up for degrees that were rounded down to float32: to the nearest number and the next below, or to its
+# bounds. A threshold may be lower than eps times the degree; the bound of an error must not be.
 ROUNDED_DOWN, LEAST_DEGREE, MOST_DEGREE = 1.0 + 2.0**-22, 2.0**-125, 2.0**127
-"""What makes up for degrees that were rounded down to float32: to the nearest number and the next below, or to its bounds.
-A threshold may be lower than eps times the degree; the bound of an error must not be."""
 
 
 @serial
@@ -76,8 +76,8 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
         used += length
 
 
+# Columns and values of the rows that one thread has made, one after another.
 Part = tuple[NDArray[np.int32], NDArray[np.float64]]
-"""Columns and values of the rows that one thread has made, one after another."""
 
 
 def share_out(

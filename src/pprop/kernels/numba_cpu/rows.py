@@ -26,8 +26,8 @@ from pprop.kernels.numba_cpu.bits import keep_word, keep_words, mask_of
 from pprop.kernels.numba_cpu.vectors import address, fma, load, store, zeros
 from pprop.kernels.random_bits import PPR
 
+# Most columns that one forward call computes: more sums than that do not fit into the registers.
 FORWARD_WIDTH = 16
-"""Most columns that one forward call computes: more sums than that do not fit into the registers."""
 
 
 @cache
@@ -118,8 +118,8 @@ class NumbaRows(RowPropagation):
         return self._block, self._nodes, rows.numpy(), array, *mask_of(draw, PPR, array.dtype)
 
 
+# Columns whose keep decisions one call of Philox gives at p = 1/2.
 GROUP = 128
-"""Columns whose keep decisions one call of Philox gives at p = 1/2."""
 
 
 @part

@@ -27,10 +27,10 @@ from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, l
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 
 _NORMS = {"euclidean": 0, "max": 1, "sum": 2}
+# Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine.
 BLOCK = 64
-"""Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine."""
+# Entries times columns that are worth one more thread: to start one takes some 50 microseconds.
 _WORK = 1 << 15
-"""Entries times columns that are worth one more thread: to start one takes some 50 microseconds."""
 _CURVATURE, _SQUARE, _SIZE = 0, 1, 2
 
 

@@ -99,10 +99,10 @@ def _same(count):
     return count
 
 
+# What kernels call for keep words.
 keep_word: Any = _equal_word if INTERPRETED else drawn_word
-"""What kernels call for keep words."""
+# What kernels pass the ends of a range through.
 loop_end: Any = _number if INTERPRETED else _same
-"""What kernels pass the ends of a range through."""
 
 
 @device

@@ -16,14 +16,14 @@ from pprop.kernels.random_bits import Bernoulli
 
 _REGISTERS = 2**16  # of a multiprocessor
 
+# Whether triton interprets kernels on CPU tensors. Fixed when triton is imported.
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
-"""Whether triton interprets kernels on CPU tensors. Fixed when triton is imported."""
 
+# Slots of a tile of the operators that are launched one by one.
 SLOTS = 32
-"""Slots of a tile of the operators that are launched one by one."""
 
+# A function that kernels call.
 device: Any = triton.jit
-"""A function that kernels call."""
 
 
 def kernel(*varying: str) -> Any:

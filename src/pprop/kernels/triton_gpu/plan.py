@@ -19,8 +19,8 @@ from torch import Tensor
 
 from pprop._errors import CapacityError
 
+# Lanes per row, by class.
 LANES = (1, 4, 16, 64)
-"""Lanes per row, by class."""
 
 
 @final

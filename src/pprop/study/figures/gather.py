@@ -17,8 +17,8 @@ from pprop.study.tables.entries import dataset_title, model_title
 RowsOf = Callable[[Cell], list[Row]]
 
 MOST_EXCEPTIONS = 8  # that a reader can take in
+# Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used.
 ORDERS = ((0, 1, 2), (2, 0, 1))
-"""Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used."""
 
 
 @final

@@ -18,8 +18,8 @@ from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import model_title
 
+# When predictions are propagated, in the paper's order.
 WAYS = ("never", "training", "inference", "both")
-"""When predictions are propagated, in the paper's order."""
 _TRAINED = {"never": "MLP", "training": "APPNP", "inference": "MLP", "both": "APPNP"}
 
 

@@ -22,8 +22,8 @@ else:
     Figure = Any  # matplotlib is imported when a figure is drawn
 
 WIDTH = 3.5  # inches: one column of a two-column page
+# Okabe and Ito's, which differ with any kind of colour vision and, in this order, in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's, which differ with any kind of colour vision and, in this order, in grey."""
 
 SETTINGS: Mapping[str, Any] = MappingProxyType(
     {
@@ -74,6 +74,7 @@ DASHED = (0, (3.5, 1.5))
 
 # Okabe and Ito's colours, which differ with any kind of colour vision; two versions of one model share a hue. Markers and
 # dashes differ, too.
+# The paper's models by title, from the simplest to the paper's own, and the series of the figure over steps.
 LOOKS: Mapping[str, Look] = MappingProxyType(
     {
         "MLP": Look("#7F7F7F", ".", DASHED),
@@ -90,7 +91,6 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         "α = 0.2": Look("#332288", "s"),
     }
 )
-"""The paper's models by title, from the simplest to the paper's own, and the series of the figure over steps."""
 
 OTHERS = (Look("#882255", "h"), Look("#999933", "<"), Look("#332288", ">"), Look("#661100", "d"))
 
@@ -186,8 +186,8 @@ def save_figure(figure: Figure, kind: str) -> bytes:
     return stream.getvalue()
 
 
+# Significant digits of `figure_json`: more than a figure can show, and fewer than the order of a sum can change.
 DIGITS = 6
-"""Significant digits of `figure_json`: more than a figure can show, and fewer than the order of a sum can change."""
 
 
 def figure_json(data: object) -> str:

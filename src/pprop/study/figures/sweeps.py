@@ -31,8 +31,8 @@ STEPS = Axis("propagation steps K", (1, 2, 5, 10, 20, 50, 100), name_ends=True)
 ALPHA = Axis("teleport probability α", (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1))
 DEPTH = Axis("layers of the network", (1, 2, 3, 4, 5), log=False)
 AGAINST = "APPNP"
+# Points below which the figure is cut off: models that far behind would press the others into one line.
 LOWEST = -8.0
-"""Points below which the figure is cut off: models that far behind would press the others into one line."""
 
 
 def labels_data(rows: _Rows, splits: Splits = "test") -> Lines:

@@ -13,8 +13,8 @@ from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements, ove
 from pprop.study.tables.table import Number, Table
 from pprop.study.tables.times import costs, main_cost_table
 
+# Sections of the report that are taken as they are, where it has them.
 FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims in the text")
-"""Sections of the report that are taken as they are, where it has them."""
 
 
 def brief_page(

@@ -171,6 +171,7 @@ def _random_walk_matrix(graph: Graph) -> tuple[str, bool]:
     return _agreement(max(float(np.abs(Z - expected).max()), float(kept) / graph.n_nodes))
 
 
+# Checks by the statement that they check: each takes a graph and returns what was found, and whether it is so.
 GRAPH_CLAIMS: dict[str, Callable[[Graph], tuple[str, bool]]] = {
     "The largest eigenvalue of Â is 1, with √d as its eigenvector, and the spectrum lies in (−1, 1] (appendix A)": _spectrum,
     "K power steps are the partial sum of appendix B": _partial_sum,
@@ -181,7 +182,6 @@ GRAPH_CLAIMS: dict[str, Callable[[Graph], tuple[str, bool]]] = {
     "A higher α converges faster (section 6)": _convergence,
     "A D⁻¹ without self-loops is another propagation matrix: solved to the same tolerance, sums kept": _random_walk_matrix,
 }
-"""Checks by the statement that they check: each takes a graph and returns what was found, and whether it is so."""
 
 
 def _agreement(off: float) -> tuple[str, bool]:

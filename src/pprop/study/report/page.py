@@ -35,8 +35,8 @@ class Picture:
 
 _FIGURES = "figures"
 
+# What a section is made of; a str is a paragraph. What is between backticks is code.
 Block: TypeAlias = str | Bullets | Table | Picture
-"""What a section is made of; a str is a paragraph. What is between backticks is code."""
 
 
 @final

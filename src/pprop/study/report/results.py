@@ -19,8 +19,8 @@ from pprop.study.tables.entries import ByDataset, Samples, dataset_order, entrie
 from pprop.study.tables.more_runs import more_runs_entries
 from pprop.study.tables.runs import published_and_own
 
+# What experiments show that have no figure.
 IN_TABLES = ("accuracy", "time", "rerun", "quick")
-"""What experiments show that have no figure."""
 
 
 @final

@@ -24,16 +24,17 @@ from pprop.study.zoo import MODELS
 
 _Found = Iterator[tuple[str, str, bool | None]]
 
+# Points that two accuracies may differ by and be called about the same.
 CLOSE = 0.5
-"""Points that two accuracies may differ by and be called about the same."""
 RESAMPLES = 1000
 
+# Accuracies in percent, by run.
 Runs = Mapping[Seeds, float]
-"""Accuracies in percent, by run."""
 
+# By figure, dataset and place in the figure.
 SweepRuns = Mapping[str, Mapping[str, Mapping[Any, Runs]]]
-"""By figure, dataset and place in the figure."""
 
+# The place of a cell in a figure, and the kind of splits that the figure is of.
 _PLACES: Mapping[str, tuple[Callable[[Cell], Hashable | None], Splits]] = {
     "labels": (labels_place, "test"),
     "steps": (steps_place, "validation"),
@@ -41,7 +42,6 @@ _PLACES: Mapping[str, tuple[Callable[[Cell], Hashable | None], Splits]] = {
     "depth": (depth_place, "validation"),
     "propagation": (propagation_place, "test"),
 }
-"""The place of a cell in a figure, and the kind of splits that the figure is of."""
 
 
 @final

@@ -37,8 +37,8 @@ METHOD = (
     "case. `DIR` in a command stands for the study's folder; what has no command of its own is computed from the rows of "
     "the accuracy table, or from the graphs, by `pprop study report DIR`."
 )
+# Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
-"""Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is."""
 
 
 def lead(results: Results) -> tuple[Block, ...]:

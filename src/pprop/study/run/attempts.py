@@ -76,8 +76,8 @@ def _started(pid: int) -> str:
     return found.stdout.strip()
 
 
+# Seconds after which a claim from another machine counts as abandoned, unless it was renewed.
 LEASE = 600.0
-"""Seconds after which a claim from another machine counts as abandoned, unless it was renewed."""
 _RENEWAL = 30.0
 
 _SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)

@@ -28,8 +28,8 @@ from pprop.study.run.prepared import Prepared
 from pprop.study.store.row import Row, RowKey
 from pprop.training import Stopping, Trained, run_seed, train
 
+# Takes a row the moment its run has ended.
 Finished = Callable[[Row], None]
-"""Takes a row the moment its run has ended."""
 
 WARM_UP = 20  # epochs before the first timed run: kernels are compiled, memory is allocated
 _CLASSES: dict[str, Callable[..., Model | Architecture]] = {

@@ -25,14 +25,14 @@ from pprop.study.stats.estimate import bootstrap_interval
 
 TAIL = 0.025  # on either side of a 95 % interval
 
+# A row's bound in units of the difference of two initialisations; 16 of 8800 such differences are beyond it.
 ROW_FACTOR = 4.0
-"""A row's bound in units of the difference of two initialisations; 16 of 8800 such differences are beyond it."""
 
+# Probability that rounding alone takes the mean of a sample beyond its bound, for differences of a normal law.
 FALSE_ALARM = 1e-4
-"""Probability that rounding alone takes the mean of a sample beyond its bound, for differences of a normal law."""
 
+# For a cell with too few rows to estimate its spread: about the largest of the published cells that end well.
 UNKNOWN_SPREAD = 0.015
-"""For a cell with too few rows to estimate its spread: about the largest of the published cells that end well."""
 
 _ENOUGH = 10  # degrees of freedom: the estimate of a standard deviation is then within a factor 1.5, nearly always
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from pprop._errors import FormatError
 from pprop.study.store.row import COLUMN_TYPES, COLUMNS, KEY, decode
 
+# By SQLite's error: the system's, and a sentence.
 _REASONS = {
     sqlite3.SQLITE_FULL: (errno.ENOSPC, "the disk is full; every finished run is kept, so make room and start again"),
     sqlite3.SQLITE_IOERR: (errno.EIO, "{}; every finished run is kept (is the disk full, or gone?)"),
@@ -21,7 +22,6 @@ _REASONS = {
         (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), (errno.EBUSY, "another process has held it for a minute")
     ),
 }
-"""By SQLite's error: the system's, and a sentence."""
 _CHANGED = ("Could not decode to UTF-8", "no such table", "no such column")  # our own statements are sound
 
 
@@ -78,11 +78,12 @@ def damaged_row(path: Path, error: FormatError) -> FormatError:
 
 
 FORMAT = 1
+# Application number in the file, "ppr1": tells our file from any other database.
 MARK = 0x70707231
-"""Application number in the file, "ppr1": tells our file from any other database."""
 
 _OWNER = {"place": "TEXT", "pid": "INTEGER", "started": "TEXT", "lease": "REAL", "begun": "REAL", "ended": "REAL"}
 _ATTEMPT = {name: COLUMN_TYPES[name] for name in KEY} | _OWNER
+# The statements that make the tables, in this order.
 SCHEMA = (
     f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in COLUMN_TYPES.items())})",
     f"CREATE UNIQUE INDEX rows_key ON rows ({', '.join(KEY)})",
@@ -90,7 +91,6 @@ SCHEMA = (
     f"CREATE TABLE attempts (number INTEGER PRIMARY KEY, {', '.join(f'{n} {t}' for n, t in _ATTEMPT.items())})",
     f"CREATE UNIQUE INDEX one_claim ON attempts ({', '.join(KEY)}) WHERE ended IS NULL",
 )
-"""The statements that make the tables, in this order."""
 
 _PAGE = 4096
 _TRIALS = 20

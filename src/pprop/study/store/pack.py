@@ -37,8 +37,8 @@ _PLAIN_NAME = re.compile(r"[^/\\\0]{1,200}\.toml")
 _PREDICTIONS = COLUMNS.index("predictions")
 _LEFT_OUT = ""
 _COLUMN_TEXT = json.dumps(COLUMNS)
+# Bytes: what the decoder of LZMA may take for itself, which a file can ask for. Ours need 65 MiB.
 _DECODER_MEMORY = 2**28
-"""Bytes: what the decoder of LZMA may take for itself, which a file can ask for. Ours need 65 MiB."""
 
 
 def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = None) -> int:

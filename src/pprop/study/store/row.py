@@ -106,18 +106,18 @@ class Row:
         return 1000 * self.seconds / self.epochs if self.epochs else float("nan")
 
 
+# Columns that identify a row; `code` holds its revision, or an older row's hash of sources.
 KEY = ("config", "code", "data", "split", "init")
-"""Columns that identify a row; `code` holds its revision, or an older row's hash of sources."""
 
 _SQL = {"float": "REAL", "int": "INTEGER", "str": "TEXT"}
 _PLAIN = {field.name: _SQL[field.type] for field in fields(Row) if field.type in _SQL and field.name != "stored_as"}
 _RESULT = tuple(_PLAIN)[: 1 + tuple(_PLAIN).index("best_epoch")]  # the others are times and places
+# SQL type of every column.
 COLUMN_TYPES = (
     {"config": "TEXT", "code": "TEXT", "data": "TEXT", "split": "INTEGER", "init": "INTEGER"}
     | _PLAIN
     | {"predictions": "BLOB", "digest": "TEXT"}
 )
-"""SQL type of every column."""
 COLUMNS = tuple(COLUMN_TYPES)
 
 

@@ -17,8 +17,8 @@ from pprop.study.store.file import SCHEMA
 from pprop.study.store.row import COLUMNS, KEY, Row, decode
 from pprop.study.store.store import FILE, Store
 
+# Type, name, first page and statement of what is read of a damaged store: the same in all stores.
 _ENTRIES = (("table", "rows", 2, SCHEMA[0]), ("index", "rows_key", 3, SCHEMA[1]))
-"""Type, name, first page and statement of what is read of a damaged store: the same in all stores."""
 _SMALLEST = 100  # bytes; every row has more
 _ONE = f"SELECT {', '.join(COLUMNS)} FROM rows WHERE number = ?"
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: a message that quotes a damaged name

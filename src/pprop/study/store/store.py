@@ -26,8 +26,8 @@ from pprop.study.store.file import (
 )
 from pprop.study.store.row import COLUMNS, KEY, Row, RowKey, decode, encode, key_values, same_result
 
+# Name of the file in a study's folder.
 FILE = "rows.sqlite"
-"""Name of the file in a study's folder."""
 
 _PATIENCE = 60  # seconds to wait for another process that is writing; it needs milliseconds
 

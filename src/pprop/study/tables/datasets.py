@@ -21,13 +21,13 @@ from pprop.graph.files import read_json
 from pprop.study.tables.entries import dataset_title
 from pprop.study.tables.table import Cells, Number, Table
 
+# Where a study's folder keeps the averages: the larger graphs need half a minute.
 CACHE = "shortest_paths.json"
-"""Where a study's folder keeps the averages: the larger graphs need half a minute."""
 
+# The paper's label rates and average shortest paths.
 PRINTED = {"citeseer": (0.036, 9.31), "cora_ml": (0.047, 5.27), "pubmed": (0.003, 6.34), "ms_academic": (0.016, 5.43)}
-"""The paper's label rates and average shortest paths."""
+# Nodes of the full graphs, to which the printed label rates refer; the others are connected as they come.
 FULL_SIZES = {"citeseer": 3312, "cora_ml": 2995}
-"""Nodes of the full graphs, to which the printed label rates refer; the others are connected as they come."""
 BLOCK = 16  # words of 64 start nodes each that are searched from at once: few enough for a processor's cache
 
 _Words: TypeAlias = NDArray[np.uint64]

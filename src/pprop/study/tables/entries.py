@@ -30,8 +30,8 @@ DATASET_TITLES: Mapping[str, str] = {
 }
 _ORDER = ("mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp", "ppnp", "appnp")  # the paper's
 
+# The paper's own models, which are compared with all others.
 TESTED = ("ppnp", "appnp")
-"""The paper's own models, which are compared with all others."""
 
 
 @final
@@ -240,8 +240,8 @@ class Entry:
         return f"pprop study run --model {self.cell.model} --dataset {self.cell.dataset} --out DIR"
 
 
+# The entries of a table, by dataset.
 ByDataset: TypeAlias = Mapping[str, Sequence[Entry]]
-"""The entries of a table, by dataset."""
 
 
 def command(experiment: Experiment, cell: Cell, sample: Sample | None) -> str:

@@ -16,8 +16,8 @@ from pprop.study.stats.paired import split_means
 from pprop.study.tables.entries import ByDataset, Entry, Sample, Samples, dataset_order, dataset_title, model_title
 from pprop.study.tables.table import Cells, Measure, Number, Strong, Table
 
+# Draws of as many splits as the accuracy table has.
 DRAWS = 10_000
-"""Draws of as many splits as the accuracy table has."""
 
 
 @final

@@ -12,11 +12,9 @@ from pprop.study.stats.variance import Components, variance_components
 from pprop.study.tables.entries import TESTED, ByDataset, Entry, dataset_title, listed
 from pprop.study.tables.table import Cells, Number, Table
 
+# Times the median distance of a run from the median of its split beyond which a run is named.  That is about ten
+# standard deviations of normal runs; a few runs that are far off change neither median much.
 FAR = 20
-"""Times the median distance of a run from the median of its split beyond which a run is named.
-
-That is about ten standard deviations of normal runs; a few runs that are far off change neither median much.
-"""
 
 _HEADS = (
     "Between splits | 95 % interval | Between initialisations | 95 % interval | Splits' share of the variance, % | "

@@ -101,8 +101,8 @@ class _NotRun:
         return "not run"
 
 
+# In place of a number of ours that is missing; None where no number is expected.
 NOT_RUN = _NotRun()
-"""In place of a number of ours that is missing; None where no number is expected."""
 
 Value: TypeAlias = str | Number | Measure | PValue | Code | Strong | _NotRun | None
 
@@ -116,8 +116,8 @@ class Column:
     kind: Kind = "number"
 
 
+# One row of a table.
 Cells: TypeAlias = tuple[Value, ...]
-"""One row of a table."""
 
 
 @final

@@ -18,8 +18,8 @@ from pprop.study.tables.entries import ByDataset, Entry, dataset_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value
 
 YARDSTICK = "gcn"
+# Seconds a run of APPNP on Cora-ML in the authors' own re-run, published with their code (TensorFlow, a GPU of 2019).
 AUTHORS_SECONDS = 45.7
-"""Seconds a run of APPNP on Cora-ML in the authors' own re-run, published with their code (TensorFlow, a GPU of 2019)."""
 
 
 @final

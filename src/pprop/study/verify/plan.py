@@ -48,20 +48,20 @@ def expected_seconds(cell: Cell, epochs: int, seconds: float, device: str) -> fl
     return 1e-6 * _EPOCH[cell.model] * epochs * (info.n_nodes + info.n_edges)
 
 
+# Of a row: from this kind of CPU, so that it must be the same bit for bit; from another kind, or one that was not
+# recorded; from a GPU, or another backend than the CPU's usual one; or of another revision.
 Kind = Literal["exact", "cpu", "gpu", "stale"]
-"""Of a row: from this kind of CPU, so that it must be the same bit for bit; from another kind, or one that was
-not recorded; from a GPU, or another backend than the CPU's usual one; or of another revision."""
 
+# The kinds in words.
 KINDS: Mapping[Kind, str] = {
     "exact": "from this kind of CPU",
     "cpu": "from another kind of CPU, or one not recorded",
     "gpu": "from a GPU",
     "stale": "of other revisions",
 }
-"""The kinds in words."""
 
+# What computes on the CPU: models that are trained, and those that are fitted.
 _USUAL = ("numba", "numpy")
-"""What computes on the CPU: models that are trained, and those that are fitted."""
 _RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend, version, host FROM rows"
 
 

@@ -21,8 +21,8 @@ from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
 from pprop.study.verify.plan import KINDS, Kind, Planned, VerificationPlan
 
+# Where rows are computed once more.
 CPU = Place("cpu", "numba")
-"""Where rows are computed once more."""
 _EXACT = ("accuracy", "f1", "f1_macro", "stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
 
 
