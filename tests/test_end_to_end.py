@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import pprop
 from pprop import Stopping
+
+pytestmark = pytest.mark.slow
 
 PUBLISHED_APPNP_CITESEER = 75.73
 

@@ -10,6 +10,8 @@ import pytest
 
 from pprop._memory import usable_memory
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource", reason="this system has no resource limits")
 
 MACHINE = usable_memory(Path("/nowhere"))

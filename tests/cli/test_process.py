@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import pprop.study.experiment  # noqa: F401  binds make_cell before a test replaces it
+from pprop.study import experiment
 from pprop.study.store.store import FILE, Store
+
+pytestmark = pytest.mark.slow
+
+assert experiment  # loaded before a test replaces it: it binds make_cell
 
 TINY = """
 title = "Tiny"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import pprop.study.experiment  # noqa: F401  binds make_cell before the fixture below replaces it
+from pprop.study import experiment
+
+assert experiment  # loaded before the fixture below replaces it: it binds make_cell
 
 MINE = """
 title = "Mine"

@@ -15,6 +15,8 @@ import pytest
 
 import pprop
 
+pytestmark = pytest.mark.slow
+
 OWN = "edges.csv --nodes nodes.csv --label-column hobby"
 QUICK = "--space alpha=0.05:0.9:log --space hidden=8,4 --space max_epochs=5 --holdouts 1"
 

@@ -79,7 +79,8 @@ def test_the_signature_shows_keyword_only_parameters_with_their_defaults(kind: A
     assert {name: parameter.default for name, parameter in parameters.items()} == {
         name: getattr(made, name) for name in parameters
     }
-    assert set(clone(made).get_params(deep=False)) == set(inspect.signature(kind).parameters)
+    copied: Any = clone(made)
+    assert set(copied.get_params(deep=False)) == set(inspect.signature(kind).parameters)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

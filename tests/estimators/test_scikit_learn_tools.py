@@ -14,6 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from pprop import APPNPClassifier, Graph, MLPNodeClassifier, PPNPClassifier
 
+pytestmark = pytest.mark.slow
+
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 10, "random_state": 0}
 
 

@@ -39,6 +39,8 @@ from pprop import (
     SolvedPPNPClassifier,
 )
 
+pytestmark = pytest.mark.slow
+
 CLASSES = (
     *(APPNPClassifier, PPNPClassifier, SolvedPPNPClassifier, MLPNodeClassifier),
     *(APPNPClassifierCV, APPNPEnsembleClassifier),

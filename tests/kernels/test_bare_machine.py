@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import importlib.machinery, sys
 absent = {"llvmlite", "numba", "pooch", "pydantic", "rich", "typer"}

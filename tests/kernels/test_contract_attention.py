@@ -12,6 +12,8 @@ import torch
 from pprop.graph import Transition, transition_matrix
 from pprop.kernels import BACKENDS, Draw
 
+pytestmark = pytest.mark.slow
+
 HIDDEN, EDGES = 1, 2
 SEEDS = [0, -3, 2**40 + 17]
 

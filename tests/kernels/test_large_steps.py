@@ -20,6 +20,8 @@ from pprop.graph import transition_matrix
 from pprop.kernels.numba_cpu.large_steps import PIECE
 from pprop.kernels.numba_cpu.large_steps import LargeSteps as NumbaLargeSteps
 
+pytestmark = pytest.mark.slow
+
 ALPHA, STEPS = 0.15, 4
 WITHOUT_TRITON = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the GPU backend needs triton")
 

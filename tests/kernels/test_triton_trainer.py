@@ -24,6 +24,8 @@ from pprop.kernels.triton_gpu.plan import row_plan
 from pprop.kernels.triton_gpu.propagate import StepsPropagation
 from pprop.kernels.triton_gpu.trainer import TritonTrainer, trainer_bytes
 
+pytestmark = pytest.mark.slow
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = Tuning(slice_width=8, feature_warps=4, feature_unroll=2, feature_limit=4, tile_warps=2)
 ALPHA, RATE, PENALTY = 0.15, 0.01, 0.005

@@ -14,6 +14,8 @@ from pprop.models import GAT
 from pprop.models.architecture import DropoutMasks
 from pprop.models.network import initial_weights
 
+pytestmark = pytest.mark.slow
+
 BRANCHES = 7
 SEEDS, EPOCH = [11, -4], 37
 MODEL = GAT(heads=3, units=4, dropout=0.25, penalty=0.2)

@@ -27,6 +27,8 @@ from pprop import (
 from pprop.graph import transition_matrix
 from pprop.kernels.numba_cpu.solves import NumbaSolves
 
+pytestmark = pytest.mark.slow
+
 ALL = [Chebyshev, ConjugateGradient, Contraction]
 ALPHA = 0.1
 LEAVES = 100_000

@@ -22,6 +22,8 @@ from pprop import (
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.operator import PPROperator
 
+pytestmark = pytest.mark.slow
+
 CASES = 40
 SINGLE = 1e-8  # of rows of Pi that are summed up whole
 

@@ -22,6 +22,8 @@ from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import Solver
 from pprop.propagation.tolerance import dropped_transition
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 0.25
 Matrix = tuple[tuple[Decimal, ...], ...]
 

@@ -24,6 +24,8 @@ from pprop.study.stats.variance import (
     variance_components,
 )
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MEASURED: list[dict[str, Any]] = json.loads((ROOT / "results" / "gpu_rows_on_cpu.json").read_text())
 

@@ -14,6 +14,8 @@ from pprop.study.revisions import declared_revisions, revision_of
 from pprop.study.store.row import Row
 from pprop.study.zoo import MODELS
 
+pytestmark = pytest.mark.slow
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRAINED = [name for name, kind in MODELS.items() if kind.trained]
 

@@ -14,6 +14,8 @@ import pytest
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
 from pprop.study.run.prepared import Datasets
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ALPHAS, STRENGTH = (0.1, 0.2, 0.3), 0.1
 FEW = ("--only", "citeseer", "--members", "2", "--max-epochs", "3")

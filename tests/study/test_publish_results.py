@@ -23,6 +23,8 @@ from pprop.study.store.store import Store
 from pprop.study.tables import datasets
 from tools import publish_results
 
+pytestmark = pytest.mark.slow
+
 MakeRows = Callable[..., list[Row]]
 QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 

@@ -23,6 +23,8 @@ from pprop.study.store.merge import merge_studies
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 MakeRows = Callable[..., list[Row]]
 QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 

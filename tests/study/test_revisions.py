@@ -22,6 +22,8 @@ from pprop.study.store.row import Row, encode, example_row
 from pprop.study.store.store import Store
 from pprop.study.zoo import MODELS
 
+pytestmark = pytest.mark.slow
+
 PACK = Path(__file__).parents[2] / "results" / "study.pack"
 LEDGER = Path(revisions.__file__).with_name("ledger.csv")
 

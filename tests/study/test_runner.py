@@ -26,6 +26,8 @@ from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 from pprop.training import trainers
 
+pytestmark = pytest.mark.slow
+
 RUNS = tuple(Seeds(split, init) for init in range(2) for split in TEST_SEEDS[:3])
 VALIDATION = tuple(Seeds(split, 0) for split in VALIDATION_SEEDS[:2])
 COSTS = {"seconds", "together", "created"}

@@ -21,6 +21,8 @@ from pprop.study.stats.paired import current_rows
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 RUNS = tuple(Seeds(split, 0) for split in TEST_SEEDS[:2])
 
 

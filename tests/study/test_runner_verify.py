@@ -22,6 +22,8 @@ from pprop.study.store.store import Store
 from pprop.study.verify.plan import plan_verification
 from pprop.study.verify.verify import Verification, verify_study
 
+pytestmark = pytest.mark.slow
+
 CELL = make_cell("mlp", {"max_epochs": 5}, "citeseer")
 RUNS = tuple(Seeds(split, 0) for split in TEST_SEEDS[:4])
 

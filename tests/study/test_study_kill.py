@@ -20,6 +20,8 @@ import pytest
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 KILLS, LATE_KILLS = 20, 5
 RUNS = 60
 

@@ -13,6 +13,8 @@ import torch
 import pprop
 from pprop import Graph, Split, Stopping, Trained
 
+pytestmark = pytest.mark.slow
+
 RUN = 37
 BATCHES = {1: [RUN], 2: [4, RUN], 7: [RUN, 1, 2, 99, 50, 3, 8], 100: list(range(100))}
 

@@ -22,6 +22,8 @@ from pprop.training.loop import run_captured, run_loop
 from pprop.training.stopping import StoppingState
 from pprop.training.train import TrainOptions, train_alphas
 
+pytestmark = pytest.mark.slow
+
 RULE = Stopping(patience=3, max_epochs=12)
 BAD = 7
 """The seed of the run that diverges."""

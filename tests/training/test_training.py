@@ -14,6 +14,8 @@ import pprop
 from pprop import Graph, Split, Stopping
 from pprop.models.network import FeatureNetwork, initial_weights
 
+pytestmark = pytest.mark.slow
+
 BACKENDS = ["numba", "reference"]
 
 

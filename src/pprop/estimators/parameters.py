@@ -78,7 +78,7 @@ def _named(init: Callable[..., None]) -> Callable[..., None]:
             ):  # else the TypeError that Python has for it
                 warnings.warn(
                     f"Pass {', '.join(f'{name}=...' for name in old)} to {type(self).__name__} by name. "
-                    "Parameters after the graph are keyword-only from version 0.3 on.",
+                    "Parameters after the graph will be keyword-only in the next release.",
                     FutureWarning,
                     stacklevel=2,
                 )

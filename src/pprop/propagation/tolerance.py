@@ -195,8 +195,9 @@ class ToleranceSide:
         # a scale of 0 belongs to an empty column: that u is not received, and any other scale serves
         columns = np.where(transition.column_scale > 0, transition.column_scale, 1.0)
         scale = transition.row_scale * columns
-        measure = 1.0 / scale  # the degrees
-        if not symmetrised:
+        if symmetrised:
+            measure = 1.0 / scale  # the degrees
+        else:
             measure = columns**-2.0 if norm == "euclidean" else 1.0 / columns
         structure = (transition.indptr, transition.indices, transition.weights)
         moved = Transition(*structure, scale, np.ones_like(scale), transition.symmetric)
