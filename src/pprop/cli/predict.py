@@ -43,7 +43,7 @@ def predict(
     if not model.is_dir():
         raise FileNotFoundError(f"There is no folder {str(model)!r}.")
     if graph is None and tables != Tables():
-        raise typer.BadParameter("--nodes, --weight, --label-column, --features and --directed describe a --graph.")
+        raise typer.BadParameter("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")
     origin = None if graph is None else GraphInput(graph, tables)
     fitted = load_model(model, origin, session, "Nothing is known about the accuracy on it.")
     table = prediction_table(fitted)

@@ -122,7 +122,7 @@ def format_of(folder: Path) -> Mapping[str, Any]:
 @final
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read and checked, as far as that is possible without the weights and the graph."""
+    """A manifest, checked for all that needs neither the weights nor the graph."""
 
     model: str
     alpha: float | None

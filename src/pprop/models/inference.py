@@ -97,7 +97,7 @@ class Inference:
 
 
 def make_module(predictor: nn.Module | Callable[[], nn.Module]) -> nn.Module:
-    """Return a module of one's own for a run: a copy of the one given, or a new one from the function given."""
+    """Return the module of a run: a copy of the one given, or a new one from the function given."""
     module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
     if not isinstance(module, nn.Module):
         reject("predictor", "Model", "an nn.Module or a function that returns one", describe(module))

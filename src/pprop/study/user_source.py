@@ -39,7 +39,9 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     if not callable(function):
         raise InputError(f"The module {module_name!r} has no function {function_name!r}.")
     if getattr(module, "__file__", None) is None:
-        raise InputError(f"The module {module_name!r} has no source file, so its rows could not be told apart.")
+        raise InputError(
+            f"The module {module_name!r} has no source file, so a change of the model would not be noticed."
+        )
     return module, cast("Callable[..., Any]", function)
 
 

@@ -64,7 +64,7 @@ class StoppingState:
     kept_loss, kept_accuracy
         At that epoch.
     ended
-        Which runs have ended. What an ended run is told afterwards changes nothing.
+        Which runs have ended. Later epochs of an ended run change nothing.
 
     A run whose loss is no finite number has diverged: it ends with that epoch, and that epoch is its kept one, so that
     `kept_loss` tells.

@@ -161,7 +161,7 @@ def tune(
     space
         From the name of a setting of the classifier to a `Range`, a list or an array of values to choose from, or a value
         to keep. What is not named keeps the classifier's default. None: alpha, steps, hidden, dropout, penalty and
-        learning_rate, as far as the model has them, each over a wide range.
+        learning_rate, those of them that the model has, each over a wide range.
     trials
         So many trials in all, with those that are already in the folder.
     time_limit

@@ -1,4 +1,4 @@
-"""The fused training of R runs on a GPU: some thirty launches an epoch, whatever R is, and no wait for the device.
+"""The fused training of R runs on a GPU: some thirty launches an epoch for any R, and no wait for the device.
 
 An epoch begins with a training pass that is already made: its gradient goes back through the propagation and the
 network, Adam steps, and one pair of passes at the new weights serves the evaluation and the next training step.
@@ -212,7 +212,7 @@ class _Labels:
         self.sizes = known.sum(dim=1).float()
         if propagation.by_node:
             self.rows = n
-            at = at.where(known, n)  # what pads a set goes to a column that nobody reads
+            at = at.where(known, n)  # padding goes to a column that is never read
             self.labels = torch.full((len(labels), n + 1), -1, dtype=torch.int32, device=device)
             self.labels.scatter_(1, at, labels.int())
             self.counts = torch.zeros(len(labels), n + 1, device=device).scatter_add_(1, at, known.float())
