@@ -52,8 +52,8 @@ def parameters(kind: Kind) -> Kind:
     return made
 
 
+# The order in which version 0.1 took parameters by position; an ensemble's own come first.
 _ENSEMBLE_ORDER = ("members", "rounds", "share", "emphasis", "folds", "spread_errors")
-# Of the parameters that version 0.1 took by position.
 _OLD_ORDER = (
     *("alphas", "n_runs", "heads", "units", "alpha", "steps", "tol", "solver", "response", "rounds", "share", "C"),
     *("hidden", "powers", "replicas", "layers", "dropout", "propagation_dropout", "matrix_dropout", "edge_dropout"),
@@ -69,13 +69,12 @@ def _named(init: Callable[..., None]) -> Callable[..., None]:
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
         fields = dataclasses.fields(self)
         count = sum(not field.kw_only for field in fields)
-        if len(given) > count:
+        extra = len(given) - count
+        if extra > 0:
             names = {field.name for field in fields if field.kw_only}
             order = (*(_ENSEMBLE_ORDER if "members" in names else ()), *_OLD_ORDER)
-            old = [name for name in dict.fromkeys(order) if name in names][: len(given) - count]
-            if len(old) == len(given) - count and not set(old) & set(
-                named
-            ):  # else the TypeError that Python has for it
+            old = [name for name in dict.fromkeys(order) if name in names][:extra]
+            if len(old) == extra and not named.keys() & set(old):  # else Python's own TypeError is raised below
                 warnings.warn(
                     f"Pass {', '.join(f'{name}=...' for name in old)} to {type(self).__name__} by name. "
                     "Parameters after the graph will be keyword-only in the next release.",
