@@ -29,9 +29,9 @@ from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.revisions import declared_revisions
 from pprop.study.run.prepared import Datasets
+from pprop.study.run.progress import show_study
 from pprop.study.run.recipe import Place, build
 from pprop.study.run.runner import recipe_of
-from pprop.study.run.watch import show_study
 from pprop.study.store.pack import Packed, pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store

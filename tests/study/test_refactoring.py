@@ -22,7 +22,7 @@ from pprop.study.store.merge import study_folder
 from pprop.study.run.recipe import Place
 from pprop.study.store.store import Store
 from pprop.study.revisions import current_revision
-from pprop.study.run.watch import show_study
+from pprop.study.run.progress import show_study
 
 PLACES = {"numba": Place("cpu", "numba"), "numpy": Place("cpu", "numba"), "triton": Place("cuda", "triton")}
 with study_folder(Path("results")) as folder, Store.open(folder) as store:
@@ -73,7 +73,7 @@ def refactored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = changed(tmp_path_factory.mktemp("refactored"))
     for path in (folder / "pprop").rglob("*.py"):
         path.write_text(f"{path.read_text(encoding='utf-8')}\n\ndef _added():\n    return 1\n", encoding="utf-8")
-    source = "from pprop.study.provenance import provenance_here; print(provenance_here().source)"
+    source = "from pprop.study.revisions import provenance_here; print(provenance_here().source)"
     assert run(folder, "-c", source) != run(ROOT / "src", "-c", source)  # the changed package is the one that runs
     return folder
 

@@ -14,8 +14,14 @@ from pprop import InputError
 from pprop.kernels import BACKENDS
 from pprop.study import revisions
 from pprop.study.cell import Cell
-from pprop.study.provenance import provenance_here
-from pprop.study.revisions import current_revision, declared_revisions, recorded_revision, revision_of, stored_names
+from pprop.study.revisions import (
+    current_revision,
+    declared_revisions,
+    provenance_here,
+    recorded_revision,
+    revision_of,
+    stored_names,
+)
 from pprop.study.run.attempts import Attempts
 from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row, encode, example_row

@@ -20,8 +20,8 @@ from pprop.estimators import BootstrappedFPClassifier
 from pprop.kernels.random_bits import signed
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.run import recipe as recipe_module
+from pprop.study.run.progress import show_study
 from pprop.study.run.runner import Job, StudyOutcome, run_study
-from pprop.study.run.watch import show_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 from pprop.training import trainers

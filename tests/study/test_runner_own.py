@@ -14,9 +14,9 @@ from pprop import TEST_SEEDS, InputError
 from pprop.study import revisions
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.revisions import current_revision, declared_revisions
+from pprop.study.run.progress import show_study
 from pprop.study.run.runner import Job, StudyOutcome, run_study
 from pprop.study.run.user_model import user_cell
-from pprop.study.run.watch import show_study
 from pprop.study.stats.paired import current_rows
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store

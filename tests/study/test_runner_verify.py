@@ -13,9 +13,8 @@ from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.experiment import Experiment, Point
 from pprop.study.revisions import current_revision
 from pprop.study.run.prepared import Datasets, Prepared
+from pprop.study.run.progress import show_study, study_status
 from pprop.study.run.runner import Job, run_study
-from pprop.study.run.status import study_status
-from pprop.study.run.watch import show_study
 from pprop.study.stats.variance import UNKNOWN_SPREAD, row_bound
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store

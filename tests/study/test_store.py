@@ -17,9 +17,8 @@ import pytest
 from pprop import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.run.attempts import Attempts, Owner, count_claims, this_process
-from pprop.study.store.merge import merge_studies
+from pprop.study.store.merge import Salvage, merge_studies
 from pprop.study.store.row import Row, RowKey
-from pprop.study.store.salvage import Salvage
 from pprop.study.store.store import FILE, Store, pools
 
 CELL = Cell("mlp", {"hidden": [64]}, "citeseer")
@@ -274,9 +273,34 @@ def test_a_change_on_the_first_page_loses_no_row(tmp_path: Path, old: bytes, new
     assert (tmp_path / "old" / FILE).read_bytes() == sound.replace(old, new)
 
 
-def test_a_file_that_sqlite_does_not_take_for_its_own_gives_no_row_and_says_so(tmp_path: Path):
-    sound = fill(tmp_path / "old", rows=3)
-    (tmp_path / "old" / FILE).write_bytes(sound.replace(b"SQLite format 3", b"SQLite format 2"))
+@pytest.mark.parametrize("change", [0x01, 0xFF])
+def test_a_change_of_any_byte_of_the_header_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: int):
+    monkeypatch.setattr("pprop.study.store.file._PAUSE", 0.0)
+    sound = fill(tmp_path, rows=5)
+    for at in range(100):
+        spoilt = sound[:at] + bytes([sound[at] ^ change]) + sound[at + 1 :]
+        (tmp_path / FILE).write_bytes(spoilt)
+        salvage = Salvage(tmp_path)
+        assert sorted(row.key.seeds.split for row in salvage) == [0, 1, 2, 3, 4], at
+        assert (salvage.lost, salvage.certain) == (0, True), at
+        if salvage.problem is not None:
+            assert (tmp_path / FILE).read_bytes() == spoilt, at
+
+
+def test_a_damaged_store_with_pages_of_another_size_is_saved(tmp_path: Path):
+    fill(tmp_path)
+    with sqlite3.connect(tmp_path / FILE, isolation_level=None) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA page_size = 1024")
+        database.execute("VACUUM")
+        database.execute("UPDATE rows SET epochs = 99 WHERE number = 2")
+    database.close()
+    assert len(list(Salvage(tmp_path))) == 59
+
+
+def test_a_file_that_is_no_database_gives_no_row_and_says_so(tmp_path: Path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / FILE).write_bytes(b"a letter to a friend\n" * 1000)
     (source,) = merge_studies([tmp_path / "old"], tmp_path / "new").sources
     assert (source.rows, source.certain) == (0, False)
     assert "it is no SQLite file" in (source.problem or "")

@@ -52,7 +52,7 @@ from pprop.study.cell import Seeds
 from pprop.study.run.user_model import user_cell
 from pprop.study.run.runner import Job, run_study
 from pprop.study.store.store import Store
-from pprop.study.run.watch import show_study
+from pprop.study.run.progress import show_study
 from pprop.study.cell import make_cell
 
 os.chdir(folder)

@@ -15,7 +15,7 @@ from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.report.sections import more_runs_blocks
-from pprop.study.run.status import study_status
+from pprop.study.run.progress import study_status
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store
 from pprop.study.tables.entries import Sample, Samples, entries, read_all_samples, read_samples
@@ -95,7 +95,7 @@ def test_samples_are_those_of_a_store_that_never_had_the_additional_runs(tmp_pat
 def test_status_counts_for_each_experiment_the_runs_and_seconds_that_it_names(
     tmp_path: Path, make_rows: MakeRows, paper: dict[str, Experiment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pprop.study.run.status._is_current", lambda group, data: True)
+    monkeypatch.setattr("pprop.study.run.progress._is_current", lambda group, data: True)
     with Store.open(tmp_path, create=True) as store:
         store.add_all(make_rows(make_cell("gcn", {}, "citeseer"), seeds=MANY, seconds=2.0))
         status = study_status(store, [paper["gasteiger_2019_gcn_citeseer"], paper[NAME]])

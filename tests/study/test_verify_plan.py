@@ -10,8 +10,7 @@ import pytest
 
 from pprop import InputError
 from pprop.study.cell import Seeds, make_cell
-from pprop.study.provenance import provenance_here
-from pprop.study.revisions import current_revision
+from pprop.study.revisions import current_revision, provenance_here
 from pprop.study.run.prepared import Datasets
 from pprop.study.store.row import Row, example_row
 from pprop.study.store.store import Store

@@ -47,7 +47,7 @@ def status(session: Session, folder: StudyArgument) -> None:
     """Show how far each experiment is: runs done and wanted, what they took, and rows of other versions."""
     from pprop.study.cell import title_of
     from pprop.study.experiment_folder import experiments_of
-    from pprop.study.run.status import study_status
+    from pprop.study.run.progress import study_status
     from pprop.study.store.merge import study_folder
     from pprop.study.store.store import Store
 
@@ -168,7 +168,7 @@ def verify(
     "Verifying"). Rows of other revisions are left out, or, with --stale, compared like those from a GPU; those of other
     data, or whose dataset or own model is not here, are left out. A difference ends with exit code 1.
     """
-    from pprop.study.run.watch import show_study
+    from pprop.study.run.progress import show_study
     from pprop.study.store.merge import study_folder
     from pprop.study.store.store import Store
     from pprop.study.verify.plan import plan_verification

@@ -18,8 +18,8 @@ from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
     from pprop.study.experiment import Experiment
+    from pprop.study.run.progress import Watch
     from pprop.study.run.runner import Job, StudyOutcome
-    from pprop.study.run.watch import Watch
     from pprop.study.stats.estimate import Estimate
     from pprop.study.stats.paired import Versus
     from pprop.study.store.store import Store
@@ -67,8 +67,8 @@ def run(
         raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
 
     from pprop.study.experiment_folder import keep_experiment
+    from pprop.study.run.progress import show_study
     from pprop.study.run.runner import place_of
-    from pprop.study.run.watch import show_study
     from pprop.study.store.store import Store
 
     place_of(device)  # refused before there is a folder

@@ -23,7 +23,7 @@ from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.models.inference import Inference
 from pprop.propagation import Limit
 from pprop.study.cell import Cell, Seeds
-from pprop.study.provenance import provenance_here
+from pprop.study.revisions import provenance_here
 from pprop.study.run.prepared import Prepared
 from pprop.study.store.row import Row, RowKey
 from pprop.training import Stopping, Trained, run_seed, train

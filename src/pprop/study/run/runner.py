@@ -18,9 +18,9 @@ from pprop.study.cell import Cell, Seeds, title_of
 from pprop.study.revisions import revision_of
 from pprop.study.run.attempts import Attempts
 from pprop.study.run.prepared import Datasets, Prepared
+from pprop.study.run.progress import StudyPace, Watch
 from pprop.study.run.recipe import Fitted, Place, Recipe, Task, TrainedTogether, build
 from pprop.study.run.user_model import user_recipe
-from pprop.study.run.watch import StudyPace, Watch
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
 from pprop.study.zoo import model_kind
@@ -149,7 +149,7 @@ def run_study(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from pprop.study.run.watch import show_study
+    >>> from pprop.study.run.progress import show_study
     >>> from pprop.study.cell import make_cell
     >>> job = Job(make_cell("mlp", {"max_epochs": 2}, "citeseer"), (Seeds(2144199730, 0), Seeds(794209841, 0)))
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:

@@ -15,11 +15,10 @@ from pprop.estimators.base import TrainedClassifier
 from pprop.models import MLP, Architecture, Model
 from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
-from pprop.study.revisions import user_revision
+from pprop.study.revisions import explained, find_function, user_revision, user_source
 from pprop.study.run.prepared import Prepared
 from pprop.study.run.recipe import Finished, Fitted, Place, Recipe, Task, TrainedTogether
 from pprop.study.store.row import Row
-from pprop.study.user_source import explained, find_function, user_source
 from pprop.training import run_seed
 
 _EXPECTED = (

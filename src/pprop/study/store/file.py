@@ -22,7 +22,8 @@ _REASONS = {
         (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), (errno.EBUSY, "another process has held it for a minute")
     ),
 }
-_CHANGED = ("Could not decode to UTF-8", "no such table", "no such column")  # our own statements are sound
+# How messages about a changed file begin that have the code of a wrong statement: our own statements are sound.
+_CHANGED = ("Could not decode to UTF-8", "no such table", "no such column", "unsupported file format")
 
 
 @contextmanager
@@ -92,7 +93,8 @@ SCHEMA = (
     f"CREATE UNIQUE INDEX one_claim ON attempts ({', '.join(KEY)}) WHERE ended IS NULL",
 )
 
-_PAGE = 4096
+# Bytes of a page of the file: SQLite's default.
+PAGE = 4096
 _TRIALS = 20
 _PAUSE = 0.05  # seconds; much more than the step of the clock that dates files
 
@@ -103,7 +105,7 @@ def check_file(path: Path) -> None:
     SQLite writes to a file that it opens normally and has a log (``-wal``): when it is closed, the log is moved into the
     file and deleted. So this opens it for reading only.
     """
-    if _beside(path, "-journal").exists() and path.stat().st_size <= _PAGE:
+    if _beside(path, "-journal").exists() and path.stat().st_size <= PAGE:
         return  # its maker was killed before it had tables: SQLite begins it again
     for trial in range(_TRIALS):
         before = _dates(path)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop.study.cell import Seeds
-from pprop.study.provenance import Provenance, recorded_provenance
-from pprop.study.revisions import recorded_revision
+from pprop.study.revisions import Provenance, recorded_provenance, recorded_revision
 
 
 @final

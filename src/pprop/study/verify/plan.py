@@ -14,8 +14,7 @@ from pprop._validate import check_float, check_int
 from pprop.datasets import DATASETS
 from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell, Seeds
-from pprop.study.provenance import recorded_provenance
-from pprop.study.revisions import current_revision, recorded_revision
+from pprop.study.revisions import current_revision, recorded_provenance, recorded_revision
 from pprop.study.run.prepared import Datasets
 from pprop.study.store.row import RowKey
 from pprop.study.store.store import RowGroup, Store

@@ -13,9 +13,9 @@ import numpy as np
 from pprop._errors import PpropError
 from pprop.study.cell import Cell, Seeds, title_of
 from pprop.study.run.prepared import Datasets
+from pprop.study.run.progress import Watch
 from pprop.study.run.recipe import Place
 from pprop.study.run.runner import recipe_of
-from pprop.study.run.watch import Watch
 from pprop.study.stats.variance import mean_bound, row_bound, spread
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store

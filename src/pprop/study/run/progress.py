@@ -1,0 +1,237 @@
+"""How far a study is: what its store has of each experiment, and progress on standard error while it goes on."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import final
+
+from pprop._errors import PpropError
+from pprop.study.cell import Cell, Seeds, title_of
+from pprop.study.experiment import Experiment
+from pprop.study.revisions import current_data, current_revision
+from pprop.study.run.attempts import count_claims
+from pprop.study.store.store import RowGroup, Store
+
+
+@final
+@dataclass(frozen=True)
+class ExperimentProgress:
+    """How far one experiment is.
+
+    Attributes
+    ----------
+    name
+        Of the experiment.
+    done, wanted
+        Runs of the present revision and data, and of the whole experiment. Where a dataset is not on this machine, the
+        revision alone decides.
+    seconds
+        What they took.
+    last
+        When the last row of its cells was made; empty without rows.
+    other_versions
+        Rows of its cells of another revision or other data: not counted.
+    """
+
+    name: str
+    done: int
+    wanted: int
+    seconds: float
+    last: str
+    other_versions: int
+
+
+@final
+@dataclass(frozen=True)
+class StudyStatus:
+    """What is in a store.
+
+    Attributes
+    ----------
+    rows
+        All of them.
+    experiments
+        Those with at least one row.
+    other_cells
+        Cells with rows that belong to no experiment given, and how many rows.
+    computing
+        Runs that are being computed now.
+    """
+
+    rows: int
+    experiments: tuple[ExperimentProgress, ...]
+    other_cells: tuple[tuple[Cell, int], ...]
+    computing: int
+
+
+def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus:
+    """Return how far some experiments are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    ...     study_status(store, [])
+    StudyStatus(rows=0, experiments=(), other_cells=(), computing=0)
+    """
+    groups: dict[str, list[RowGroup]] = {}
+    data = cache(current_data)  # each dataset is read once, and only if there is a row of it
+    for group in store.groups():
+        groups.setdefault(group.config, []).append(group)
+    seen: set[str] = set()
+    found: list[ExperimentProgress] = []
+    for experiment in experiments:
+        configs = [point.cell.config for point in experiment.points]
+        seen.update(configs)
+        if any(config in groups for config in configs):
+            found.append(_progress(store, experiment, groups, data))
+    others = tuple(
+        (group[0].cell, sum(part.runs for part in group)) for config, group in groups.items() if config not in seen
+    )
+    rows = sum(part.runs for group in groups.values() for part in group)
+    return StudyStatus(rows, tuple(found), others, count_claims(store))
+
+
+def _progress(
+    store: Store, experiment: Experiment, groups: dict[str, list[RowGroup]], data: Callable[[str], str | None]
+) -> ExperimentProgress:
+    done = wanted = others = 0
+    seconds, last = 0.0, ""
+    for point in experiment.points:
+        seeds = set(experiment.seeds(cell=point.cell))
+        wanted += len(seeds)
+        of_cell = groups.get(point.cell.config, [])
+        current = max(
+            (group for group in of_cell if _is_current(group, data)), key=lambda group: group.newest, default=None
+        )
+        for group in of_cell:
+            last = max(last, group.newest)
+            if group is not current:
+                others += group.runs
+        if current is not None:
+            # a cell may have more runs than an experiment names
+            runs = "SELECT seconds, split, init FROM rows WHERE config = ? AND data = ? AND revision(code) = ?"
+            found = store.execute(runs, (current.config, current.data, current.revision))
+            here = [took for took, *run in found if Seeds(*run) in seeds]
+            done += len(here)
+            seconds += math.fsum(here)
+    return ExperimentProgress(experiment.name, done, wanted, seconds, last, others)
+
+
+def _is_current(group: RowGroup, data: Callable[[str], str | None]) -> bool:
+    """Say whether rows are of the present revision and, where the dataset is here, of its data."""
+    try:
+        current = current_revision(group.cell, group.backend) == group.revision
+    except PpropError:  # a user's model that is not here
+        return False
+    return current and data(group.cell.dataset) in (None, group.data)
+
+
+@final
+class StudyPace:
+    """Mean seconds of a run: of the same cell, else of the same model on the same dataset, else unknown.
+
+    Rows of other devices do not count: a GPU says nothing of a CPU.
+
+    Parameters
+    ----------
+    groups
+        What the store has.
+    device
+        ``"cpu"`` or ``"cuda"``, where the study goes on.
+
+    Examples
+    --------
+    >>> pace = StudyPace([], "cpu")
+    >>> first, other = Cell("mlp", {}, "citeseer"), Cell("mlp", {"hidden": [8]}, "citeseer")
+    >>> pace.note(first, 3.0)
+    >>> pace.seconds(first), pace.seconds(other), pace.seconds(Cell("mlp", {}, "pubmed"))
+    (3.0, 3.0, None)
+    """
+
+    def __init__(self, groups: Iterable[RowGroup], device: str) -> None:
+        self._sums: dict[object, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        for group in groups:
+            if all(name.startswith(device) for name in group.devices):
+                self.note(group.cell, group.seconds, group.runs)
+
+    def note(self, cell: Cell, seconds: float, runs: int = 1) -> None:
+        """Take note of runs that took so many seconds together."""
+        for name in (cell.config, (cell.model, cell.dataset)):
+            known = self._sums[name]
+            self._sums[name] = known[0] + runs, known[1] + seconds
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Return what a run of a cell is expected to take; None: nothing is known."""
+        for name in (cell.config, (cell.model, cell.dataset)):
+            runs, seconds = self._sums[name]
+            if runs:
+                return seconds / runs
+        return None
+
+    def together(self, work: Iterable[tuple[Cell, int]]) -> float | None:
+        """Return what so many runs of some cells are expected to take; None while there are unknown ones among them."""
+        each = [(self.seconds(cell), runs) for cell, runs in work if runs]
+        return None if any(seconds is None for seconds, _ in each) else sum((s or 0.0) * runs for s, runs in each)
+
+
+class Watch:
+    """Where a study reports how far it is. This one passes on messages alone."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+
+    def cell(self, cell: Cell, number: int) -> None:
+        """Take note: the runs of a cell begin; it is number `number`, from 1."""
+
+    def runs(self, done: int, seconds_left: float | None) -> None:
+        """Take note: so many runs of all are finished; the others may take so long."""
+
+
+@contextmanager
+def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | None = None) -> Generator[Watch]:
+    """Draw a live line while the block runs, if `show`, or if it is None and standard error is a terminal.
+
+    Examples
+    --------
+    >>> with show_study(print, cells=2, runs=40, show=False) as watch:
+    ...     watch.say("Found 3 runs.")
+    Found 3 runs.
+    """
+    if not (sys.stderr.isatty() if show is None else show):
+        yield Watch(say)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from pprop.training.progress import duration  # here: it brings torch along, which naming a cell does without
+
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs, cell {task.fields[number]}/{task.fields[cells]},"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=Console(stderr=True),
+    ) as bar:
+        task = bar.add_task("Study", total=runs, number=0, cells=cells, left="")
+
+        class Line(Watch):
+            """Cell, runs done, time spent and left."""
+
+            def cell(self, cell: Cell, number: int) -> None:
+                bar.update(task, description=title_of(cell), number=number)
+
+            def runs(self, done: int, seconds_left: float | None) -> None:
+                left = "" if not seconds_left else f"about {duration(seconds_left)} left"
+                bar.update(task, completed=done, left=left)
+
+        yield Line(partial(bar.console.print, markup=False, highlight=False, soft_wrap=True))
