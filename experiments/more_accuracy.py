@@ -47,7 +47,7 @@ from pprop.study.revisions import revision_of
 from pprop.study.run.prepared import Datasets, Prepared
 from pprop.study.store.merge import study_folder
 from pprop.study.store.store import Store
-from pprop.training.self_training import SelfTraining, best_alpha, self_train
+from pprop.training.self_training import SelfTraining, best_of, self_train
 from pprop.training.train import TrainOptions
 from pprop.training.votes import scores, vote_errors
 
@@ -173,7 +173,7 @@ class Work:
         if len(blocks) > 1:
             own = blocks[0].splits(self.prepared)
             judged = [scores(one, own, split.train, self.labels) for one in found]
-            best = best_alpha([score[2] for score in judged], [score[1] for score in judged])
+            best = best_of([score[2] for score in judged], [score[1] for score in judged])
             row |= {"alpha": blocks[best].network.alpha, "alphas": [block.network.alpha for block in blocks]}
             row |= {"alpha stopping": [score[2] for score in judged]}
             row |= {"alpha ensembles": [self._accuracy(blocks[0], mean_log_probabilities(one)) for one in found]}

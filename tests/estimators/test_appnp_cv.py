@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 import pprop
 from pprop import APPNPClassifier, APPNPClassifierCV, Graph, InputError
-from pprop.estimators.appnp_cv import _best
+from pprop.training.self_training import best_of
 
 SHORT: dict[str, Any] = {"hidden": 8, "steps": 4, "patience": 5, "max_epochs": 15, "random_state": 3}
 ALPHAS = (0.05, 0.4, 1.0)
@@ -72,7 +72,7 @@ def test_of_several_runs_the_mean_chooses_the_alpha_and_the_best_is_kept(graph: 
     ],
 )
 def test_accuracy_decides_then_loss_then_the_order(scores: list[float], losses: list[float], best: int):
-    assert _best(np.array(scores), np.array(losses)) == best
+    assert best_of(np.array(scores), np.array(losses)) == best
 
 
 @pytest.mark.parametrize("alphas", [(0.2, 0.8), [0.2, 0.8], np.array([0.2, 0.8]), np.array([0.2, 0.8], np.float32)])

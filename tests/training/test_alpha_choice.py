@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from pprop import APPNP, Graph, Split, Stopping, run_seed, train
 from pprop.models.ensemble import Ensemble
-from pprop.training.self_training import best_alpha, choose_alpha
+from pprop.training.self_training import best_of, choose_alpha
 from pprop.training.train import TrainOptions
 
 TRAIN, WATCHED = np.array([0, 1, 20, 21]), np.array([2, 3, 4, 22, 23, 24])
@@ -74,5 +74,5 @@ def test_the_vote_with_the_best_accuracy_where_nobody_trained_is_chosen(graph: G
 
 
 def test_among_equals_the_loss_decides_then_the_order():
-    assert best_alpha([0.5, 0.9, 0.9], [0.1, 0.4, 0.3]) == 2
-    assert best_alpha([0.9, 0.9], [0.4, 0.4]) == 0
+    assert best_of([0.5, 0.9, 0.9], [0.1, 0.4, 0.3]) == 2
+    assert best_of([0.9, 0.9], [0.4, 0.4]) == 0

@@ -1,10 +1,20 @@
 """The scikit-learn face: classifiers whose samples are nodes, and models on disk."""
 
-from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier, PPNPClassifier, SolvedPPNPClassifier
-from pprop.estimators.appnp_cv import APPNPClassifierCV
+from pprop.estimators.appnp import (
+    APPNPClassifier,
+    APPNPClassifierCV,
+    MLPNodeClassifier,
+    PPNPClassifier,
+    SolvedPPNPClassifier,
+)
 from pprop.estimators.base import NodeClassifier
-from pprop.estimators.baselines import GATClassifier, GCNClassifier, JKClassifier, NGCNClassifier
-from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.baselines import (
+    BootstrappedFPClassifier,
+    GATClassifier,
+    GCNClassifier,
+    JKClassifier,
+    NGCNClassifier,
+)
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord

@@ -17,12 +17,11 @@ from pprop._validate import describe, reject
 from pprop.datasets import Split
 from pprop.estimators.decomposed import decompose
 from pprop.estimators.explanation import Explainable, NodeSum, check_agreement
-from pprop.estimators.fitted import FittedModel, Learned, TrainingRecord, check_same_graph
+from pprop.estimators.fitted import AnyModel, FittedModel, Learned, TrainingRecord, Weights, check_same_graph
 from pprop.estimators.parameters import FitParameters, TrainingParameters
 from pprop.estimators.samples import divide_nodes, labelled_nodes, node_positions, seed_of
 from pprop.estimators.saving import save_model
 from pprop.estimators.source import GraphSource
-from pprop.estimators.weights import AnyModel, Weights, named_weights
 from pprop.graph import Graph
 from pprop.models import Architecture, Model
 from pprop.propagation.attribution import Attributor
@@ -222,14 +221,11 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
 
     def _node_sum(self) -> NodeSum:
         parts = decompose(self.model_, self.weights_.values(), type(self).__name__, "explain")
-        H, settings = parts.alone(self.graph_), parts.description.propagation
-        if settings is None:
-            attributor = Attributor(H, None, None)
-        else:
-            attributor = Attributor(H, settings.operator(self.graph_), settings.solver)
-        off = (
-            10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
-        )  # `tol` bounds the norm of a whole column
+        settings = parts.description.propagation
+        how = (None, None) if settings is None else (settings.operator(self.graph_), settings.solver)
+        attributor = Attributor(parts.alone(self.graph_), *how)
+        # `tol` bounds the norm of a whole column
+        off = 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
         check_agreement(type(self).__name__, attributor, attributor.value, self.logits_, off=off)
         return NodeSum(self.logits_, "logit", attributor)
 
@@ -247,8 +243,7 @@ class TrainedClassifier(NodeClassifier, TrainingParameters):
         assert isinstance(model, Model | Architecture)
         options = train_options(values)
         trained = train_with(model, data.graph, data.split, options, seeds=data.seed, labels=data.labels)
-        weights = named_weights(model, (np.asarray(array[0]) for array in trained.weights))
-        return Learned(weights, trained.logits[0], TrainingRecord.of(trained), trained.history[0])
+        return Learned.of(model, trained)
 
 
 def train_options(values: dict[str, Any]) -> TrainOptions:

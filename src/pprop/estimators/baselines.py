@@ -1,32 +1,20 @@
-"""The paper's trained baselines as scikit-learn classifiers: GCN, N-GCN, GAT and jumping knowledge."""
+"""The paper's baselines as scikit-learn classifiers: GCN, N-GCN, GAT, jumping knowledge, bootstrapped propagation."""
 
 from __future__ import annotations
 
-from typing import final
+import time
+from dataclasses import fields
+from typing import Any, final
 
-from pprop.estimators.base import TrainedClassifier
+import numpy as np
+
+from pprop import settings
+from pprop.estimators.base import FitData, NodeClassifier, TrainedClassifier
+from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
 from pprop.estimators.parameters import parameters
 from pprop.models import GAT, GCN, JK, NGCN
-from pprop.settings import (
-    CRITERION,
-    GAT_DROPOUT,
-    GAT_PENALTY,
-    GCN_DROPOUT,
-    GCN_PENALTY,
-    HEADS,
-    JK_DROPOUT,
-    JK_PENALTY,
-    JK_WIDTH,
-    LAYERS,
-    MATRIX_DROPOUT,
-    NGCN_DROPOUT,
-    NGCN_PENALTY,
-    NGCN_WIDTH,
-    POWERS,
-    REPLICAS,
-    UNITS,
-    WIDTH,
-)
+from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
+from pprop.training import History
 
 
 @final
@@ -54,11 +42,11 @@ class GCNClassifier(TrainedClassifier):
 
     _kind = GCN
 
-    hidden: int = WIDTH.field()
-    dropout: float = GCN_DROPOUT.field()
-    matrix_dropout: float = MATRIX_DROPOUT.field()
-    penalty: float = GCN_PENALTY.field()
-    criterion: str = CRITERION.field()
+    hidden: int = settings.WIDTH.field()
+    dropout: float = settings.GCN_DROPOUT.field()
+    matrix_dropout: float = settings.MATRIX_DROPOUT.field()
+    penalty: float = settings.GCN_PENALTY.field()
+    criterion: str = settings.CRITERION.field()
 
 
 @final
@@ -85,11 +73,11 @@ class NGCNClassifier(TrainedClassifier):
 
     _kind = NGCN
 
-    hidden: int = NGCN_WIDTH.field()
-    powers: int = POWERS.field()
-    replicas: int = REPLICAS.field()
-    dropout: float = NGCN_DROPOUT.field()
-    penalty: float = NGCN_PENALTY.field()
+    hidden: int = settings.NGCN_WIDTH.field()
+    powers: int = settings.POWERS.field()
+    replicas: int = settings.REPLICAS.field()
+    dropout: float = settings.NGCN_DROPOUT.field()
+    penalty: float = settings.NGCN_PENALTY.field()
 
 
 @final
@@ -115,10 +103,10 @@ class GATClassifier(TrainedClassifier):
 
     _kind = GAT
 
-    heads: int = HEADS.field()
-    units: int = UNITS.field()
-    dropout: float = GAT_DROPOUT.field()
-    penalty: float = GAT_PENALTY.field()
+    heads: int = settings.HEADS.field()
+    units: int = settings.UNITS.field()
+    dropout: float = settings.GAT_DROPOUT.field()
+    penalty: float = settings.GAT_PENALTY.field()
 
 
 @final
@@ -145,7 +133,96 @@ class JKClassifier(TrainedClassifier):
 
     _kind = JK
 
-    hidden: int = JK_WIDTH.field()
-    layers: int = LAYERS.field()
-    dropout: float = JK_DROPOUT.field()
-    penalty: float = JK_PENALTY.field()
+    hidden: int = settings.JK_WIDTH.field()
+    layers: int = settings.LAYERS.field()
+    dropout: float = settings.JK_DROPOUT.field()
+    penalty: float = settings.JK_PENALTY.field()
+
+
+@final
+@parameters
+class BootstrappedFPClassifier(NodeClassifier):
+    """Bootstrapped feature propagation: diffuse the features, then let logistic regression label ever more nodes.
+
+        F <- (1 - alpha) M F + alpha X,   K times from F = X
+
+    One regression per class, against the rest, learns from the labelled nodes. Then the nodes it is most certain of are
+    added with the class it predicts for them, and it learns again; stopping nodes never are. Each class gets its part
+    of the `share` by its share of the predictions (the original takes the true shares, which are unknown in practice).
+    The round with the best stopping accuracy is kept, among equals the earliest. Samples are nodes, as in
+    `APPNPClassifier`. Nothing is random but the choice of the nodes that `fit` sets aside for stopping. See the notes
+    for the default of `C`. Without `self_loops`, M is D^-1/2 A D^-1/2 as in the original.
+
+    Attributes
+    ----------
+    n_iter_, history_
+        Regressions made, and the curves over them: mean negative log likelihood of the training nodes and of the
+        stopping nodes, and stopping accuracy.
+    weights_, logits_
+        Coefficients and intercepts of the round that was kept, and the logarithm of its probabilities, shape (n, c).
+    others
+        See `APPNPClassifier`.
+
+    Notes
+    -----
+    The paper does not say how strong the penalty is. ``experiments/bootstrapped_fp_c.py`` gave, as mean accuracy over
+    five validation splits, which hold no test nodes:
+
+    ==========  =====  =====  =====  =====  =====  =====
+    C              10     30    100    300   1000   3000
+    ==========  =====  =====  =====  =====  =====  =====
+    Citeseer    73.07  73.68  73.64  72.98  73.00  72.91
+    Cora-ML     80.63  81.00  82.05  83.02  83.30  83.86
+    ==========  =====  =====  =====  =====  =====  =====
+
+    1000 was the best on both together with regressions that ended at scikit-learn's default tolerance. With these,
+    which are exact, 3000 is 0.2 points better on average, less than five splits can tell; 1000 was kept, since test
+    splits had been run with it by then.
+
+    References
+    ----------
+    E. Buchnik, E. Cohen. Bootstrapped Graph Diffusions: Exposing the Power of Nonlinearity. SIGMETRICS 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> model = BootstrappedFPClassifier(graph, share=0.4, rounds=2, random_state=0)
+    >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
+    array(['left', 'right'], dtype='<U5')
+    """
+
+    alpha: float = settings.FP_ALPHA.field()
+    steps: int = settings.FP_STEPS.field()
+    rounds: int = settings.FP_ROUNDS.field()
+    share: float = settings.FP_SHARE.field()
+    C: float = settings.INVERSE_PENALTY.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+
+    def _model(self, values: dict[str, Any]) -> BootstrappedFP:
+        return BootstrappedFP(**{field.name: values[field.name] for field in fields(BootstrappedFP)})
+
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        assert isinstance(model, BootstrappedFP)
+        split, labels = data.split, data.labels
+        begin = time.perf_counter()
+        watched, n_classes = split.stopping, int(labels.max()) + 1
+        diffused = Diffused(diffused_features(model, data.graph))
+        found = diffused.bootstrap(model, split.train, labels[split.train], watched, labels[watched], n_classes)
+        train_loss, stopping_loss, accuracy = found.curves.T.copy()
+        record = TrainingRecord(
+            epochs=len(found.curves),
+            best_epoch=found.best,
+            stopping_loss=found.stopping_loss,
+            stopping_accuracy=found.stopping_accuracy,
+            seconds=time.perf_counter() - begin,
+            backend="numpy",
+            device="cpu",
+            seed=data.seed,
+            train_nodes=len(split.train),
+            stopping_nodes=len(watched),
+        )
+        weights = {"coefficients": found.regression.coefficients, "intercepts": found.regression.intercepts}
+        logits = found.log_shares.astype(np.float32)
+        return Learned(weights, logits, record, History(train_loss, stopping_loss, accuracy))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._validate import reject
-from pprop.estimators.weights import AnyModel
+from pprop.estimators.fitted import AnyModel
 from pprop.graph import Graph
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP

@@ -11,25 +11,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from pprop import settings
 from pprop._validate import describe, reject
 from pprop.estimators.base import FitData, TrainedClassifier, train_options
-from pprop.estimators.fitted import Learned, TrainingRecord
+from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, member_weights
 from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
-from pprop.estimators.weights import AnyModel, Weights, member_weights
 from pprop.graph import Graph
 from pprop.models import APPNP
 from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities, spread_errors
-from pprop.settings import (
-    EMPHASIS,
-    ENSEMBLE_ALPHA,
-    FOLDS,
-    MEMBERS,
-    ROUNDS,
-    SAME_DROPOUT,
-    SHARE,
-    SPREAD_ERRORS,
-    STEPS,
-)
 from pprop.training import History
 from pprop.training.self_training import SelfTraining, choose_alpha, self_train
 from pprop.training.votes import member_splits, scores, vote_errors
@@ -101,15 +90,15 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
     (3, ['member0.layer0', 'member0.layer1'])
     """
 
-    members: int = MEMBERS.field()
-    rounds: int = ROUNDS.field()
-    share: float = SHARE.field()
-    emphasis: int = EMPHASIS.field()
-    folds: int = FOLDS.field()
-    spread_errors: float = SPREAD_ERRORS.field()
-    alpha: float | Sequence[float] | NDArray[np.floating[Any]] | None = ENSEMBLE_ALPHA.field()
-    steps: int = STEPS.field()
-    propagation_dropout: float | None = SAME_DROPOUT.field()
+    members: int = settings.MEMBERS.field()
+    rounds: int = settings.ROUNDS.field()
+    share: float = settings.SHARE.field()
+    emphasis: int = settings.EMPHASIS.field()
+    folds: int = settings.FOLDS.field()
+    spread_errors: float = settings.SPREAD_ERRORS.field()
+    alpha: float | Sequence[float] | NDArray[np.floating[Any]] | None = settings.ENSEMBLE_ALPHA.field()
+    steps: int = settings.STEPS.field()
+    propagation_dropout: float | None = settings.SAME_DROPOUT.field()
 
     def _checked(self) -> dict[str, Any]:
         values = super()._checked()

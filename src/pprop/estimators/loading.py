@@ -19,16 +19,26 @@ from safetensors.numpy import load as read_tensors
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier, PPNPClassifier, SolvedPPNPClassifier
-from pprop.estimators.appnp_cv import APPNPClassifierCV
+from pprop.estimators.appnp import (
+    APPNPClassifier,
+    APPNPClassifierCV,
+    MLPNodeClassifier,
+    PPNPClassifier,
+    SolvedPPNPClassifier,
+)
 from pprop.estimators.base import NodeClassifier
-from pprop.estimators.baselines import GATClassifier, GCNClassifier, JKClassifier, NGCNClassifier
-from pprop.estimators.bootstrapped_fp import BootstrappedFPClassifier
+from pprop.estimators.baselines import (
+    BootstrappedFPClassifier,
+    GATClassifier,
+    GCNClassifier,
+    JKClassifier,
+    NGCNClassifier,
+)
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
+from pprop.estimators.fitted import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
 from pprop.estimators.saving import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
-from pprop.estimators.weights import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.graph import Graph
 from pprop.graph.files import path_of, read_file
 from pprop.kernels import BACKENDS, Backend, choose_backend

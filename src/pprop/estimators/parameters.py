@@ -13,23 +13,10 @@ from typing import Any, TypeVar, cast, dataclass_transform
 import numpy as np
 from torch import nn
 
+from pprop import settings
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.settings import (
-    BACKEND,
-    DEVICE,
-    DROPOUT,
-    HIDDEN,
-    LEARNING_RATE,
-    MAX_EPOCHS,
-    NORMALIZATION,
-    PATIENCE,
-    PENALTY,
-    SELF_LOOPS,
-    STOPPING,
-    VERBOSE,
-    Setting,
-)
+from pprop.settings import Setting
 
 # What may take the place of the built-in network.
 ModuleOrFactory = nn.Module | Callable[[], nn.Module]
@@ -140,17 +127,17 @@ class GraphParameters:
 class MatrixParameters(GraphParameters):
     """Of the propagation matrix."""
 
-    normalization: str = NORMALIZATION.field()
-    self_loops: bool = SELF_LOOPS.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
 
 
 @parameters
 class NetworkParameters(GraphParameters):
     """Of the paper's network."""
 
-    hidden: int | Sequence[int] = HIDDEN.field()
-    dropout: float = DROPOUT.field()
-    penalty: float = PENALTY.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
 
 
 @parameters
@@ -164,17 +151,17 @@ class PredictorParameters(NetworkParameters):
 class FitParameters(GraphParameters):
     """Of every fit."""
 
-    stopping: float = STOPPING.field()
+    stopping: float = settings.STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
-    verbose: int = VERBOSE.field()
+    verbose: int = settings.VERBOSE.field()
 
 
 @parameters
 class TrainingParameters(FitParameters):
     """Of a training epoch by epoch."""
 
-    learning_rate: float = LEARNING_RATE.field()
-    patience: int = PATIENCE.field()
-    max_epochs: int = MAX_EPOCHS.field()
-    backend: str = BACKEND.field()
-    device: str = DEVICE.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()

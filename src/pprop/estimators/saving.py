@@ -15,10 +15,9 @@ from safetensors.numpy import save
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_float, describe, reject
-from pprop.estimators.fitted import FittedModel
+from pprop.estimators.fitted import FittedModel, Weights
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
-from pprop.estimators.weights import Weights
 from pprop.graph.files import path_of
 
 CARD = "MODEL_CARD.md"

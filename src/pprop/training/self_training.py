@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from pprop.datasets import Split
@@ -218,13 +218,15 @@ class AlphaChoice:
     losses: NDArray[np.float64]
 
 
-def best_alpha(accuracies: Sequence[float], losses: Sequence[float]) -> int:
+def best_of(accuracies: ArrayLike, losses: ArrayLike) -> int:
     """Return the position of the highest accuracy, among equals that of the lowest loss, among equals the first.
 
-    >>> best_alpha([0.8, 0.9, 0.9], [1.0, 0.7, 0.6])
+    >>> best_of([0.8, 0.9, 0.9], [1.0, 0.7, 0.6])
     2
     """
-    return max(range(len(accuracies)), key=lambda k: (accuracies[k], -losses[k]))
+    # counts over the same nodes, but their means over several runs may differ in the last bit
+    same = np.isclose(accuracies, np.max(accuracies), rtol=0, atol=1e-12)
+    return int(np.lexsort((np.asarray(losses), ~same))[0])  # a loss that is no number comes last
 
 
 def choose_alpha(
@@ -272,7 +274,7 @@ def choose_alpha(
     trained = train_alphas(model.member, graph, own, options, alphas=alphas, seeds=seeds, labels=labels)
     found = [scores(one.logits, own, split.train, labels) for one in trained]
     losses, accuracies = [score[1] for score in found], [score[2] for score in found]
-    index = best_alpha(accuracies, losses)
+    index = best_of(accuracies, losses)
     member = trained[index].model
     assert isinstance(member, Model)
     return AlphaChoice(index, member, trained[index], np.array(accuracies), np.array(losses))
