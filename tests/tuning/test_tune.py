@@ -15,8 +15,8 @@ import pytest
 
 import pprop
 from pprop import APPNPClassifier, DivergenceError, FormatError, Graph, InputError, MissingDependencyError, Range, tune
-from pprop.tuning.holdouts import repeated_holdout
-from pprop.tuning.space import DEFAULT_SPACES, Space
+from pprop.tuning.space import Space
+from pprop.tuning.tune import repeated_holdout
 
 
 def but(arguments: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def test_an_array_is_a_list_of_values():
 @pytest.mark.parametrize("model", ["ppnp", "mlp"])
 def test_the_other_models_are_tuned_in_their_default_space(graph: Graph, labelled, model: str):
     tuned = tune(graph, *labelled, model=model, trials=1, holdouts=1, progress=False)
-    assert list(tuned.settings) == list(DEFAULT_SPACES[model])
+    assert list(tuned.settings) == list(Space.of(None, model).varied)
     expected = {"hidden": 64, "dropout": 0.5, "penalty": 0.005, "learning_rate": 0.01}
     assert {name: tuned.settings[name] for name in expected} == expected
     assert f"--model {model}" in tuned.command("g")

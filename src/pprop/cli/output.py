@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 import shutil
 import sys
 import tempfile
@@ -221,16 +220,10 @@ def new_file(path: Path, session: Session, *, force: bool) -> Generator[IO[bytes
     """Open a temporary file beside `path`; it replaces `path`, flushed to disk, when the block ends without an error."""
     check_file(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with temporary.open("xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    from pprop.graph.files import replaced_file
+
+    with replaced_file(path) as stream:
+        yield stream
     session.keep(path)
 
 

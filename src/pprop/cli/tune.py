@@ -116,7 +116,7 @@ def _write(tuned: Tuned, command: str, out: Path, title: str, session: Session) 
     if find_spec("matplotlib") is None:
         session.say('No figures were drawn: that needs matplotlib. Install it with: pip install "pprop[tune]"')
         return
-    from pprop.tuning.figures import save_figures
+    from pprop.tuning import save_figures
 
     save_figures(tuned, out, title)
 

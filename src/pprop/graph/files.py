@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
@@ -123,9 +123,7 @@ def _no_number(name: str) -> NoReturn:
 
 @contextmanager
 def atomic_writer(path: object, parameter: str, function: str) -> Generator[IO[bytes]]:
-    """Open a new file beside `path` that takes its place only when the block has ended without an error.
-
-    The bytes are on the disk before the name changes, so a crash leaves the old file or the new one, never a part.
+    """Check the path of an argument, then open a new file that takes its place as in `replaced_file`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -140,25 +138,34 @@ def atomic_writer(path: object, parameter: str, function: str) -> Generator[IO[b
         reject(parameter, function, "a file in an existing folder", repr(str(path)))
     if os.path.isdir(target):
         reject(parameter, function, "the path of a file", f"the folder {str(path)!r}")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(replaced_file(target))
+        except OSError as error:
+            raise InputError(
+                f"The {parameter!r} parameter of {function} must be a path that can be written. "
+                f"Got {str(path)!r} instead ({error.strerror})."
+            ) from error
+        yield stream
+
+
+@contextmanager
+def replaced_file(path: Path) -> Generator[IO[bytes]]:
+    """Open a new file beside `path` that takes its place only when the block has ended without an error.
+
+    The bytes are on the disk before the name changes, so a crash leaves the old file or the new one, never a part.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        stream = temporary.open("xb")
-    except OSError as error:
-        raise InputError(
-            f"The {parameter!r} parameter of {function} must be a path that can be written. "
-            f"Got {str(path)!r} instead ({error.strerror})."
-        ) from error
-    try:
-        with stream:
+        with temporary.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
+        temporary.replace(path)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     if os.name == "posix":  # Windows has no handle of a folder to flush
-        handle = os.open(target.parent, os.O_RDONLY)
+        handle = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

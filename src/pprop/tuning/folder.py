@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, cast
 
 from pprop._errors import FormatError, InputError
 from pprop._optional import require
-from pprop.graph.files import read_json
+from pprop.graph.files import read_json, replaced_file
 from pprop.tuning.space import Range, Space
 
 DESCRIPTION, TRIALS, BEST, LOCK = "tuning.json", "trials.sqlite3", "best.json", ".lock"
@@ -55,16 +54,8 @@ def open_study(folder: Path | None, description: Mapping[str, Any]) -> Generator
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a small JSON file, which is at no moment half written."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("x", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=2, allow_nan=False)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replaced_file(path) as stream:
+        stream.write((json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
 def read_best(folder: Path) -> dict[str, Any]:

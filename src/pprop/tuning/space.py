@@ -5,53 +5,31 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, cast, final
 
 import numpy as np
 
+from pprop import settings
 from pprop._validate import describe, reject
-from pprop.settings import (
-    ALPHA,
-    DROPOUT,
-    HIDDEN,
-    LEARNING_RATE,
-    MAX_EPOCHS,
-    NORMALIZATION,
-    PATIENCE,
-    PENALTY,
-    POSITIVE_ALPHA,
-    SAME_DROPOUT,
-    SELF_LOOPS,
-    STEPS,
-    Range,
-    Setting,
-)
+from pprop.settings import Range, Setting
 
 FUNCTION = "tune"
 
-_NETWORK = (HIDDEN, DROPOUT, PENALTY, LEARNING_RATE, PATIENCE, MAX_EPOCHS)
-_MATRIX = (SAME_DROPOUT, NORMALIZATION, SELF_LOOPS)
+_TRAINING = (settings.LEARNING_RATE, settings.PATIENCE, settings.MAX_EPOCHS)
+_NETWORK = (settings.HIDDEN, settings.DROPOUT, settings.PENALTY, *_TRAINING)
+_MATRIX = (settings.SAME_DROPOUT, settings.NORMALIZATION, settings.SELF_LOOPS)
 _MODELS: Mapping[str, tuple[Setting[Any], ...]] = {
-    "appnp": (ALPHA, STEPS, *_NETWORK, *_MATRIX),
-    "ppnp": (POSITIVE_ALPHA, *_NETWORK, *_MATRIX),
+    "appnp": (settings.ALPHA, settings.STEPS, *_NETWORK, *_MATRIX),
+    "ppnp": (settings.POSITIVE_ALPHA, *_NETWORK, *_MATRIX),
     "mlp": _NETWORK,
 }
 # The models that can be tuned, and the settings of each by name: those of its classifier.
-SETTINGS: Mapping[str, Mapping[str, Setting[Any]]] = MappingProxyType(
-    {model: {setting.name: setting for setting in settings} for model, settings in _MODELS.items()}
-)
+SETTINGS: Mapping[str, Mapping[str, Setting[Any]]] = {
+    model: {setting.name: setting for setting in given} for model, given in _MODELS.items()
+}
 
 # What a setting varies over: a range, or some values.
 Varied = Range | tuple[Any, ...]
-
-# What is searched by default.
-DEFAULT_SPACES: Mapping[str, Mapping[str, Varied]] = MappingProxyType(
-    {
-        model: {name: setting.search for name, setting in settings.items() if setting.search is not None}
-        for model, settings in SETTINGS.items()
-    }
-)
 
 
 def _frozen(value: object) -> object:
@@ -67,10 +45,6 @@ def _frozen(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)
-
-
-def _listed(value: object) -> object:
-    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 
 @final
@@ -101,11 +75,11 @@ class Space:
     def of(cls, space: object, model: str) -> Space:
         """Return the space that a caller of `tune` describes; None is the default one of the model."""
         if space is None:
-            return cls(DEFAULT_SPACES[model], {})
+            every = SETTINGS[model].items()
+            return cls({name: setting.search for name, setting in every if setting.search is not None}, {})
         if not isinstance(space, Mapping):
-            reject(
-                "space", FUNCTION, "a mapping from settings to a Range, a list of values or a value", describe(space)
-            )
+            expected = "a mapping from settings to a Range, a list of values or a value"
+            reject("space", FUNCTION, expected, describe(space))
         varied: dict[str, Varied] = {}
         fixed: dict[str, Any] = {}
         described = cast("Mapping[object, object]", space)
@@ -119,9 +93,8 @@ class Space:
             elif isinstance(values, list):
                 choices = tuple(_frozen(value) for value in cast("list[object]", values))
                 if not choices or any(choices.index(value) != k for k, value in enumerate(choices)):
-                    reject(
-                        "space", FUNCTION, f"values of {name!r}, at least one, no two the same", describe(list(choices))
-                    )
+                    expected = f"values of {name!r}, at least one, no two the same"
+                    reject("space", FUNCTION, expected, describe(list(choices)))
                 varied[name] = choices
             else:
                 fixed[name] = _frozen(values)
@@ -150,11 +123,9 @@ class Space:
         return [*ends, *self.fixed.items()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the space as JSON holds it."""
+        """Return the space as JSON writes it."""
         varied = {
-            name: {"low": values.low, "high": values.high, "log": values.log}
-            if isinstance(values, Range)
-            else {"values": [_listed(value) for value in values]}
+            name: vars(values) if isinstance(values, Range) else {"values": values}
             for name, values in self.varied.items()
         }
-        return {"varied": varied, "fixed": {name: _listed(value) for name, value in self.fixed.items()}}
+        return {"varied": varied, "fixed": dict(self.fixed)}

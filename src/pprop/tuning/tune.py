@@ -6,10 +6,12 @@ import hashlib
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, cast, final
 
 import numpy as np
@@ -21,14 +23,13 @@ from pprop._validate import check_choice, check_float, check_int, describe, reje
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
 from pprop.estimators.base import StoppingNodes, recommended_alpha
-from pprop.estimators.samples import labelled_nodes
+from pprop.estimators.samples import divide_nodes, labelled_nodes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
-from pprop.settings import BACKEND, DEVICE
+from pprop.settings import BACKEND, DEVICE, Range
 from pprop.training import Stopping, run_seed, train
 from pprop.tuning.folder import BEST, add_trial, finished, open_study, propose, write_json
-from pprop.tuning.holdouts import repeated_holdout
 from pprop.tuning.space import FUNCTION, SETTINGS, Space
 
 _MODELS: Mapping[str, tuple[Callable[..., Model], Callable[..., NodeClassifier]]] = {
@@ -270,25 +271,66 @@ def tune(
                 done.append(trial)
                 tuned = _tuned(name, search, done, begin)
                 if place is not None:
-                    write_json(place / BEST, _best_json(tuned))
+                    best = {name: getattr(tuned, name) for name in ("model", "settings", "score", "default_score")}
+                    write_json(place / BEST, {**best, "trials": len(done)})
                 report(len(done), tuned.score)
     return _tuned(name, search, done, begin)
+
+
+def save_figures(tuned: Tuned, folder: Path, title: str | None = None) -> None:
+    """Write ``history`` and ``slices`` as PNG and SVG into a folder; needs the extra ``tune``."""
+    from pprop.study.figures.model import draw_history, draw_slices, search_data
+    from pprop.study.figures.style import save_figure
+
+    choices = {name: values.log if isinstance(values, Range) else values for name, values in tuned.varied.items()}
+    data = search_data([trial.score for trial in tuned.trials], [trial.settings for trial in tuned.trials], choices)
+    for name, figure in (("history", draw_history(data, title)), ("slices", draw_slices(data, title))):
+        for kind in ("png", "svg"):
+            folder.joinpath(f"{name}.{kind}").write_bytes(save_figure(figure, kind))
+
+
+def repeated_holdout(
+    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, *, times: int, seed: int, n_nodes: int
+) -> tuple[tuple[Split, ...], NDArray[np.int64], NDArray[Any]]:
+    """Divide labelled nodes several times; the evaluation nodes of a split are those that judge.
+
+    What `fit` would give to early stopping, nodes of their own or a fraction, drawn anew each time, is halved at
+    random, class by class: one half stops, the other judges.
+
+    Returns
+    -------
+    The splits, the class index of every node that has one (-1: none), and the classes.
+
+    Examples
+    --------
+    >>> nodes, labels = np.arange(8), np.array(["a", "b"] * 4)
+    >>> splits, known, classes = repeated_holdout(nodes, labels, 0.5, times=2, seed=0, n_nodes=9)
+    >>> splits[0]
+    Split(4 train, 2 stopping, 2 validation, seed=0)
+    >>> known, classes
+    (array([ 0,  1,  0,  1,  0,  1,  0,  1, -1]), array(['a', 'b'], dtype='<U1'))
+    """
+    splits: list[Split] = []
+    known, classes = np.empty(0, dtype=np.int64), np.empty(0)
+    for number in range(times):
+        # the seed of the first holdout is that of `fit`, which draws the same nodes
+        with warnings.catch_warnings():  # of classes with a single node, which are refused below
+            warnings.simplefilter("ignore")
+            divided, known, classes = divide_nodes(nodes, labels, stopping, (seed + number) % 2**64, n_nodes)
+        held = np.unique(divided.stopping)
+        if len(held) < 2 or len(np.intersect1d(held, divided.train)):
+            reject("stopping", FUNCTION, "nodes, or a share, of which one half can stop and the other judge", "too few")
+        random = np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32, number])
+        shuffled = held[random.permutation(len(held))]
+        by_class = shuffled[np.argsort(known[shuffled], kind="stable")]
+        splits.append(Split(divided.train, np.sort(by_class[::2]), np.sort(by_class[1::2]), number, test=False))
+    return tuple(splits), known, classes
 
 
 def _tuned(model: str, search: Space, done: list[TuningTrial], begin: float) -> Tuned:
     best = max(done, key=lambda trial: trial.score)  # the first among equals
     settings = {**search.fixed, **best.settings}
     return Tuned(model, settings, best.score, done[0].score, tuple(done), dict(search.varied), time.monotonic() - begin)
-
-
-def _best_json(tuned: Tuned) -> dict[str, Any]:
-    return {
-        "model": tuned.model,
-        "settings": dict(tuned.settings),
-        "score": tuned.score,
-        "default_score": tuned.default_score,
-        "trials": len(tuned.trials),
-    }
 
 
 def _digest(splits: tuple[Split, ...], known: NDArray[np.int64]) -> str:
