@@ -150,7 +150,7 @@ def fresh_solve(graph: Graph, H: NDArray[np.float64], alpha: float, tol: float) 
 
     from pprop.graph import transition_matrix
     from pprop.kernels import choose_backend
-    from pprop.propagation.fixed_point import FixedPoint
+    from pprop.propagation.operator import FixedPoint
 
     kernels = choose_backend("numba", "cpu", "benchmark").kernels
     transition, given = transition_matrix(graph), torch.from_numpy(H)[None]
@@ -159,10 +159,10 @@ def fresh_solve(graph: Graph, H: NDArray[np.float64], alpha: float, tol: float) 
     accuracy = 0.1
     while True:
         solver = FixedPoint(transition, alpha, kernels, accuracy)
-        Z = solver.apply(given)
+        Z = solver.forward(given)
         residual = alpha * (given - Z) + (once.forward(Z, None) - Z)
         if float((residual[0] * scale).abs().max()) <= alpha * tol:
-            return partial(solver.apply, given), solver.products
+            return partial(solver.forward, given), solver.matrix_products
         accuracy *= 0.63  # less than one product's gain at alpha = 0.1
 
 

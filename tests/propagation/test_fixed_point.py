@@ -8,14 +8,12 @@ import pytest
 import torch
 from scipy import sparse
 
-import pprop.propagation.fixed_point as fixed_point_module
 import pprop.propagation.operator as operator_module
 from pprop import CapacityError, Exact, Graph, Propagation, load_dataset, propagate, solve
 from pprop.graph import transition_matrix
 from pprop.kernels import choose_backend
 from pprop.propagation import PPROperator
-from pprop.propagation.fixed_point import FixedPoint, count_products
-from pprop.propagation.operator import dense_ppr
+from pprop.propagation.operator import FixedPoint, count_products, dense_ppr
 
 KINDS = [
     (directed, weighted, normalization, self_loops)
@@ -87,7 +85,7 @@ def test_the_error_of_every_column_stays_below_the_tolerance(make_random, direct
     kernels = choose_backend("auto", "cpu", "test").kernels
     P = dense_ppr(transition, 0.1)[:, :64]
     some = torch.eye(120, 64, dtype=torch.float64)[None]  # as many columns as rows are solved for together
-    found = FixedPoint(transition, 0.1, kernels, tolerance).apply(some)[0].numpy()
+    found = FixedPoint(transition, 0.1, kernels, tolerance).forward(some)[0].numpy()
     order = {"sym": 2, "row": np.inf, "col": 1}[normalization] if directed else 2
     error = np.linalg.norm(found - P, ord=order, axis=0) / np.linalg.norm(P, ord=order, axis=0)
     assert error.max() <= tolerance
@@ -102,8 +100,8 @@ def test_no_product_is_made_that_the_worst_graph_does_not_need(tolerance):
     v = np.sqrt(star.sum(axis=0)) * np.array([-1.0] + 8 * [1.0])  # A_hat v = -v, so Pi v = alpha / (2 - alpha) v
     solver = FixedPoint(transition, 0.1, choose_backend("auto", "cpu", "test").kernels, tolerance)
     share = 0.1 / 1.9 * v
-    error = np.linalg.norm(solver.apply(torch.from_numpy(v)[None, :, None]).numpy().ravel() - share)
-    left, before = (1 / np.cosh(k * np.arccosh(1 / 0.9)) for k in (solver.products + 1, solver.products))
+    error = np.linalg.norm(solver.forward(torch.from_numpy(v)[None, :, None]).numpy().ravel() - share)
+    left, before = (1 / np.cosh(k * np.arccosh(1 / 0.9)) for k in (solver.matrix_products + 1, solver.matrix_products))
     assert left <= tolerance < before
     np.testing.assert_allclose(error / np.linalg.norm(share), left, rtol=1e-6)
 
@@ -161,7 +159,7 @@ def test_dropout_on_all_rows_still_masks_the_dense_matrix(monkeypatch, make_grap
 
 def test_rows_larger_than_memory_are_refused_in_one_sentence_that_names_the_remedy(monkeypatch, no_dense, make_random):
     graph, _ = make_random(50)
-    monkeypatch.setattr(fixed_point_module, "usable_memory", lambda: 2**12)
+    monkeypatch.setattr(operator_module, "usable_memory", lambda: 2**12)
     sentence = r"^Exact needs 40 rows of the matrix of 50 nodes, 0\.0 GiB, .* Use PowerIteration\(steps=10\), or fewer"
     with pytest.raises(CapacityError, match=sentence):
         PPROperator(graph, 0.1).rows(np.arange(40), torch.float32)

@@ -20,7 +20,7 @@ from pprop.estimators.propagated import PropagatedClassifier
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
-from pprop.propagation.live_checks import probabilities_of
+from pprop.propagation.live_record import probabilities_of
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 from pprop.training import Trained
 

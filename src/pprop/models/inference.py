@@ -19,7 +19,7 @@ from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
 from pprop.propagation import PPROperator
-from pprop.propagation.solvers import LinearMap
+from pprop.propagation.operator import LinearMap
 
 
 @final

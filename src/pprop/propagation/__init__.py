@@ -1,14 +1,12 @@
 """Personalized PageRank: an operator (transition matrix and alpha) and the solvers that apply it."""
 
-from pprop.propagation.api import propagate, solve
+from pprop.propagation.api import Propagation, propagate, solve
 from pprop.propagation.certificate import Certificate, CertifiedSolution, ToleranceOutcome
 from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
-from pprop.propagation.module import Propagation
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.push import LocalPush, PushedRow, SparseRows, ppr
-from pprop.propagation.solution import Outcome, Solution, Statistics
-from pprop.propagation.solvers import Exact, Limit, PowerIteration, RowSolver, Solver
+from pprop.propagation.solvers import Exact, Limit, Outcome, PowerIteration, RowSolver, Solution, Solver, Statistics
 from pprop.propagation.tolerance import ToleranceSolver
 from pprop.propagation.tolerance_solvers import Chebyshev, ConjugateGradient, Contraction
 

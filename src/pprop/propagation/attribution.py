@@ -15,8 +15,7 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import check_float, check_int, reject
 from pprop.kernels import choose_backend
-from pprop.propagation.fixed_point import SINGLE, FixedPoint, chebyshev_weights, count_products
-from pprop.propagation.operator import MOST_PRODUCTS, PPROperator
+from pprop.propagation.operator import MOST_PRODUCTS, SINGLE, FixedPoint, PPROperator, chebyshev_weights, count_products
 from pprop.propagation.push import LocalPush
 from pprop.propagation.solvers import Exact, Limit, PowerIteration, Solver
 
@@ -171,7 +170,7 @@ class Attributor:
         """Return P times predictions (1, n, c) to rounding, also if the solver has a tolerance."""
         operator, kernels = self._operator, choose_backend("auto", "cpu", "explain").kernels
         if not isinstance(self._solver, PowerIteration | Limit) and self._recurrence is not None:
-            return FixedPoint(operator.transition, operator.alpha, kernels).apply(predictions)  # no dense matrix
+            return FixedPoint(operator.transition, operator.alpha, kernels).forward(predictions)  # no dense matrix
         solver = self._solver if isinstance(self._solver, PowerIteration | Limit) else Exact()
         return solver.bind(operator, kernels).forward(predictions, None)
 

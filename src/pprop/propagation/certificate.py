@@ -29,7 +29,8 @@ import torch
 
 from pprop._validate import reject
 from pprop.kernels.solves import Solved
-from pprop.propagation.solution import Statistics
+from pprop.propagation.operator import working_type
+from pprop.propagation.solvers import Statistics
 
 ROUNDING_UNITS = 8  # units of rounding, over alpha, in the residual of the best solution in a float type
 PROOF_UNITS = 16  # half units of rounding of float64, over alpha, of the proof itself on an unweighted graph
@@ -172,15 +173,6 @@ def error_before_rounding(error: float, dtype: torch.dtype) -> float:
     """
     unit = _rounding(dtype)
     return (error - unit) / (1.0 + unit)
-
-
-def working_type(dtype: torch.dtype) -> torch.dtype:
-    """Return the float type in which results of a float type are computed: half precision in float32.
-
-    >>> working_type(torch.bfloat16), working_type(torch.float64)
-    (torch.float32, torch.float64)
-    """
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def _rounding(dtype: torch.dtype) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -13,13 +14,13 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
-from pprop.propagation import live_checks as checks
-from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate
+from pprop.propagation import live_record
+from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate, Nodes, Values, one_or_many
 from pprop.propagation.operator import check_operator
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 
-Nodes = NDArray[np.int64]
 Network = Callable[[Features], NDArray[Any]]  # features of m nodes, shape (m, ...), to their own predictions (m, c)
+_Edit = tuple[str, Nodes, Nodes, Callable[[], object]]  # its name, the nodes it names and touches, what takes it back
 
 
 @final
@@ -98,11 +99,9 @@ class LiveGraph:
             reject("graph", "live", "undirected", "a directed graph", remedy="Call .undirected() to ignore directions.")
         self.alpha = check_float(alpha, "alpha", "live", "[0.001, 1]")
         self.tol = check_float(tol, "tol", "live", "(0, inf)")
-        self._response = check_choice(response, "response", "live", checks.RESPONSES)
-        predictions = checks.check_predictions(H, "H", graph.n_nodes, None, "live", response)
-        self._history: deque[tuple[str, Nodes, Callable[[], Nodes]]] = deque(
-            maxlen=check_int(history, "history", "live", low=0)
-        )
+        self._response = check_choice(response, "response", "live", live_record.RESPONSES)
+        predictions = live_record.check_predictions(H, "H", graph.n_nodes, None, "live", response)
+        self._history: deque[_Edit] = deque(maxlen=check_int(history, "history", "live", low=0))
         self._network, self._classes = network, classes
         self._record, self._graph = LiveRecord(graph), graph
         self._stale = False
@@ -140,43 +139,42 @@ class LiveGraph:
         """Return the positions of nodes given by id, shape (m,)."""
         return self._record.positions(ids)
 
-    def logits(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
+    def logits(self, nodes: ArrayLike | None = None) -> Values:
         """Return Z of nodes (default: all that are there), shape (m, c): where probabilities are spread, these."""
         return self._system.values(self._positions(nodes, "logits"))
 
-    def predict_proba(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, nodes: ArrayLike | None = None) -> Values:
         """Return the probabilities of the classes, shape (m, c)."""
-        return checks.probabilities_of(self._system.values(self._positions(nodes, "predict_proba")), self._response)
+        return live_record.probabilities_of(
+            self._system.values(self._positions(nodes, "predict_proba")), self._response
+        )
 
     def predict(self, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,); column numbers where classes have no names."""
         best = self._system.values(self._positions(nodes, "predict")).argmax(axis=1)
         return best if self._classes is None else self._classes[best]
 
-    def error_bound(self, nodes: ArrayLike | None = None) -> NDArray[np.float64]:
+    def error_bound(self, nodes: ArrayLike | None = None) -> Values:
         """Return the most by which a logit of each node may differ from the exact one, shape (m,): tol d^p."""
         return self.tol * self._system.degrees(self._positions(nodes, "error_bound"))
 
     def add_edge(self, u: int, v: int, weight: float = 1.0) -> LiveUpdate:
         """Add an edge between two nodes, or a self-loop, that is not there."""
-        pair = checks.check_pair(u, v, self._record, "add_edge")
+        pair = self._record.check_pair(u, v, "add_edge")
         weights = [check_float(weight, "weight", "add_edge", "(0, inf)")]
         return self._change_edges(pair, weights, "add_edge", add=True)
 
     def add_edges(self, pairs: ArrayLike, weights: ArrayLike | None = None) -> LiveUpdate:
         """Add edges, shape (m, 2), of weight one or of weights (m,), with one round of pushes for all."""
-        found = checks.check_pairs(pairs, self._record, "add_edges")
-        return self._change_edges(found, weights, "add_edges", add=True)
+        return self._change_edges(self._record.check_pairs(pairs, "add_edges"), weights, "add_edges", add=True)
 
     def remove_edge(self, u: int, v: int) -> LiveUpdate:
         """Remove an edge."""
-        pair = checks.check_pair(u, v, self._record, "remove_edge")
-        return self._change_edges(pair, None, "remove_edge", add=False)
+        return self._change_edges(self._record.check_pair(u, v, "remove_edge"), None, "remove_edge", add=False)
 
     def remove_edges(self, pairs: ArrayLike) -> LiveUpdate:
         """Remove edges, shape (m, 2), with one round of pushes for all."""
-        found = checks.check_pairs(pairs, self._record, "remove_edges")
-        return self._change_edges(found, None, "remove_edges", add=False)
+        return self._change_edges(self._record.check_pairs(pairs, "remove_edges"), None, "remove_edges", add=False)
 
     def add_node(
         self,
@@ -202,10 +200,8 @@ class LiveGraph:
         id
             Of the node, if the others have ids.
         """
-        ids = None if id is None else [id]
-        return self._add_nodes(
-            checks.one_or_many(features), checks.one_or_many(prediction), ids, neighbours, weights, 1, "add_node"
-        )
+        ids, others = None if id is None else [id], () if neighbours is None else neighbours
+        return self._add_nodes(one_or_many(features), one_or_many(prediction), ids, others, weights, 1, "add_node")
 
     def add_nodes(
         self, features: object = None, *, predictions: ArrayLike | None = None, ids: ArrayLike | None = None
@@ -213,30 +209,28 @@ class LiveGraph:
         """Add m nodes without edges, from features (m, f) or predictions (m, c)."""
         several: Any = features if features is not None else predictions
         count = several.shape[0] if hasattr(several, "shape") and several.ndim else len(np.atleast_1d(several))
-        return self._add_nodes(features, predictions, ids, None, None, count, "add_nodes")
+        return self._add_nodes(features, predictions, ids, (), None, count, "add_nodes")
 
     def remove_node(self, u: int) -> LiveUpdate:
         """Remove a node and its edges. Its position is not given to another."""
-        return self._remove_nodes(np.array([checks.check_node(u, "u", self._record, "remove_node")]), "remove_node")
+        return self._remove_nodes(np.array([self._record.check_node(u, "u", "remove_node")]), "remove_node")
 
     def remove_nodes(self, nodes: ArrayLike) -> LiveUpdate:
         """Remove nodes, shape (m,), and their edges."""
-        return self._remove_nodes(checks.check_distinct(nodes, "nodes", self._record, "remove_nodes"), "remove_nodes")
+        at = self._record.check_positions(nodes, "nodes", "remove_nodes", distinct=True)
+        return self._remove_nodes(at, "remove_nodes")
 
     def set_features(self, nodes: ArrayLike, features: object) -> LiveUpdate:
         """Give a node other features, or several (m,) theirs (m, f): the network predicts them anew, on their own."""
-        at, single = self._some(nodes, "set_features")
-        found = self._record.check_features(
-            checks.one_or_many(features) if single else features, len(at), "set_features"
-        )
+        at, given = self._several(nodes, features, "set_features")
+        found = self._record.check_features(given, len(at), "set_features")
         predictions = self._predict_alone(found, "set_features")
         before = self._record.put_features(at.tolist(), [found[k : k + 1] for k in range(len(at))])
         return self._set_predictions(at, predictions, "set_features", before)
 
     def set_predictions(self, nodes: ArrayLike, predictions: ArrayLike) -> LiveUpdate:
         """Give a node another prediction of its own (c,), or several (m,) theirs (m, c)."""
-        at, single = self._some(nodes, "set_predictions")
-        given = checks.one_or_many(predictions) if single else predictions
+        at, given = self._several(nodes, predictions, "set_predictions")
         found = self._check_predictions(given, "predictions", len(at), "set_predictions")
         return self._set_predictions(at, found, "set_predictions", None)
 
@@ -244,12 +238,12 @@ class LiveGraph:
         """Take back the last edit. Predictions are then within the tolerance of what they were, not the same bits."""
         if not self._history:
             raise InputError(f"There is no edit to undo: none was made, or more than {self._history.maxlen} ago.")
-        edit, nodes, reverse = self._history[-1]
+        edit, nodes, touched, reverse = self._history[-1]
         self._stale = True
-        touched = reverse()
+        reverse()
         self._history.pop()  # only now: one that fails can be tried again
-        pushes, entries, summed_up = self._system.settle(touched, self._system.reach(touched))
-        return LiveUpdate(f"undo {edit}", nodes, pushes, entries, summed_up)
+        left = touched[touched < self._record.n]  # without nodes that are gone again
+        return LiveUpdate(f"undo {edit}", nodes, *self._system.settle(left, self._system.reach(left)))
 
     def refresh(self) -> LiveUpdate:
         """Recompute all residuals from the graph as it is, and push where one is too large. The cost is that of all nodes.
@@ -263,30 +257,16 @@ class LiveGraph:
         """Add edges of these weights, or remove edges."""
         u, v = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         known = self._system.weights_of(u, v)
-        of_each = checks.check_weights(weights, len(pairs), edit) if add else known
+        of_each = live_record.check_weights(weights, len(pairs), edit) if add else known
         wrong = np.flatnonzero(known if add else known == 0.0)
         if len(wrong):
-            checks.reject_edge(int(u[wrong[0]]), int(v[wrong[0]]), edit, there=add)
-        change, undo = self._system.add_edges, self._system.remove_edges
-        if not add:
-            change, undo = undo, change
-        change(u, v, of_each)
-
-        def reverse() -> Nodes:
-            undo(u, v, of_each)
-            return pairs.ravel()
-
+            live_record.reject_edge(int(u[wrong[0]]), int(v[wrong[0]]), edit, there=add)
+        self._system.change_edges(u, v, of_each, add=add)
+        reverse = partial(self._system.change_edges, u, v, of_each, add=not add)
         return self._commit(edit, pairs.ravel(), pairs.ravel(), reverse)
 
     def _add_nodes(
-        self,
-        features: object,
-        predictions: ArrayLike | None,
-        ids: object,
-        neighbours: ArrayLike | None,
-        weights: ArrayLike | None,
-        count: int,
-        edit: str,
+        self, features: Any, predictions: Any, ids: Any, neighbours: Any, weights: Any, count: int, edit: str
     ) -> LiveUpdate:
         if features is None and predictions is None:
             raise InputError(f"{edit} needs features for the network to predict from, or a prediction.")
@@ -294,18 +274,17 @@ class LiveGraph:
         alone = self._predict_alone(found, edit) if found is not None and predictions is None else predictions
         H = self._check_predictions(alone, "predictions", count, edit)
         keys = self._record.check_ids(ids, count, edit)
-        others = checks.check_distinct(() if neighbours is None else neighbours, "neighbours", self._record, edit)
-        strengths = checks.check_weights(weights, len(others), edit)
+        others = self._record.check_positions(neighbours, "neighbours", edit, distinct=True)
+        strengths = live_record.check_weights(weights, len(others), edit)
         self._record.add(count, found, keys)
         at = self._system.append(H)
         ends = np.full(len(others), at[0] if count else 0, np.int64)
-        self._system.add_edges(ends, others, strengths)
+        self._system.change_edges(ends, others, strengths, add=True)
 
-        def reverse() -> Nodes:
-            self._system.remove_edges(ends, others, strengths)
+        def reverse() -> None:
+            self._system.change_edges(ends, others, strengths, add=False)
             self._system.pop(count)
             self._record.pop(count)
-            return others
 
         return self._commit(edit, at, np.concatenate([at, others]), reverse)
 
@@ -314,30 +293,26 @@ class LiveGraph:
             reject("nodes", edit, "fewer nodes than there are: a graph has at least one", f"all {len(at)}")
         u, v, weights = self._system.edges_at(at)
         touched = np.unique(np.concatenate([at, u, v]))
-        self._system.remove_edges(u, v, weights)
+        self._system.change_edges(u, v, weights, add=False)
         self._record.hide(at, hidden=True)
 
-        def reverse() -> Nodes:
-            self._system.add_edges(u, v, weights)
+        def reverse() -> None:
+            self._system.change_edges(u, v, weights, add=True)
             self._record.hide(at, hidden=False)
-            return touched
 
         return self._commit(edit, at, touched, reverse)
 
-    def _set_predictions(
-        self, at: Nodes, H: NDArray[np.float64], edit: str, features: list[Features | None] | None
-    ) -> LiveUpdate:
+    def _set_predictions(self, at: Nodes, H: Values, edit: str, features: list[Features | None] | None) -> LiveUpdate:
         before = self._system.set_predictions(at, H)
 
-        def reverse() -> Nodes:
+        def reverse() -> None:
             self._system.set_predictions(at, before)
             if features is not None:
                 self._record.put_features(at.tolist(), features)
-            return at
 
         return self._commit(edit, at, at, reverse)
 
-    def _commit(self, edit: str, nodes: Nodes, touched: Nodes, reverse: Callable[[], Nodes]) -> LiveUpdate:
+    def _commit(self, edit: str, nodes: Nodes, touched: Nodes, reverse: Callable[[], object]) -> LiveUpdate:
         """Push after an edit, or take it back where float64 can no longer guarantee the tolerance."""
         reach = self._system.reach(touched)
         least = self._system.least_tolerance(reach)
@@ -348,12 +323,12 @@ class LiveGraph:
                 f"{edit} would make numbers so large, or degrees so small, that float64 guarantees a tolerance of no "
                 f"less than {least:.2g}, and this graph is live with tol={self.tol:g}. The graph is as it was before."
             )
-        pushes, entries, summed_up = self._system.settle(touched, reach)
-        self._history.append((edit, nodes, reverse))
+        cost = self._system.settle(touched, reach)
+        self._history.append((edit, nodes, touched, reverse))
         self._stale = True
-        return LiveUpdate(edit, nodes, pushes, entries, summed_up)
+        return LiveUpdate(edit, nodes, *cost)
 
-    def _predict_alone(self, features: Features, function: str) -> NDArray[np.float64]:
+    def _predict_alone(self, features: Features, function: str) -> Values:
         if self._network is None:
             raise InputError(
                 f"{function} was given features, and this graph is live with predictions from elsewhere: there is no "
@@ -361,14 +336,15 @@ class LiveGraph:
             )
         return self._check_predictions(self._network(features), "features", features.shape[0], function)
 
-    def _check_predictions(self, given: Any, parameter: str, count: int, function: str) -> NDArray[np.float64]:
-        return checks.check_predictions(given, parameter, count, self._system.columns, function, self._response)
+    def _check_predictions(self, given: Any, parameter: str, count: int, function: str) -> Values:
+        return live_record.check_predictions(given, parameter, count, self._system.columns, function, self._response)
 
-    def _some(self, nodes: Any, function: str) -> tuple[Nodes, bool]:
-        """Return one position or several, and whether it was one."""
-        single = np.ndim(nodes) == 0
-        return checks.check_distinct([nodes] if single else nodes, "nodes", self._record, function), single
+    def _several(self, nodes: Any, values: Any, function: str) -> tuple[Nodes, Any]:
+        """Return distinct positions, shape (m,), and their values; m = 1 where nodes is one position."""
+        if np.ndim(nodes) == 0:
+            nodes, values = [nodes], one_or_many(values)
+        return self._record.check_positions(nodes, "nodes", function, distinct=True), values
 
     def _positions(self, nodes: ArrayLike | None, function: str) -> Nodes:
         """Return positions to be read, all of them for None: of an edit that would be too much."""
-        return self.nodes if nodes is None else checks.check_live_positions(nodes, "nodes", self._record, function)
+        return self.nodes if nodes is None else self._record.check_positions(nodes, "nodes", function)

@@ -1,21 +1,24 @@
-"""The nodes of a live graph, their features and ids, and the Graph made of them; and the public records of edits."""
+"""The nodes of a live graph, their features and ids, and the Graph made of them; records of edits; checks of arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import InputError
-from pprop._validate import describe, reject
+from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features, check_features, check_ids, look_up
 
 Nodes = NDArray[np.int64]
+Values = NDArray[np.float64]
+RESPONSES = ("logits", "probabilities")  # any numbers, whose softmax are probabilities, or probabilities themselves
+SUM_ERROR = 1e-3  # of given probabilities, as for `PropagatedClassifier`: they may come from float16
 
 
 @final
@@ -105,6 +108,50 @@ class LiveRecord:
         """Positions of the nodes that are there."""
         return np.flatnonzero(self.alive[: self.n]).astype(np.int64)
 
+    def check_positions(self, nodes: object, parameter: str, function: str, *, distinct: bool = False) -> Nodes:
+        """Return positions of nodes that are there, shape (m,); if `distinct`, none of them twice.
+
+        >>> import scipy.sparse as sp
+        >>> LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))).check_positions([1], "nodes", "logits")
+        array([1])
+        """
+        at = check_positions(nodes, parameter, function, n_nodes=self.n)
+        gone = at[~self.alive[at]]
+        if len(gone):
+            reject(parameter, function, "positions of nodes of the graph", f"{gone[0]}, which was removed")
+        if distinct and len(np.unique(at)) != len(at):
+            reject(parameter, function, "distinct positions", "a position twice")
+        return at
+
+    def check_pairs(self, pairs: object, function: str) -> Nodes:
+        """Return pairs of nodes that are there, shape (m, 2), each pair once in either order."""
+        expected = "an integer array of shape (m, 2), two positions an edge"
+        array = check_array(pairs, "pairs", function, expected)
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            reject("pairs", function, expected, describe(array))
+        found = self.check_positions(array.reshape(-1), "pairs", function).reshape(-1, 2)
+        keys, counts = np.unique(found.min(axis=1) * self.n + found.max(axis=1), return_counts=True)
+        if len(keys) != len(found):
+            twice = int(keys[counts > 1][0])
+            reject("pairs", function, "edges each given once", f"({twice // self.n}, {twice % self.n}) more than once")
+        return found
+
+    def check_node(self, node: object, parameter: str, function: str) -> int:
+        """Return the position of a node that is there.
+
+        >>> import scipy.sparse as sp
+        >>> LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))).check_node(1, "u", "remove_node")
+        1
+        """
+        at = check_int(node, parameter, function, low=0, high=self.n - 1)
+        if not self.alive[at]:
+            reject(parameter, function, "the position of a node of the graph", f"{at}, which was removed")
+        return at
+
+    def check_pair(self, u: object, v: object, function: str) -> Nodes:
+        """Return one pair of nodes that are there, shape (1, 2)."""
+        return np.array([[self.check_node(u, "u", function), self.check_node(v, "v", function)]], np.int64)
+
     def check_features(self, features: object, count: int, function: str) -> Features:
         """Return the features of so many nodes, shaped as those of the others."""
         known = self._base.features
@@ -169,7 +216,7 @@ class LiveRecord:
             else:
                 self._index[self._ids[at]] = at
 
-    def put_features(self, nodes: Sequence[int] | range, rows: Sequence[Features | None]) -> list[Features | None]:
+    def put_features(self, nodes: Sequence[int], rows: Sequence[Features | None]) -> list[Features | None]:
         """Give nodes other features, one row each (None: those of the start); return what they had."""
         before = [self._changed.get(at) for at in nodes]
         for at, row in zip(nodes, rows, strict=True):
@@ -179,7 +226,7 @@ class LiveRecord:
                 self._changed[at] = row
         return before
 
-    def graph(self, u: Nodes, v: Nodes, weights: NDArray[np.float64]) -> Graph:
+    def graph(self, u: Nodes, v: Nodes, weights: Values) -> Graph:
         """Return the graph of these entries on the nodes that are there, in the order of their positions."""
         nodes = self.nodes
         place = np.cumsum(self.alive[: self.n]) - 1
@@ -208,3 +255,83 @@ class LiveRecord:
             return sparse.csr_array(sparse.vstack([sparse.csr_array(row) for row in rows]))[row_of[nodes]]
         dense = [row.toarray() if isinstance(row, sparse.csr_array) else row for row in rows]
         return np.concatenate(dense)[row_of[nodes]]
+
+
+def check_weights(weights: object, count: int, function: str) -> Values:
+    """Return positive, finite weights, shape (m,); None: ones.
+
+    >>> check_weights(None, 2, "add_edges")
+    array([1., 1.])
+    """
+    if weights is None:
+        return np.ones(count)
+    expected = f"an array of {count} positive, finite numbers"
+    array = check_array(weights, "weights", function, expected)
+    if array.shape != (count,) or array.dtype.kind not in "iuf":
+        reject("weights", function, expected, describe(array))
+    found = array.astype(np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+    if len(wrong):
+        reject("weights", function, expected, f"{found[wrong[0]]} at index {wrong[0]}")
+    return found
+
+
+def reject_edge(u: int, v: int, function: str, *, there: bool) -> NoReturn:
+    """Refuse an edge that is there already, or one that is not there."""
+    got = f"({u}, {v}), which is {'there already' if there else 'not there'}"
+    if function in ("add_edge", "remove_edge"):
+        reject("v", function, f"a node to which {u} has {'no' if there else 'an'} edge", got)
+    reject("pairs", function, "edges that are not in the graph" if there else "edges of the graph", got)
+
+
+def one_or_many(features: Any) -> Any:
+    """Return one node's features as those of several, shape (1, ...); sparse ones have that shape already."""
+    return features if features is None or sparse.issparse(features) else np.asarray(features)[None]
+
+
+def check_predictions(
+    predictions: Any, parameter: str, count: int, columns: int | None, function: str, response: str = "logits"
+) -> Values:
+    """Return predictions of so many nodes, shape (m, c), finite; a torch tensor may be one.
+
+    >>> check_predictions([[1, 2]], "predictions", 1, 2, "add_node")
+    array([[1., 2.]])
+    >>> check_predictions([[1, 2]], "predictions", 1, 2, "add_node", "probabilities")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'predictions' parameter of add_node must be probabilities, none negative, that sum to one...
+    """
+    expected = f"an array of finite numbers of shape ({count}, {'c' if columns is None else columns})"
+    array = check_array(predictions, parameter, function, expected)
+    if columns is None and array.ndim == 1:
+        array = array[:, None]
+    wrong_shape = array.ndim != 2 or len(array) != count or columns not in (None, array.shape[1])
+    if wrong_shape or array.dtype.kind not in "buif":
+        reject(parameter, function, expected, describe(array))
+    found = array.astype(np.float64)
+    if not np.isfinite(found).all():
+        reject(parameter, function, expected, f"{int((~np.isfinite(found)).sum())} that are not")
+    if response == "probabilities":
+        wrong = np.flatnonzero((found < 0).any(axis=1) | (np.abs(found.sum(axis=1) - 1) > SUM_ERROR))
+        if len(wrong):
+            got = f"{found[wrong[0]].tolist()} at index {wrong[0]}"
+            reject(parameter, function, "probabilities, none negative, that sum to one in each row", got)
+    return found
+
+
+def probabilities_of(Z: Values, response: str) -> Values:
+    """Return the class probabilities of spread predictions, shape (m, c): the softmax of logits, shares of probabilities.
+
+    Spread probabilities sum to one already where the rows of the transition matrix do, and within the tolerance.
+
+    >>> probabilities_of(np.array([[0.0, 0.0], [0.0, np.log(3.0)]]), "logits").round(3)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
+    >>> probabilities_of(np.array([[0.3, 0.9]]), "probabilities")
+    array([[0.25, 0.75]])
+    """
+    if response == "probabilities":  # zeros may be a little below, within the tolerance
+        powers = np.maximum(Z, np.finfo(np.float64).tiny)
+    else:
+        powers = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)

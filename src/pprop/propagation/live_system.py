@@ -25,7 +25,6 @@ from typing import final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop.graph import Graph, transition_matrix
@@ -33,12 +32,9 @@ from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu import live as loops
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.live import LiveRows, edge_weights, move_rows, pack_rows
-from pprop.propagation.fixed_point import FixedPoint
+from pprop.propagation.live_record import Nodes, Values
+from pprop.propagation.operator import POWERS, FixedPoint
 
-Nodes = NDArray[np.int64]
-Values = NDArray[np.float64]
-
-POWERS = {"sym": 0.5, "row": 0.0, "col": 1.0}
 RESERVE = 1 / 16  # share of alpha tol that is left to rounding; pushes leave no residual above the rest
 UNIT = float(np.finfo(np.float64).eps)
 START = 0.03  # share of the tolerance that a solve leaves, so that the next edits find residuals well below it
@@ -113,22 +109,16 @@ class LiveSystem:
             found[loop] = np.where(self._state.own[at], self._state.loop[at], 0.0)
         return found
 
-    def add_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
-        """Add edges that are not there, if any."""
+    def change_edges(self, u: Nodes, v: Nodes, weights: Values, *, add: bool) -> None:
+        """Add edges that are not there, or remove edges that are, of these weights; there may be none."""
         if not len(u):
             return
-        if not len(self._rows.weights) and not (weights == 1.0).all():
-            self._pack(0, weighted=True)
-        self._make_room(u, v)
-        u, v, weights = _by_neighbour(u, v, weights)
-        loops.change_edges(self._rows, self._state, u, v, weights, True, self._self_loops, self.alpha, self._power)
-
-    def remove_edges(self, u: Nodes, v: Nodes, weights: Values) -> None:
-        """Remove edges that are there, of these weights, if any."""
-        if not len(u):
-            return
-        u, v, weights = _by_neighbour(u, v, weights, last_first=True)
-        loops.change_edges(self._rows, self._state, u, v, weights, False, self._self_loops, self.alpha, self._power)
+        if add:
+            if not len(self._rows.weights) and not (weights == 1.0).all():
+                self._pack(0, weighted=True)
+            self._make_room(u, v)
+        u, v, weights = _by_neighbour(u, v, weights, last_first=not add)
+        loops.change_edges(self._rows, self._state, u, v, weights, add, self._self_loops, self.alpha, self._power)
 
     def edges_at(self, nodes: Nodes) -> tuple[Nodes, Nodes, Values]:
         """Return the edges of distinct `nodes`, each once, self-loops of the graph included."""
@@ -176,9 +166,8 @@ class LiveSystem:
         pushes, entries, solved = self._push(nodes)
         if self._drift() <= RESERVE * self.alpha * self.tol:
             return pushes, entries, solved
-        self._sum_up()
-        more = self._push(self._everyone())
-        return pushes + more[0], entries + more[1] + self._count(), True
+        more = self.refresh()
+        return pushes + more[0], entries + more[1], True
 
     def refresh(self) -> tuple[int, int, float]:
         """Sum up all rows and push; return pushes, entries read, and by how much the residual had drifted."""
@@ -281,8 +270,8 @@ class LiveSystem:
             powers = self.degrees(everyone)[:, None]
             solver = FixedPoint(transition, self.alpha, kernels, min(0.1, goal / left))
             r = torch.from_numpy(self._state.r[: self.n] * powers / self.alpha)[None]
-            self._state.Y[: self.n] += solver.apply(r)[0].numpy() / powers
-            self._products += solver.products + 1
+            self._state.Y[: self.n] += solver.forward(r)[0].numpy() / powers
+            self._products += solver.matrix_products + 1
             self._sum_up()
         return self._products * self._count()
 
@@ -291,7 +280,7 @@ class LiveSystem:
         arena, padded = Arena(), -(-max(self.columns, 1) // loops.WIDTH) * loops.WIDTH
         wide = [arena.zeros((room, padded), np.float64) for _ in range(3)]
         narrow = [arena.zeros((room,), np.float64) for _ in range(3)]
-        return loops.LiveState(wide[0], wide[1], wide[2], narrow[0], narrow[1], narrow[2], np.zeros(room, np.bool_))
+        return loops.LiveState._make([*wide, *narrow, np.zeros(room, np.bool_)])
 
     def _grow(self, room: int) -> None:
         """Make the arrays of the nodes longer."""
@@ -317,13 +306,13 @@ class LiveSystem:
 
     def _pack(self, needed: int, *, weighted: bool) -> None:
         """Copy the rows, without any room, to a pool of twice their size; what is not touched of it costs nothing."""
-        size = 2 * int(self._rows.length[: self.n].sum()) + needed + 1024
+        size = 2 * self._count() + needed + 1024
         indices, weights = np.empty(size, np.int32), np.empty(size if weighted else 0)
         self._tail = pack_rows(self._rows, self.n, indices, weights)
         self._rows = LiveRows(*self._rows[:3], indices, weights)
 
 
-def _by_neighbour(u: Nodes, v: Nodes, weights: Values, *, last_first: bool = False) -> tuple[Nodes, Nodes, Values]:
+def _by_neighbour(u: Nodes, v: Nodes, weights: Values, *, last_first: bool) -> tuple[Nodes, Nodes, Values]:
     """Return edges in an order that is that of the neighbours in every row: by the larger end, then by the smaller.
 
     A whole row is then written from its beginning, or taken away from its end, and nothing in it is shifted: a hub costs

@@ -27,7 +27,7 @@ from scipy import sparse
 
 from pprop._validate import check_float, check_int, check_positions, describe, reject
 from pprop.graph import Graph, transition_matrix
-from pprop.propagation.operator import check_operator
+from pprop.propagation.operator import POWERS, check_operator
 from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS
 
 FIRST_EPS = 1e-3  # where the search for the largest entries begins
@@ -35,7 +35,6 @@ FINEST_EPS = 1e-7  # where it ends by default
 ROUNDING = 64 * 2.0**-53  # times 1 / alpha: the rounding of sums in float64, and the smallest eps
 CHUNK = 512  # rows between the first two checks for Ctrl-C; afterwards as many as take about `PAUSE` seconds
 PAUSE = 0.2
-POWERS = {"row": 0.0, "sym": 0.5, "col": 1.0}
 NORMS = {"row": "l1", "sym": "l2", "col": "max"}
 
 

@@ -1,10 +1,14 @@
-"""Solvers: ways to apply the PPR operator. Each binds to an operator and a backend and becomes a linear map."""
+"""Solvers: ways to apply the PPR operator, and what a solve returns.
+
+Each binds to an operator and a backend and becomes a linear map.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any, cast, final
 
@@ -17,28 +21,99 @@ from torch import Tensor
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph, Transition
 from pprop.kernels import Draw, Kernels, RowPropagation, StepPropagation
-from pprop.propagation.certificate import working_type
-from pprop.propagation.fixed_point import FixedPoint, check_row_memory
-from pprop.propagation.operator import PPROperator, check_operator
-from pprop.propagation.solution import Outcome
+from pprop.propagation.operator import (
+    FixedPoint,
+    LinearMap,
+    PPROperator,
+    check_operator,
+    check_row_memory,
+    working_type,
+)
 from pprop.settings import STEPS
 
 EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 
 
-class LinearMap(ABC):
-    """Predictions (R, n, c) to propagated predictions (R, n, c), and back."""
+@final
+class Outcome(Enum):
+    """How a solve ended.
 
-    matrix_products: int = 0  # products with the transition matrix in one application
-    takes_half: bool = False  # else half precision is computed in float32 and rounded at the end
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> pprop.solve(path, np.eye(5), solver=pprop.Exact()).outcome
+    <Outcome.EXACT: 'exact'>
+    """
 
-    @abstractmethod
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        """Return Z for H."""
+    FIXED_STEPS = "fixed steps"  # the requested number of steps, with no request about the error
+    EXACT = "exact"  # solved directly, to rounding
 
-    @abstractmethod
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        """Return the gradient with respect to H for that with respect to Z."""
+
+@final
+@dataclass(frozen=True)
+class Statistics:
+    """What a solve cost, and how far it may be from the fixed point Z = (1 - alpha) T Z + alpha H.
+
+    Attributes
+    ----------
+    backend
+        Name of the backend that computed it.
+    matrix_products
+        Products with the transition matrix. The product that measures the residual is not counted.
+    residual
+        Norm of r = alpha H - (Z - (1 - alpha) T Z), in the norm named by `norm`.
+    norm
+        The norm in which the transition matrix has norm at most 1: ``"frobenius"`` for "sym", ``"max"`` (largest
+        absolute entry) for "row", ``"column"`` (largest 1-norm of a column) for "col".
+    error_bound
+        residual / alpha, a bound of the error in the same norm, beside the rounding of the residual; None when alpha is 0.
+        A `Certificate` counts that rounding.
+    seconds
+        Wall-clock time, binding the operator included.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> statistics = pprop.solve(path, np.eye(5)).statistics
+    >>> statistics.matrix_products, statistics.norm, round(statistics.error_bound, 2)
+    (10, 'frobenius', 0.08)
+    """
+
+    backend: str
+    matrix_products: int
+    residual: float
+    norm: str
+    error_bound: float | None
+    seconds: float
+
+
+@final
+@dataclass(frozen=True)
+class Solution:
+    """The propagated predictions with an account of how they were computed.
+
+    Attributes
+    ----------
+    value
+        Propagated predictions, an array of the kind, shape and dtype of the input.
+    outcome
+        How the solve ended.
+    statistics
+        Backend, cost and residual.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> pprop.solve(path, np.eye(5)).value.shape
+    (5, 5)
+    """
+
+    value: Any
+    outcome: Outcome
+    statistics: Statistics
 
 
 class Solver(ABC):
@@ -122,7 +197,7 @@ class Exact(RowSolver):
     outcome = Outcome.EXACT
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
-        whole = _Solve(operator, kernels) if operator.iterated else None
+        whole = FixedPoint(operator.transition, operator.alpha, kernels) if operator.iterated else None
         return MatrixMap(operator.graph.n_nodes, kernels, lambda: torch.from_numpy(operator.matrix), whole)
 
     def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
@@ -179,26 +254,6 @@ class _Steps(LinearMap):
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         return self._steps.adjoint(gradient, draw)
-
-
-@final
-class _Solve(LinearMap):
-    """Pi H by products with T, and its adjoint by products with T^T."""
-
-    def __init__(self, operator: PPROperator, kernels: Kernels) -> None:
-        self._operator, self._kernels = operator, kernels
-        self._there = FixedPoint(operator.transition, operator.alpha, kernels)
-        self.matrix_products = self._there.products
-
-    @cached_property
-    def _back(self) -> FixedPoint:
-        return FixedPoint(self._operator.transition.transpose, self._operator.alpha, self._kernels)
-
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        return self._there.apply(predictions)
-
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._back.apply(gradient)
 
 
 @final

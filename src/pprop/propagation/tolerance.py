@@ -26,8 +26,8 @@ from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
 from pprop.propagation import certificate
-from pprop.propagation.operator import PPROperator
-from pprop.propagation.solvers import LinearMap, Solver
+from pprop.propagation.operator import LinearMap, PPROperator, working_type
+from pprop.propagation.solvers import Solver
 
 _NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}
 _TRANSPOSED: dict[str, str] = {"sym": "sym", "row": "col", "col": "row"}
@@ -126,7 +126,7 @@ class ToleranceMap(LinearMap):
             return operand.clone(), 0, 0.0, solver.wanted
         inner = replace(solver, tol=certificate.error_before_rounding(solver.wanted, dtype))
         out, products, error = torch.empty_like(operand), 0, 0.0
-        for run, one in enumerate(operand.to(certificate.working_type(dtype))):
+        for run, one in enumerate(operand.to(working_type(dtype))):
             side = self._side(draw, run, transposed=transposed)
             value, solved = side.solve(one, inner, "gradient" if transposed else "H")
             out[run] = value
