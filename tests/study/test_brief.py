@@ -14,7 +14,7 @@ from pprop.study.cell import Seeds, make_cell
 from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.style import figure_json
-from pprop.study.figures.sweeps import labels_data
+from pprop.study.figures.sweeps import lines_data
 from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.stats.estimate import estimate
@@ -160,7 +160,7 @@ def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
 
 def test_the_data_of_a_figure_is_read_back_as_it_was_to_six_digits(make_rows: MakeRows) -> None:
     runs = make_rows(make_cell("gcn", {}, "citeseer"))
-    lines = labels_data({"Citeseer": {("GCN", 20.0): runs, ("GCN", 5.0): runs[:20]}})
+    lines = lines_data({"Citeseer": {("GCN", 20.0): runs, ("GCN", 5.0): runs[:20]}}, "test")
     (read,) = json.loads(figure_json(lines))
     (series,) = read["panels"][0]["series"]
     assert series["x"] == [5, 20]

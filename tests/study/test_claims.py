@@ -140,8 +140,8 @@ def test_the_best_alpha_is_held_against_the_best_outside(
 
 
 def test_no_teleport_is_compared_with_its_own_best() -> None:
-    points = {(0.0, 2.0): runs(76.0), (0.0, 10.0): runs(70.0), (0.0, 100.0): runs(40.0), (0.0, np.inf): runs(20.0)}
-    points |= {(0.1, 2.0): runs(74.0), (0.1, 10.0): runs(79.0)}
+    points = {("α = 0", K): runs(mean) for K, mean in {2.0: 76.0, 10.0: 70.0, 100.0: 40.0, np.inf: 20.0}.items()}
+    points |= {("α = 0.1", 2.0): runs(74.0), ("α = 0.1", 10.0): runs(79.0)}
     broken = "Without teleport, accuracy breaks down with more steps"
     assert in_figure("steps", points) == {broken: ("K = 100 is \u221236.0 ± 0.0 points from K = 2, the best", True)}
 
@@ -244,7 +244,8 @@ def test_a_slope_that_the_rings_scatter_about_is_unsure() -> None:
 def test_depth_is_judged_by_the_best_deep_network(
     deeper: float, deviations: tuple[float, ...], gap: str, holds: bool | None
 ) -> None:
-    points = {1: runs(70.0), 2: runs(76.0), 3: runs(deeper, *deviations), 4: runs(74.0)}
+    points = {("APPNP", 1): runs(70.0), ("APPNP", 2): runs(76.0), ("APPNP", 4): runs(74.0)}
+    points["APPNP", 3] = runs(deeper, *deviations)
     told = f"the best of 2 deeper networks (3 layers) is {gap} points from two layers; one layer is \u22126.0 ± 0.0"
     assert in_figure("depth", points) == {"Deep networks do not improve the accuracy": (told, holds)}
 

@@ -13,23 +13,21 @@ import pprop
 from pprop.study.cell import Seeds
 from pprop.study.figures.distribution import distributions_data, draw_distributions
 from pprop.study.figures.gather import runs_note
-from pprop.study.figures.lines import push_apart
 from pprop.study.figures.propagation import WAYS, draw_propagation, propagation_data
 from pprop.study.figures.style import LOOKS, looks_of, save_figure
 from pprop.study.figures.sweeps import (
-    LOWEST,
-    alpha_data,
-    depth_data,
-    draw_alpha,
-    draw_depth,
-    draw_labels,
-    draw_leads,
-    draw_steps,
-    draw_steps_leads,
-    labels_data,
-    leads_data,
-    steps_data,
-    steps_leads_data,
+    ALPHA,
+    DEPTH,
+    LABELS,
+    LABELS_LEAD,
+    STEPS,
+    STEPS_LEAD,
+    Lines,
+    draw_lines,
+    from_appnp,
+    from_ppnp,
+    lines_data,
+    push_apart,
 )
 from pprop.study.stats.estimate import bootstrap_interval
 
@@ -40,17 +38,18 @@ def runs(*accuracies: float, **more: Any) -> list[Any]:
 
 
 def steps():
-    return steps_data(
+    return lines_data(
         {
             "Cora-ML": {
-                (0.1, 10): runs(0.85, 0.87),
-                (0.1, 1): runs(0.70, 0.72, 0.74),
-                (0.1, math.inf): runs(0.88),
-                (0.0, 1): runs(0.70),
-                (0.0, math.inf): runs(0.30),
+                ("α = 0.1", 10): runs(0.85, 0.87),
+                ("α = 0.1", 1): runs(0.70, 0.72, 0.74),
+                ("α = 0.1", math.inf): runs(0.88),
+                ("α = 0", 1): runs(0.70),
+                ("α = 0", math.inf): runs(0.30),
             },
-            "MS Academic": {(0.2, 10): runs(0.93)},
-        }
+            "MS Academic": {("α = 0.2", 10): runs(0.93)},
+        },
+        "validation",
     )
 
 
@@ -80,7 +79,7 @@ def test_steps_are_in_order_and_infinitely_many_are_the_limit():
 
 
 def test_a_drawing_over_steps_has_its_lines_limits_and_names():
-    axes, academic = axes_of(draw_steps(steps()))
+    axes, academic = axes_of(draw_lines(steps(), STEPS))
     lines = {line.get_label(): line for line in axes.lines}
     assert lines["α = 0.1"].get_xdata() == pytest.approx([1, 10])
     assert lines["α = 0.1"].get_ydata() == pytest.approx([72, 86])
@@ -95,7 +94,7 @@ def test_a_drawing_over_steps_has_its_lines_limits_and_names():
 
 
 def test_a_single_point_has_its_interval_as_a_bar():
-    (axes,) = axes_of(draw_depth(depth_data({"PubMed": {2: runs(0.5, 0.7)}})))
+    (axes,) = axes_of(draw_lines(lines_data({"PubMed": {("APPNP", 2): runs(0.5, 0.7)}}, "validation"), DEPTH))
     bars = [
         segment[:, 1].tolist()
         for lines in axes.collections
@@ -106,7 +105,8 @@ def test_a_single_point_has_its_interval_as_a_bar():
 
 
 def test_a_series_of_which_only_the_limit_is_there_is_named_too():
-    axes = axes_of(draw_steps(steps_data({"PubMed": {(0.1, math.inf): runs(0.8), (0.0, 2): runs(0.7)}})))[0]
+    rows = {"PubMed": {("α = 0.1", math.inf): runs(0.8), ("α = 0", 2): runs(0.7)}}
+    axes = axes_of(draw_lines(lines_data(rows, "validation"), STEPS))[0]
     assert sorted(texts(axes)) == ["α = 0", "α = 0.1, limit"]
 
 
@@ -114,9 +114,10 @@ def test_labels_have_every_model_in_the_papers_order_and_one_legend():
     points = {
         (model, k): runs(0.5 + 0.001 * k) for model in reversed(list(LOOKS)) if "α" not in model for k in (1.0, 60.0)
     }
-    lines = labels_data({"Cora-ML": points, "PubMed": {("GCN", 5): runs(0.7)}, "Citeseer": {("GCN", 5): []}})
+    rows = {"Cora-ML": points, "PubMed": {("GCN", 5.0): runs(0.7)}, "Citeseer": {("GCN", 5.0): []}}
+    lines = lines_data(rows, "test")
     assert [panel.dataset for panel in lines.panels] == ["Cora-ML", "PubMed"]
-    figure = draw_labels(lines)
+    figure = draw_lines(lines, LABELS)
     models = ["MLP", "V. GCN", "GCN", "N-GCN", "GAT", "JK", "Bt. FP", "PPNP", "APPNP"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == models
     assert axes_of(figure)[0].get_ylabel() == "test accuracy (%)"
@@ -125,9 +126,11 @@ def test_labels_have_every_model_in_the_papers_order_and_one_legend():
 
 
 def test_a_model_has_the_same_colour_in_every_figure():
-    labels = axes_of(draw_labels(labels_data({"PubMed": {("APPNP", 1): runs(0.5), ("PPNP", 1): runs(0.6)}})))[0]
-    alpha = axes_of(draw_alpha(alpha_data({"PubMed": {("PPNP", 0.1): runs(0.5), ("APPNP", 0.1): runs(0.6)}})))[0]
-    depth = axes_of(draw_depth(depth_data({"PubMed": {2: runs(0.5)}})))[0]
+    both, appnp = {("PPNP", 1.0): runs(0.6), ("APPNP", 1.0): runs(0.5)}, {("APPNP", 2.0): runs(0.5)}
+    labels, alpha, depth = (
+        axes_of(draw_lines(lines_data({"PubMed": points}, "test"), axis))[0]
+        for points, axis in ((both, LABELS), (both, ALPHA), (appnp, DEPTH))
+    )
     rows = axes_of(draw_distributions(distributions_data({"PubMed": {"APPNP": runs(0.5, 0.6)}})))[0]
     colours = {line.get_label(): line.get_color() for axes in (labels, alpha, depth) for line in axes.lines}
     assert colours == {"APPNP": LOOKS["APPNP"].colour, "PPNP": LOOKS["PPNP"].colour}
@@ -146,26 +149,27 @@ def test_ones_own_models_stand_last_and_look_like_no_other():
 
 
 def test_depth_counts_layers_on_an_even_axis():
-    lines = depth_data({"PubMed": {5: runs(0.7), 1: runs(0.75, 0.77)}})
-    axes = axes_of(draw_depth(lines))[0]
+    lines = lines_data({"PubMed": {("APPNP", 5): runs(0.7), ("APPNP", 1): runs(0.75, 0.77)}}, "validation")
+    axes = axes_of(draw_lines(lines, DEPTH))[0]
     assert axes.lines[0].get_xdata() == pytest.approx([1, 5])
     assert axes.lines[0].get_ydata() == pytest.approx([76, 70])
     assert axes.get_xscale() == "linear"
 
 
 def test_alpha_has_both_models():
-    lines = alpha_data({"PubMed": {("APPNP", 0.5): runs(0.7), ("APPNP", 0.005): runs(0.6), ("PPNP", 1.0): runs(0.5)}})
-    axes = axes_of(draw_alpha(lines))[0]
+    points = {("APPNP", 0.5): runs(0.7), ("APPNP", 0.005): runs(0.6), ("PPNP", 1.0): runs(0.5)}
+    axes = axes_of(draw_lines(lines_data({"PubMed": points}, "validation"), ALPHA))[0]
     assert [(line.get_label(), list(line.get_xdata())) for line in axes.lines] == [
         ("PPNP", [1.0]),
         ("APPNP", [0.005, 0.5]),
     ]
 
 
-@pytest.mark.parametrize("function", [labels_data, steps_data, alpha_data, depth_data])
-def test_no_run_at_all_is_refused(function):
-    with pytest.raises(pprop.InputError, match=f"'rows' parameter of {function.__name__} must be"):
-        function({"PubMed": {}})
+def test_no_run_at_all_is_refused():
+    lines = lines_data({"PubMed": {}}, "test")
+    assert lines == Lines((), "test")
+    with pytest.raises(pprop.InputError, match="'lines' parameter of draw_lines must be lines of at least one run"):
+        draw_lines(lines, LABELS)
 
 
 def propagation():
@@ -240,13 +244,13 @@ def test_panels_of_distributions_have_models_in_one_order_with_their_means():
 
 
 def test_one_column_stacks_the_panels():
-    wide, narrow = draw_steps(steps()), draw_steps(steps(), columns=1)
+    wide, narrow = draw_lines(steps(), STEPS), draw_lines(steps(), STEPS, columns=1)
     assert wide.get_figwidth() == 2 * narrow.get_figwidth()
     assert [axes.get_subplotspec().rowspan.start for axes in axes_of(narrow)] == [0, 1]
 
 
 @pytest.mark.parametrize(
-    "draw", [lambda: draw_steps(steps()), lambda: draw_propagation(propagation())], ids=["steps", "propagation"]
+    "draw", [lambda: draw_lines(steps(), STEPS), lambda: draw_propagation(propagation())], ids=["steps", "propagation"]
 )
 def test_the_same_rows_give_the_same_bytes(draw):
     assert save_figure(draw(), "svg") == save_figure(draw(), "svg")
@@ -289,17 +293,16 @@ def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> Non
     rows: dict[str, dict[tuple[str, float], list[Any]]] = {
         "Citeseer": {("APPNP", 5): of(appnp), ("GCN", 5): of(gcn), ("MLP", 5): of(mlp), ("GAT", 1): of(gcn)}
     }
-    lines = leads_data(rows)
-    assert lines is not None
+    lines = lines_data(rows, "test", from_appnp)
     (panel,) = lines.panels
     means = {series.name: (series.x, series.estimates[0].mean, series.estimates[0].runs) for series in panel.series}
     assert means == {"MLP": ((5.0,), pytest.approx(-30.0), 3), "GCN": ((5.0,), pytest.approx(-1.0), 3)}
     gcn_points = next(series for series in panel.series if series.name == "GCN").estimates[0]
     assert -2.001 < gcn_points.low < gcn_points.high < 0.001  # what is hard for both has cancelled
-    (axes,) = axes_of(draw_leads(lines))
-    assert axes.get_ylim()[0] == LOWEST
+    (axes,) = axes_of(draw_lines(lines, LABELS_LEAD))
+    assert axes.get_ylim()[0] == LABELS_LEAD.lowest
     assert axes.get_ylabel() == "points from APPNP"
-    assert leads_data({"Citeseer": {("GCN", 5): of(gcn)}}) is None
+    assert not lines_data({"Citeseer": {("GCN", 5): of(gcn)}}, "test", from_appnp).panels
 
 
 def test_steps_are_held_against_ppnp_with_their_alpha_split_by_split() -> None:
@@ -310,20 +313,26 @@ def test_steps_are_held_against_ppnp_with_their_alpha_split_by_split() -> None:
         ]
 
     limit = float("inf")
-    points = {(0.1, 2.0): of(0.4, 0.7), (0.1, 1.0): of(0.3, 0.6), (0.1, limit): of(0.5, 0.8), (0.0, 2.0): of(0.1, 0.1)}
-    points |= {
-        (0.0, limit): of(0.2, 0.2),
-        (0.2, 2.0): of(0.9, 0.9),
-        (0.2, limit): of(0.8, 0.8),
-        (0.3, 5.0): of(0.5, 0.5),
+    points = {
+        ("α = 0.1", 2.0): of(0.4, 0.7),
+        ("α = 0.1", 1.0): of(0.3, 0.6),
+        ("α = 0.1", limit): of(0.5, 0.8),
+        ("α = 0", 2.0): of(0.1, 0.1),
     }
-    lines = steps_leads_data({"Citeseer": points})
-    assert lines is not None
+    points |= {
+        ("α = 0", limit): of(0.2, 0.2),
+        ("α = 0.2", 2.0): of(0.9, 0.9),
+        ("α = 0.2", limit): of(0.8, 0.8),
+        ("α = 0.3", 5.0): of(0.5, 0.5),
+    }
+    lines = lines_data({"Citeseer": points}, "validation", from_ppnp)
     found = {
         series.name: dict(zip(series.x, (point.mean for point in series.estimates), strict=True))
         for series in lines.panels[0].series
     }
     assert found == {"α = 0.1": pytest.approx({1.0: -20.0, 2.0: -10.0}), "α = 0.2": pytest.approx({2.0: 10.0})}
-    (axes,) = axes_of(draw_steps_leads(lines))
+    (axes,) = axes_of(draw_lines(lines, STEPS_LEAD))
     assert axes.get_ylabel() == "points from PPNP"
-    assert steps_leads_data({"Citeseer": {(0.0, 2.0): of(0.1), (0.0, limit): of(0.2)}}) is None
+    assert not lines_data(
+        {"Citeseer": {("α = 0", 2.0): of(0.1), ("α = 0", limit): of(0.2)}}, "validation", from_ppnp
+    ).panels

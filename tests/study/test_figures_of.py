@@ -16,7 +16,7 @@ from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures import figures_of
 from pprop.study.figures.distance import Distance, hops_from
-from pprop.study.figures.lines import Lines
+from pprop.study.figures.sweeps import Lines
 
 CITESEER = pprop.load_dataset("citeseer").fingerprint
 

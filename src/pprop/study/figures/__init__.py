@@ -3,8 +3,8 @@
 ============================================ ====================
 figure                                       module
 ============================================ ====================
-labels, steps, alpha, depth; labels_lead,    `sweeps` (the lines
-steps_lead                                   in `lines`)
+labels, steps, alpha, depth; labels_lead,    `sweeps`
+steps_lead
 distributions                                `distribution`
 distance                                     `distance`
 propagation                                  `propagation`

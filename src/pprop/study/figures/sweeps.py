@@ -7,154 +7,99 @@ over the labels, and APPNP against PPNP, its limit, over the steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
+from pprop._validate import reject
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures.gather import Drawn, RowsOf, collect, runs_note
-from pprop.study.figures.lines import Axis, Lines, Panel, Series, draw_lines, lines_data
-from pprop.study.figures.style import Figure, looks_of
-from pprop.study.stats.estimate import estimate
+from pprop.study.figures.style import Figure, Look, fix_layout, light_grid, looks_of, new_panels, styled
+from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import split_gaps
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import model_title
 
-_Place = tuple[str, float]
-_Rows = Mapping[str, Mapping[_Place, Sequence[Row]]]
-_RowsOfSteps = Mapping[str, Mapping[tuple[float, float], Sequence[Row]]]
+LABEL_GAP = 9.0  # points between the middles of two names at the ends of lines
 
-LABELS = Axis("training nodes per class", (1, 2, 5, 10, 20, 40, 60))
-STEPS = Axis("propagation steps K", (1, 2, 5, 10, 20, 50, 100), name_ends=True)
-ALPHA = Axis("teleport probability α", (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1))
-DEPTH = Axis("layers of the network", (1, 2, 3, 4, 5), log=False)
-AGAINST = "APPNP"
-# Points below which the figure is cut off: models that far behind would press the others into one line.
-LOWEST = -8.0
+# The series of a point, and where it is on the axis.
+Place = tuple[str, float]
+RowsByPlace = Mapping[str, Mapping[Place, Sequence[Row]]]
 
 
-def labels_data(rows: _Rows, splits: Splits = "test") -> Lines:
-    """Return the accuracy of each model over the number of training nodes per class.
+@final
+@dataclass(frozen=True)
+class Series:
+    """One line: at each of `x`, in ascending order, an estimate in per cent; and where the line tends to, if known."""
 
-    Parameters
+    name: str
+    x: tuple[float, ...]
+    estimates: tuple[Estimate, ...]
+    limit: Estimate | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Panel:
+    """The lines of one dataset."""
+
+    dataset: str
+    series: tuple[Series, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Lines:
+    """What such a figure shows: its panels, and the nodes on which the accuracies were measured."""
+
+    panels: tuple[Panel, ...]
+    splits: Splits
+
+
+@final
+@dataclass(frozen=True)
+class Axis:
+    """The setting under the lines.
+
+    Attributes
     ----------
-    rows
-        The runs by dataset and (model, training nodes per class).
-    splits
-        What the accuracies were measured on.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Run  # in place of a Row, of which only the accuracy is read
-    >>> lines = labels_data({"Cora-ML": {("GCN", 1): [Run(accuracy=0.5)], ("APPNP", 1): [Run(accuracy=0.6)]}})
-    >>> [(series.name, series.x, series.estimates[0].mean) for series in lines.panels[0].series]
-    [('GCN', (1.0,), 50.0), ('APPNP', (1.0,), 60.0)]
+    label
+        Its name.
+    ticks
+        Where it is marked.
+    log
+        Whether equal factors, rather than equal differences, are equally far apart.
+    name_ends
+        Whether the lines are named at their right end, where few of them end apart, rather than in a legend.
+    heights
+        What the lines are of; the accuracy on the kind of splits where it is empty.
+    lowest
+        Where the panels are cut off below, if at all.
     """
-    return lines_data(rows, splits, "labels_data")
+
+    label: str
+    ticks: tuple[float, ...]
+    log: bool = True
+    name_ends: bool = False
+    heights: str = ""
+    lowest: float | None = None
 
 
-def steps_data(rows: _RowsOfSteps, splits: Splits = "validation") -> Lines:
-    """Return the accuracy of APPNP over the number of propagation steps K, one series for each alpha.
-
-    Parameters
-    ----------
-    rows
-        The runs by dataset and (alpha, K). K = inf is the limit: PPNP, or for alpha = 0 the stationary
-        distribution.
-    splits
-        What the accuracies were measured on.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Run
-    >>> rows = {"Cora-ML": {(0.1, 10): [Run(accuracy=0.75)], (0.1, float("inf")): [Run(accuracy=0.875)]}}
-    >>> series = steps_data(rows).panels[0].series[0]
-    >>> series.name, series.x, series.limit.mean
-    ('α = 0.1', (10.0,), 87.5)
-    """
-    return lines_data(_name_alphas(rows), splits, "steps_data")
-
-
-def _name_alphas(rows: _RowsOfSteps) -> _Rows:
-    """Return the runs by (series, K) instead of (alpha, K)."""
-    return {
-        dataset: {(f"α = {alpha:g}", K): runs for (alpha, K), runs in points.items()}
-        for dataset, points in rows.items()
-    }
-
-
-def alpha_data(rows: _Rows, splits: Splits = "validation") -> Lines:
-    """Return the accuracy of APPNP and PPNP over the teleport probability alpha.
+def lines_data(rows: RowsByPlace, splits: Splits, against: Callable[[Place], Place] | None = None) -> Lines:
+    """Return what the figure shows: the mean accuracy of each point's runs, in per cent, and its interval.
 
     Parameters
     ----------
     rows
-        The runs by dataset and (model, alpha).
+        By dataset and place (series, x) the runs of that point; x = inf is the limit of its series. Points without runs
+        are left out.
     splits
-        What the accuracies were measured on.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Run
-    >>> alpha_data({"PubMed": {("PPNP", 0.2): [Run(accuracy=0.75)]}}).panels[0].series[0].x
-    (0.2,)
-    """
-    return lines_data(rows, splits, "alpha_data")
-
-
-def depth_data(rows: Mapping[str, Mapping[int, Sequence[Row]]], splits: Splits = "validation") -> Lines:
-    """Return the accuracy of APPNP over the number of layers of its network.
-
-    Parameters
-    ----------
-    rows
-        The runs by dataset and number of layers.
-    splits
-        What the accuracies were measured on.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Run
-    >>> depth_data({"PubMed": {2: [Run(accuracy=0.75)], 1: [Run(accuracy=0.5)]}}).panels[0].series[0].x
-    (1.0, 2.0)
-    """
-    named = {
-        dataset: {("APPNP", float(layers)): runs for layers, runs in points.items()} for dataset, points in rows.items()
-    }
-    return lines_data(named, splits, "depth_data")
-
-
-def draw_labels(lines: Lines, columns: int | None = None) -> Figure:
-    """Draw the accuracies over the number of training nodes per class."""
-    return draw_lines(lines, LABELS, columns)
-
-
-def draw_steps(lines: Lines, columns: int | None = None) -> Figure:
-    """Draw the accuracies over the number of propagation steps."""
-    return draw_lines(lines, STEPS, columns)
-
-
-def draw_alpha(lines: Lines, columns: int | None = None) -> Figure:
-    """Draw the accuracies over the teleport probability."""
-    return draw_lines(lines, ALPHA, columns)
-
-
-def draw_depth(lines: Lines, columns: int | None = None) -> Figure:
-    """Draw the accuracies over the depth of the network."""
-    return draw_lines(lines, DEPTH, columns)
-
-
-def leads_data(rows: _Rows, splits: Splits = "test") -> Lines | None:
-    """Return the accuracy of each model minus that of APPNP, split by split, in points; None where there is none.
-
-    Parameters
-    ----------
-    rows
-        The runs by dataset and (model, training nodes per class).
-    splits
-        What the accuracies were measured on.
+        The kind of splits that the accuracies belong to.
+    against
+        The place that a place is compared with: shown are then differences in points, split by split, where both have
+        runs. A place that is compared with itself is not shown.
 
     Examples
     --------
@@ -162,71 +107,158 @@ def leads_data(rows: _Rows, splits: Splits = "test") -> Lines | None:
     >>> from pprop.study.cell import Seeds
     >>> def runs(*accuracies):
     ...     return [Run(key=Run(seeds=Seeds(split, 0)), accuracy=each) for split, each in enumerate(accuracies)]
-    >>> lines = leads_data({"Cora-ML": {("GCN", 1): runs(0.5, 0.75), ("APPNP", 1): runs(0.625, 0.75)}})
-    >>> [(series.name, series.estimates[0].mean) for series in lines.panels[0].series]
-    [('GCN', -6.25)]
+    >>> rows = {"Cora-ML": {("APPNP", 2): runs(0.875), ("APPNP", 1): runs(0.75, 0.625), ("GCN", 1): runs(0.5, 0.625)}}
+    >>> series = lines_data(rows, "validation").panels[0].series[1]
+    >>> series.name, series.x, [(point.mean, point.runs) for point in series.estimates]
+    ('APPNP', (1.0, 2.0), [(68.75, 2), (87.5, 1)])
+    >>> lines = lines_data(rows, "validation", lambda place: ("APPNP", place[1]))
+    >>> [(series.name, series.x, series.estimates[0].mean) for series in lines.panels[0].series]
+    [('GCN', (1.0,), -12.5)]
     """
-    return _differences(rows, splits, lambda place: (AGAINST, place[1]))
+    panels: list[Panel] = []
+    for dataset, points in rows.items():
+        by_series: dict[str, dict[float, Estimate]] = {}
+        for place, runs in sorted(points.items(), key=lambda item: item[0][1]):
+            values = [100 * run.accuracy for run in runs] if against is None else _gaps(points, place, against(place))
+            if values:
+                by_series.setdefault(place[0], {})[float(place[1])] = estimate(values)
+        series = tuple(_series(name, by_series[name]) for name in looks_of(by_series))
+        if series:
+            panels.append(Panel(dataset, series))
+    return Lines(tuple(panels), splits)
 
 
-def steps_leads_data(rows: _RowsOfSteps, splits: Splits = "validation") -> Lines | None:
-    """Return the accuracy of APPNP minus that of PPNP, its limit, split by split, in points; None where there is none.
+def _gaps(points: Mapping[Place, Sequence[Row]], place: Place, other: Place) -> list[float]:
+    ours, theirs = ({run.key.seeds: 100 * run.accuracy for run in points.get(at, ())} for at in (place, other))
+    return [] if place == other else [*split_gaps(ours, theirs).values()]
 
-    Parameters
-    ----------
-    rows
-        The runs by dataset and (alpha, K); K = inf is PPNP. Those with alpha = 0, whose limit is no model, are
-        left out.
-    splits
-        What the accuracies were measured on.
+
+def _series(name: str, points: dict[float, Estimate]) -> Series:
+    limit = points.pop(math.inf, None)
+    return Series(name, tuple(points), tuple(points.values()), limit)
+
+
+def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
+    """Draw a panel for each dataset, in `columns` columns; by default two where there is more than one panel."""
+    if not lines.panels:
+        reject("lines", "draw_lines", "lines of at least one run", "none")
+    with styled():
+        figure, places = new_panels(len(lines.panels), columns, height=2.3)
+        looks = looks_of(series.name for panel in lines.panels for series in panel.series)
+        for panel, axes in zip(lines.panels, places, strict=True):
+            for series in panel.series:
+                _draw_series(axes, series, looks[series.name])
+            axes.set_title(panel.dataset, loc="left")
+            _set_axis(axes, axis, _reach(lines, axis))
+            if axes.get_subplotspec().is_first_col():
+                axes.set_ylabel(axis.heights or f"{lines.splits} accuracy (%)")
+        if axis.name_ends:
+            _name_lines(figure, lines, places, looks)
+        elif len(looks) > 1:
+            _draw_legend(figure, looks)
+        fix_layout(figure)
+    return figure
+
+
+def _draw_series(axes: Any, series: Series, look: Look) -> None:
+    means = [point.mean for point in series.estimates]
+    lows, highs = [point.low for point in series.estimates], [point.high for point in series.estimates]
+    if len(series.x) == 1:  # a band has no width there
+        axes.vlines(series.x, lows, highs, color=look.colour, linewidth=1.1, zorder=2)
+    axes.fill_between(series.x, lows, highs, color=look.colour, alpha=0.18, linewidth=0, zorder=2)
+    marks = {"markersize": 4.2, "markeredgewidth": 0.4, "markeredgecolor": "white"}
+    axes.plot(series.x, means, **look.line, **marks, linewidth=1.1, label=series.name, zorder=3)
+    if series.limit is not None:
+        axes.axhline(series.limit.mean, color=look.colour, linewidth=0.9, linestyle=(0, (6, 3)), zorder=1)
+        axes.axhspan(series.limit.low, series.limit.high, color=look.colour, alpha=0.1, linewidth=0, zorder=1)
+
+
+def _reach(lines: Lines, axis: Axis) -> tuple[float, float]:
+    """Return the ends of the setting's axis, the same in all panels."""
+    places = [*axis.ticks, *(x for panel in lines.panels for series in panel.series for x in series.x)]
+    low, high = min(places), max(places)
+    if axis.log:
+        factor = (high / low) ** 0.04
+        return low / factor, high * factor
+    return low - 0.04 * (high - low), high + 0.04 * (high - low)
+
+
+def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float]) -> None:
+    if axis.log:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
+    axes.set_xlim(reach)
+    axes.set_xlabel(axis.label)
+    if axis.lowest is not None:
+        axes.set_ylim(bottom=max(axis.lowest, axes.get_ylim()[0]))
+    axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))
+    light_grid(axes, "y")
+
+
+def _draw_legend(figure: Figure, looks: Mapping[str, Look]) -> None:
+    handles = {str(line.get_label()): line for axes in figure.axes for line in axes.lines}
+    columns = 3 if figure.get_figwidth() < 5 else 5 if len(looks) <= 5 else (len(looks) + 1) // 2
+    named = [name for name in looks if name in handles]
+    figure.legend([handles[name] for name in named], named, loc="outside upper center", ncols=columns, handlelength=2.6)
+
+
+def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapping[str, Look]) -> None:
+    """Write each line's name at its right end, pushed apart where the ends meet."""
+    figure.draw_without_rendering()  # the axes get their heights
+    for panel, axes in zip(lines.panels, places, strict=True):
+        height = axes.get_window_extent().height * 72 / figure.dpi
+        low, high = axes.get_ylim()
+        ends = sorted(end for series in panel.series for end in _ends(series, (high - low) * LABEL_GAP / height))
+        wanted = [(place - low) / (high - low) * height for place, _, _ in ends]
+        for (_, text, name), at in zip(ends, push_apart(wanted, LABEL_GAP), strict=True):
+            beside = {"xytext": (3, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+            place = {"xy": (1.0, at / height), "xycoords": "axes fraction"}
+            axes.annotate(text, **place, **beside, color=looks[name].colour, fontsize=7.5)
+
+
+def _ends(series: Series, near: float) -> list[tuple[float, str, str]]:
+    """Return (height, text, series) of what is written beside a line; its limit only where it is not `near` the end."""
+    ends = [(point.mean, series.name, series.name) for point in series.estimates[-1:]]
+    if series.limit is not None and not (ends and abs(ends[0][0] - series.limit.mean) < near):
+        ends.append((series.limit.mean, "limit" if ends else f"{series.name}, limit", series.name))
+    return ends
+
+
+def push_apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return places at least `gap` apart, as close as may be to the ascending places `wanted`.
+
+    Neighbours that are too close form a block around the mean of what they want; blocks that meet become one.
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run
-    >>> from pprop.study.cell import Seeds
-    >>> def runs(*accuracies):
-    ...     return [Run(key=Run(seeds=Seeds(split, 0)), accuracy=each) for split, each in enumerate(accuracies)]
-    >>> lines = steps_leads_data({"Cora-ML": {(0.1, 2): runs(0.5, 0.75), (0.1, float("inf")): runs(0.75, 0.75)}})
-    >>> [(series.name, series.x, series.estimates[0].mean) for series in lines.panels[0].series]
-    [('α = 0.1', (2.0,), -12.5)]
+    >>> push_apart([1.0, 2.0, 50.0], gap=9)
+    [-3.0, 6.0, 50.0]
     """
-    with_teleport = {
-        dataset: {place: runs for place, runs in points.items() if place[0] > 0} for dataset, points in rows.items()
-    }
-    return _differences(_name_alphas(with_teleport), splits, lambda place: (place[0], math.inf))
+    blocks: list[list[float]] = []
+    for place in wanted:
+        blocks.append([place])
+        while len(blocks) > 1 and _span(blocks[-1], gap)[0] - _span(blocks[-2], gap)[1] < gap:
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return [_span(block, gap)[0] + gap * index for block in blocks for index in range(len(block))]
 
 
-def _differences(rows: _Rows, splits: Splits, against: Callable[[_Place], _Place]) -> Lines | None:
-    """Return each place minus the one it is held against, which itself is not shown."""
-    panels: list[Panel] = []
-    for dataset, points in rows.items():
-        accuracies = {place: {run.key.seeds: 100 * run.accuracy for run in runs} for place, runs in points.items()}
-        found: dict[str, dict[float, list[float]]] = {}
-        for place, ours in sorted(accuracies.items(), key=lambda item: item[0][1]):
-            other = against(place)
-            gaps = [*split_gaps(ours, accuracies.get(other, {})).values()]
-            if place != other and gaps:
-                found.setdefault(place[0], {})[float(place[1])] = gaps
-        series = tuple(
-            Series(name, tuple(found[name]), tuple(estimate(gaps) for gaps in found[name].values()))
-            for name in looks_of(found)
-        )
-        if series:
-            panels.append(Panel(dataset, series))
-    return Lines(tuple(panels), splits) if panels else None
+def _span(block: Sequence[float], gap: float) -> tuple[float, float]:
+    middle, half = sum(block) / len(block), gap * (len(block) - 1) / 2
+    return middle - half, middle + half
 
 
-def draw_leads(lines: Lines, columns: int | None = None) -> Figure:
-    """Draw the differences over the number of training nodes per class, down to `LOWEST`."""
-    return draw_lines(lines, Axis(LABELS.label, LABELS.ticks, heights=f"points from {AGAINST}", lowest=LOWEST), columns)
+LABELS = Axis("training nodes per class", (1, 2, 5, 10, 20, 40, 60))
+STEPS = Axis("propagation steps K", (1, 2, 5, 10, 20, 50, 100), name_ends=True)
+ALPHA = Axis("teleport probability α", (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1))
+DEPTH = Axis("layers of the network", (1, 2, 3, 4, 5), log=False)
+# Cut off below: models that far behind would press the others into one line.
+LABELS_LEAD = replace(LABELS, heights="points from APPNP", lowest=-8.0)
+STEPS_LEAD = replace(STEPS, heights="points from PPNP", name_ends=False)
+NO_TELEPORT = "α = 0"
 
 
-def draw_steps_leads(lines: Lines, columns: int | None = None) -> Figure:
-    """Draw the differences over the number of propagation steps."""
-    return draw_lines(lines, Axis(STEPS.label, STEPS.ticks, heights="points from PPNP"), columns)
-
-
-def labels_place(cell: Cell) -> tuple[str, int]:
+def labels_place(cell: Cell) -> Place:
     """Return the model and the training nodes per class.
 
     >>> labels_place(Cell("gcn", {}, "citeseer", per_class=5))
@@ -235,19 +267,19 @@ def labels_place(cell: Cell) -> tuple[str, int]:
     return model_title(cell), cell.per_class
 
 
-def steps_place(cell: Cell) -> tuple[float, float] | None:
-    """Return alpha and K, infinite for PPNP and for the limit without teleport.
+def steps_place(cell: Cell) -> Place | None:
+    """Return alpha, as the series is named, and K: infinite for PPNP and for the limit without teleport.
 
     >>> steps_place(Cell("appnp", {"alpha": 0.0, "steps": "limit"}, "citeseer"))
-    (0.0, inf)
+    ('α = 0', inf)
     """
     if cell.model not in ("appnp", "ppnp"):
         return None
     steps: Any = "limit" if cell.model == "ppnp" else cell.settings["steps"]
-    return cell.settings["alpha"], math.inf if steps == "limit" else float(steps)
+    return f"α = {cell.settings['alpha']:g}", math.inf if steps == "limit" else float(steps)
 
 
-def alpha_place(cell: Cell) -> tuple[str, float] | None:
+def alpha_place(cell: Cell) -> Place | None:
     """Return the model and alpha.
 
     >>> alpha_place(Cell("ppnp", {"alpha": 0.2}, "citeseer"))
@@ -256,98 +288,75 @@ def alpha_place(cell: Cell) -> tuple[str, float] | None:
     return (model_title(cell), cell.settings["alpha"]) if "alpha" in cell.settings else None
 
 
-def depth_place(cell: Cell) -> int | None:
-    """Return the number of layers: one more than there are hidden ones.
+def depth_place(cell: Cell) -> Place | None:
+    """Return the model and the number of layers, which is one more than there are hidden ones; only APPNP is shown.
 
     >>> depth_place(Cell("appnp", {"hidden": [64, 64]}, "citeseer"))
-    3
+    ('APPNP', 3)
     """
-    return len(cell.settings["hidden"]) + 1 if cell.model == "appnp" else None
+    return ("APPNP", len(cell.settings["hidden"]) + 1) if cell.model == "appnp" else None
+
+
+def from_appnp(place: Place) -> Place:
+    """Return the place of APPNP, with which the other models are compared.
+
+    >>> from_appnp(("GCN", 5))
+    ('APPNP', 5)
+    """
+    return "APPNP", place[1]
+
+
+def from_ppnp(place: Place) -> Place:
+    """Return the place of PPNP, with which each number of steps is compared; without teleport the limit is no model.
+
+    >>> from_ppnp(("α = 0.1", 10)), from_ppnp(("α = 0", 10))
+    (('α = 0.1', inf), ('α = 0', 10))
+    """
+    return place if place[0] == NO_TELEPORT else (place[0], math.inf)
 
 
 @final
 @dataclass(frozen=True)
 class _Sweep:
-    """One of these figures: what its experiments show, where a cell is placed, its two functions, and its caption.
+    """One of these figures: what its experiments show, its title, where a cell is placed, and the axis.
 
-    With `splits`, the kind of splits, it is a figure of differences.
+    With `against` and `splits`, the kind of splits, it is a figure of differences.
     """
 
-    name: str
     shows: str
     title: str
-    place: Callable[[Cell], Hashable | None]
-    data: Callable[..., Lines | None]
-    draw: Callable[[Lines], Figure]
-    caption: str
+    place: Callable[[Cell], Place | None]
+    axis: Axis
+    against: Callable[[Place], Place] | None = None
     splits: Splits | None = None
 
 
+_OVER_LABELS, _OVER_STEPS = "over the number of training nodes", "over the number of propagation steps"
+_SWEEPS = {
+    "labels": _Sweep("labels", f"Accuracy {_OVER_LABELS}", labels_place, LABELS),
+    "labels_lead": _Sweep("labels", f"Lead of APPNP {_OVER_LABELS}", labels_place, LABELS_LEAD, from_appnp, "test"),
+    "steps": _Sweep("steps", f"Accuracy {_OVER_STEPS}", steps_place, STEPS),
+    "steps_lead": _Sweep(
+        "steps", f"Distance from PPNP {_OVER_STEPS}", steps_place, STEPS_LEAD, from_ppnp, "validation"
+    ),
+    "alpha": _Sweep("alpha", "Accuracy over the teleport probability", alpha_place, ALPHA),
+    "depth": _Sweep("depth", "Accuracy over the depth of the network", depth_place, DEPTH),
+}
 _BANDS = "with their 95 % bootstrap intervals as bands"
-_SWEEPS = (
-    _Sweep(
-        "labels",
-        "labels",
-        "Accuracy over the number of training nodes",
-        labels_place,
-        labels_data,
-        draw_labels,
-        f"Mean accuracies over the number of training nodes per class (logarithmic), {_BANDS}. With 20 they are the runs of "
-        "the accuracy table.",
-    ),
-    _Sweep(
-        "labels_lead",
-        "labels",
-        "Lead of APPNP over the number of training nodes",
-        labels_place,
-        leads_data,
-        draw_leads,
-        "Accuracy of each model minus that of APPNP over the number of training nodes per class (logarithmic), split by "
-        "split, with 95 % bootstrap intervals over splits as bands: above zero a model is better than APPNP. Cut off below "
-        f"{abs(LOWEST):g} points behind it.",
-        splits="test",
-    ),
-    _Sweep(
-        "steps",
-        "steps",
-        "Accuracy over the number of propagation steps",
-        steps_place,
-        steps_data,
-        draw_steps,
-        f"Mean accuracies of APPNP, trained anew at each number of propagation steps K (logarithmic), {_BANDS}. "
-        "Dashed: the limit of many steps, which is PPNP for α > 0, and for α = 0 the same prediction for all nodes "
-        "up to a factor.",
-    ),
-    _Sweep(
-        "steps_lead",
-        "steps",
-        "Distance from PPNP over the number of propagation steps",
-        steps_place,
-        steps_leads_data,
-        draw_steps_leads,
-        "Accuracy of APPNP at each number of propagation steps K (logarithmic) minus that of PPNP with the same α, split by "
-        "split, with 95 % bootstrap intervals over splits as bands: above zero APPNP is better.",
-        splits="validation",
-    ),
-    _Sweep(
-        "alpha",
-        "alpha",
-        "Accuracy over the teleport probability",
-        alpha_place,
-        alpha_data,
-        draw_alpha,
-        f"Mean accuracies over the teleport probability α (logarithmic), {_BANDS}.",
-    ),
-    _Sweep(
-        "depth",
-        "depth",
-        "Accuracy over the depth of the network",
-        depth_place,
-        depth_data,
-        draw_depth,
-        f"Mean accuracies of APPNP over the number of layers of its network, {_BANDS}.",
-    ),
-)
+_CAPTIONS = {
+    "labels": f"Mean accuracies over the number of training nodes per class (logarithmic), {_BANDS}. With 20 they are the "
+    "runs of the accuracy table.",
+    "labels_lead": "Accuracy of each model minus that of APPNP over the number of training nodes per class (logarithmic), "
+    "split by split, with 95 % bootstrap intervals over splits as bands: above zero a model is better than APPNP. Cut off "
+    "below 8 points behind it.",
+    "steps": f"Mean accuracies of APPNP, trained anew at each number of propagation steps K (logarithmic), {_BANDS}. "
+    "Dashed: the limit of many steps, which is PPNP for α > 0, and for α = 0 the same prediction for all nodes up to a "
+    "factor.",
+    "steps_lead": "Accuracy of APPNP at each number of propagation steps K (logarithmic) minus that of PPNP with the same "
+    "α, split by split, with 95 % bootstrap intervals over splits as bands: above zero APPNP is better.",
+    "alpha": f"Mean accuracies over the teleport probability α (logarithmic), {_BANDS}.",
+    "depth": f"Mean accuracies of APPNP over the number of layers of its network, {_BANDS}.",
+}
 
 
 def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
@@ -356,32 +365,31 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
     >>> list(sweep_figures([], lambda cell: []))
     []
     """
-    for sweep in _SWEEPS:
+    for name, sweep in _SWEEPS.items():
         kinds: tuple[Splits, ...] = (sweep.splits,) if sweep.splits else ("test", "validation")
         of_sweep = [one for one in experiments if one.shows == sweep.shows]
         found = {splits: collect(of_sweep, rows_of, sweep.place, splits) for splits in kinds}
         shown = [splits for splits in kinds if found[splits].rows]
         for splits in shown:
-            lines = sweep.data(found[splits].rows, splits=splits)
-            if lines is not None:
-                caption = sweep.caption if sweep.splits else f"{sweep.caption}{_runs(sweep, lines)}{found[splits].note}"
-                name = sweep.name if len(shown) == 1 else f"{sweep.name}_{splits}"
-                draw = partial(sweep.draw, lines)
-                yield Drawn(name, sweep.title, caption, lines, draw, found[splits].experiments)
+            lines = lines_data(found[splits].rows, splits, sweep.against)
+            if lines.panels:
+                more = "" if sweep.against else f"{_runs(name, lines)}{found[splits].note}"
+                full_name = name if len(shown) == 1 else f"{name}_{splits}"
+                draw, caption = partial(draw_lines, lines, sweep.axis), f"{_CAPTIONS[name]}{more}"
+                yield Drawn(full_name, sweep.title, caption, lines, draw, found[splits].experiments)
 
 
-def _runs(sweep: _Sweep, lines: Lines) -> str:
+def _runs(name: str, lines: Lines) -> str:
     """Say how many runs there are, and over alpha where the mean of each model is highest."""
     counts: dict[tuple[str, str, str], int] = {}
     limits: dict[tuple[str, str, str], int] = {}
     best: dict[str, list[str]] = {}
     for dataset, series in ((panel.dataset, series) for panel in lines.panels for series in panel.series):
-        points = [*zip(series.x, series.estimates, strict=True)]
-        counts |= {(series.name, dataset, f"{x:g}"): point.runs for x, point in points}
+        points = dict(zip(series.x, series.estimates, strict=True))
+        counts |= {(series.name, dataset, f"{x:g}"): point.runs for x, point in points.items()}
         if series.limit is not None:
             limits[series.name, dataset, "the limit"] = series.limit.runs
-        if points and sweep.name == "alpha":
-            x = max(points, key=lambda point: point[1].mean)[0]
-            best.setdefault(series.name, []).append(f"{x:g} on {dataset}")
-    highest = "; ".join(f"{name} at α = {', '.join(places)}" for name, places in best.items())
+        if points and name == "alpha":
+            best.setdefault(series.name, []).append(f"{max(points, key=lambda x: points[x].mean):g} on {dataset}")
+    highest = "; ".join(f"{model} at α = {', '.join(places)}" for model, places in best.items())
     return f"{f' Highest means: {highest}.' if highest else ''} {runs_note(counts | limits)}"

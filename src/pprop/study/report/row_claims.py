@@ -13,7 +13,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.figures.distance import Distance
 from pprop.study.figures.gather import RowsOf, collect
 from pprop.study.figures.propagation import WAYS, PropagationPanel, propagation_place
-from pprop.study.figures.sweeps import alpha_place, depth_place, labels_place, steps_place
+from pprop.study.figures.sweeps import NO_TELEPORT, alpha_place, depth_place, labels_place, steps_place
 from pprop.study.report.graph_claims import Claim
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import split_gaps
@@ -194,7 +194,7 @@ def _ten_steps(evidence: Evidence) -> _Found:
 
 def _without_teleport(evidence: Evidence) -> _Found:
     for dataset, places in evidence.runs.get("steps", {}).items():
-        runs = {steps: each for (alpha, steps), each in places.items() if alpha == 0 and np.isfinite(steps)}
+        runs = {steps: each for (name, steps), each in places.items() if name == NO_TELEPORT and np.isfinite(steps)}
         best, last = _best(runs), max(runs, default=0)
         if best is not None and len(runs) > 1:
             gap, half = _lead(runs[last], runs[best])
@@ -243,7 +243,8 @@ def _farther(evidence: Evidence) -> _Found:
 
 
 def _deeper(evidence: Evidence) -> _Found:
-    for dataset, runs in evidence.runs.get("depth", {}).items():
+    for dataset, places in evidence.runs.get("depth", {}).items():
+        runs = {layers: each for (_, layers), each in places.items()}
         best = _best(runs, lambda layers: layers > 2)
         if 2 in runs and best is not None:
             gap, half = _lead(runs[best], runs[2])
