@@ -125,7 +125,7 @@ def test_two_cells_with_one_place_are_not_pooled():
     drawn = figures([published, mine, again], lambda cell: [row(0.75 if cell.settings["hidden"] == [64] else 0.25)])
     (model,) = drawn["distributions"].data[0].models
     assert (model.estimate.mean, model.estimate.runs) == (75, 1)
-    assert "Not shown, for want of a place of their own: cells of mine." in drawn["distributions"].caption
+    assert "Not shown, because they have no place of their own: cells of mine." in drawn["distributions"].caption
     assert drawn["distributions"].experiments == ("published",)
 
 

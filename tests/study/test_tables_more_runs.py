@@ -19,8 +19,8 @@ from pprop.study.run.progress import study_status
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store
 from pprop.study.tables.entries import Sample, Samples, entries, read_all_samples, read_samples
-from pprop.study.tables.more_runs import more_runs_entries, more_runs_table, standings
 from pprop.study.tables.p_values import more_leads_table
+from pprop.study.tables.spread import more_runs_entries, more_runs_table, standings
 from pprop.study.tables.table import Measure, PValue, Strong, Table
 
 MakeRows = Callable[..., list[Row]]
@@ -149,7 +149,7 @@ def test_the_lead_and_the_chance_of_another_order_agree_with_student_and_the_nor
         for model, mean in (("gcn", 0.75), ("appnp", 0.7515))
     }
     everything = samples_of(*rows.values())
-    (first, last), missing = standings(paper[NAME], everything, everything.published(paper))
+    (first, last), missing, _ = standings(paper[NAME], everything, everything.published(paper))
     means = {
         model: np.array([np.mean([r.accuracy for r in made if r.key.seeds.split == split]) for split in split_seeds("test", 200)])
         for model, made in rows.items()
@@ -173,7 +173,7 @@ def test_a_model_that_lacks_runs_or_has_them_of_another_version_is_not_ranked(
         make_cell("mlp", {}, "citeseer"), 0.6, [seeds for seeds in MANY if seeds not in FEW], revision="c2"
     )
     everything = samples_of(begun, mixed)
-    ranked, missing = standings(paper[NAME], everything, everything.published(paper))
+    ranked, missing, _ = standings(paper[NAME], everything, everything.published(paper))
     assert ranked == []
     assert missing == [
         "MLP on Citeseer: 900 of 1000 runs are of another version than the accuracy table's.",
@@ -197,7 +197,7 @@ def test_the_interval_of_all_runs_is_one_over_splits(paper: dict[str, Experiment
         for row in make_rows(make_cell("gcn", {}, "citeseer"), 0.75, MANY)
     ]
     everything = samples_of(rows)
-    (one,), _ = standings(paper[NAME], everything, everything.published(paper))
+    (one,), _, _ = standings(paper[NAME], everything, everything.published(paper))
     means = [100 * np.mean([row.accuracy for row in rows if row.key.seeds.split == split]) for split in shift]
     low, high = stats.t.interval(0.95, 199, loc=np.mean(means), scale=stats.sem(means))
     assert (one.many.low, one.many.mean, one.many.high) == pytest.approx((low, np.mean(means), high))

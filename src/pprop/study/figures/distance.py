@@ -9,13 +9,14 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import dijkstra
 
 from pprop._errors import DatasetError
 from pprop._validate import check_positions, reject
 from pprop.datasets import DATASETS, Split, paper_split
 from pprop.graph import Graph
 from pprop.study.figures.gather import Drawn, Found, runs_note
-from pprop.study.figures.style import LOOKS, Figure, fix_layout, light_grid, new_panels, styled
+from pprop.study.figures.style import POINTS, Figure, fix_layout, light_grid, new_panels, styled
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import dataset_title
@@ -118,8 +119,8 @@ def distance_data(
         Ring(first, last, float(nodes[:, first : last + 1].sum(1).mean()), _improvement(gains, nodes, first, last))
         for first, last in _merge(nodes.mean(axis=0))
     ]
-    count = [sum(row.key.seeds.split in hops for row in rows) for rows in (better, baseline)]
-    return Distance(dataset, tuple(rings), (count[0], count[1]))
+    n_better, n_baseline = (sum(row.key.seeds.split in hops for row in rows) for rows in (better, baseline))
+    return Distance(dataset, tuple(rings), (n_better, n_baseline))
 
 
 def _right(
@@ -145,8 +146,8 @@ def _merge(nodes: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 def _improvement(gains: NDArray[np.float64], nodes: NDArray[np.float64], first: int, last: int) -> Estimate:
     gain, count = gains[:, first : last + 1].sum(axis=1), nodes[:, first : last + 1].sum(axis=1)
-    random, n_splits = np.random.default_rng(0), len(gain)
-    picked = random.integers(n_splits, size=(RESAMPLES, n_splits))
+    n_splits = len(gain)
+    picked = np.random.default_rng(0).integers(n_splits, size=(RESAMPLES, n_splits))
     totals = count[picked].sum(axis=1)
     with_nodes = totals > 0  # a ring far out may be empty in every split that was picked
     means = 100 * gain[picked].sum(axis=1)[with_nodes] / totals[with_nodes]
@@ -171,8 +172,7 @@ def _draw_panel(axes: Any, panel: Distance) -> None:
     x = list(range(1, len(points) + 1))
     axes.axhline(0, color="0.35", linewidth=0.7, zorder=1)
     reach = np.array([point.below_and_above for point in points]).T
-    style = {"fmt": "o", "markersize": 4, "elinewidth": 1.1, "capsize": 2, "color": LOOKS["APPNP"].colour}
-    axes.errorbar(x, [point.mean for point in points], yerr=reach, zorder=3, **style)
+    axes.errorbar(x, [point.mean for point in points], yerr=reach, markersize=4, capsize=2, **POINTS)
     axes.set_xticks(x, [f"{ring.name}\n{ring.nodes:.0f}" for ring in panel.rings], fontsize=7)
     axes.set_xlim(0.5, len(x) + 0.5)
     axes.set_xlabel("hops from training nodes; mean number of nodes")
@@ -197,10 +197,9 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
     ([], '')
     """
     panels: list[Distance] = []
-    absent: list[str] = []
-    other: list[str] = []
-    for dataset in DATASETS:
-        rows = found.rows.get(dataset_title(dataset), {})
+    missing: dict[str, list[str]] = {}
+    for dataset, title in ((name, dataset_title(name)) for name in DATASETS):
+        rows = found.rows.get(title, {})
         better, baseline = rows.get("APPNP", []), rows.get("GCN", [])
         seeds = {row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline}
         if not seeds:
@@ -208,23 +207,20 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
         try:
             graph = graph_of(dataset)
         except DatasetError:
-            absent.append(dataset_title(dataset))
+            missing.setdefault("whose graph is not on this machine", []).append(title)
             continue
         if {row.key.data for row in (*better, *baseline)} != {graph.fingerprint}:
-            other.append(dataset_title(dataset))  # node i of the predictions may be another node here
+            # node i of the predictions may be another node here
+            missing.setdefault("whose graph here is not the one of the rows", []).append(title)
             continue
         splits = {seed: paper_split(graph, seed) for seed in seeds}
-        panels.append(distance_data(dataset_title(dataset), graph, splits, better, baseline))
-    reasons = [f"{', '.join(absent)}, whose graph is not on this machine"] if absent else []
-    reasons += [f"{', '.join(other)}, whose graph here is not the one of the rows"] if other else []
+        panels.append(distance_data(title, graph, splits, better, baseline))
+    reasons = [f"{', '.join(titles)}, {reason}" for reason, titles in missing.items()]
     without = f"Without {', and without '.join(reasons)}." if reasons else ""
     if not panels:
         return [], without
-    counts = {
-        (model, panel.dataset, ""): panel.runs[index]
-        for panel in panels
-        for index, model in enumerate(("APPNP", "GCN"))
-    }
+    models = ("APPNP", "GCN")
+    counts = {(model, each.dataset, ""): each.runs[index] for each in panels for index, model in enumerate(models)}
     caption = (
         "How many more percent of the test nodes APPNP gets right than GCN, by the distance of a node from the nearest "
         "training node, with a 95 % bootstrap interval over splits. Below each distance: the mean number of test nodes "
@@ -237,7 +233,7 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
 
 
 def hops_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
-    """Return the number of edges from the nearest of `nodes` to each node, by breadth-first search.
+    """Return the number of edges from the nearest of `nodes` to each node.
 
     Parameters
     ----------
@@ -258,13 +254,6 @@ def hops_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
     >>> hops_from(path, [1])
     array([1, 0, 1, 2, 3])
     """
-    reached = np.zeros(graph.n_nodes, dtype=bool)
-    reached[check_positions(nodes, "nodes", "hops_from", n_nodes=graph.n_nodes)] = True
-    hops = np.where(reached, 0, -1).astype(np.int64)
-    adjacency, frontier, hop = graph.adjacency, reached, 0
-    while frontier.any():
-        hop += 1
-        frontier = (adjacency @ frontier.astype(np.float64) > 0) & ~reached
-        reached |= frontier
-        hops[frontier] = hop
-    return hops
+    starts = check_positions(nodes, "nodes", "hops_from", n_nodes=graph.n_nodes)
+    hops: Any = dijkstra(graph.adjacency.T, indices=starts, unweighted=True, min_only=True)
+    return np.where(np.isinf(hops), -1, hops).astype(np.int64)

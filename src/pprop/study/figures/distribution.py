@@ -87,12 +87,11 @@ def distributions_data(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[
     [('GCN', 50.0), ('APPNP', 75.0)]
     """
     order = looks_of(model for models in rows.values() for model in models)
-    panels: list[Distributions] = []
-    for dataset, models in rows.items():
-        shares = {model: [run.accuracy for run in models[model]] for model in order if models.get(model)}
-        if shares:
-            panels.append(Distributions(dataset, tuple(distribution_data(shares))))
-    return panels
+    shares = {
+        dataset: {model: [run.accuracy for run in models[model]] for model in order if models.get(model)}
+        for dataset, models in rows.items()
+    }
+    return [Distributions(dataset, tuple(distribution_data(found))) for dataset, found in shares.items() if found]
 
 
 def draw_distribution(rows: Sequence[Distribution], title: str | None = None) -> Figure:
@@ -123,8 +122,7 @@ def _set_axes(axes: Any, panel: Distributions) -> None:
     light_grid(axes, "x")
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("test accuracy (%)")
-    if panel.dataset:
-        axes.set_title(panel.dataset, loc="left")
+    axes.set_title(panel.dataset, loc="left")
     _beside(axes, "mean", -0.55, 4, va="bottom", color="0.35")
 
 
@@ -164,7 +162,6 @@ def distributions_figure(found: Found, no_distances: str) -> Iterator[Drawn]:
         "Test accuracy of every run (points), and above them the mean (long tick, number) with its 95 % bootstrap "
         f"interval (bar). {runs_note(counts, 'of each model')}{found.note}"
     )
-    if no_distances:
-        caption += f" There is no figure of distances. {no_distances}"
+    caption += f" There is no figure of distances. {no_distances}" if no_distances else ""
     draw = partial(draw_distributions, panels)
     yield Drawn("distributions", "Accuracy distributions", caption, panels, draw, found.experiments)

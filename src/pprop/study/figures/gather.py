@@ -66,7 +66,7 @@ class Found:
     Examples
     --------
     >>> Found(hidden=("mine",)).note
-    ' Not shown, for want of a place of their own: cells of mine.'
+    ' Not shown, because they have no place of their own: cells of mine.'
     """
 
     rows: dict[str, dict[Any, list[Row]]] = field(default_factory=dict[str, dict[Any, list[Row]]])
@@ -81,9 +81,8 @@ class Found:
     @property
     def note(self) -> str:
         """A sentence about what is not shown; empty where all is."""
-        return (
-            f" Not shown, for want of a place of their own: cells of {', '.join(self.hidden)}." if self.hidden else ""
-        )
+        names = ", ".join(self.hidden)
+        return f" Not shown, because they have no place of their own: cells of {names}." if names else ""
 
 
 def collect(
@@ -190,11 +189,8 @@ def _exceptions(counts: Mapping[tuple[str, str, str], int], common: int, order: 
     for (series, dataset, place), runs in _groups(counts, common, order):
         rest = " ".join(word for word in (dataset and f"on {dataset}", place and f"at {place}") if word)
         names.setdefault((rest, runs), []).append(series)
-    return [
-        f"{' '.join(words)}: {runs}"
-        for (rest, runs), series in names.items()
-        if (words := [word for word in (", ".join(filter(None, series)), rest) if word])
-    ]
+    who = {(rest, runs): ", ".join(filter(None, series)) for (rest, runs), series in names.items()}
+    return [f"{f'{series} {rest}'.strip()}: {runs}" for (rest, runs), series in who.items() if series or rest]
 
 
 def _groups(

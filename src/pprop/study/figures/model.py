@@ -66,21 +66,16 @@ def draw_curves(curves: Curves, title: str | None = None) -> Figure:
         below.plot(curves.epochs, curves.stopping_accuracy, color=COLOURS[1], linewidth=1.0)
         below.set_ylabel("stopping\naccuracy (%)")
         below.set_xlabel("epoch")
+        at = curves.best_epoch
         for axes, values in ((above, curves.stopping_loss), (below, curves.stopping_accuracy)):
-            _mark(axes, curves, values)
+            light_grid(axes, "y")
+            axes.axvline(at, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+            axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
         above.legend(loc="upper right", ncols=1, borderaxespad=0)
         figure.align_ylabels()
-        if title is not None:
-            above.set_title(title, loc="left")
+        above.set_title(title or "", loc="left")
         fix_layout(figure)
     return figure
-
-
-def _mark(axes: Any, curves: Curves, values: NDArray[np.float64]) -> None:
-    at = curves.best_epoch
-    light_grid(axes, "y")
-    axes.axvline(at, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-    axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
 
 
 @final
@@ -125,11 +120,9 @@ def _short(name: str, label: Any) -> str:
 def draw_contributions(data: Contributions) -> Figure:
     """Draw one bar per contributor; a node that fit had a label of has its own colour and the label behind its name."""
     with styled():
-        count = len(data.names)
-        figure, axes = new_figure(0.9 + 0.19 * count)
-        places = np.arange(count)[::-1]
-        colours = [_COLOUR[kind] for kind in data.kinds]
-        axes.barh(places, data.values, height=0.72, color=colours)
+        figure, axes = new_figure(0.9 + 0.19 * len(data.names))
+        places = np.arange(len(data.names))[::-1]
+        axes.barh(places, data.values, height=0.72, color=[_COLOUR[kind] for kind in data.kinds])
         axes.set_yticks(places, data.names)
         axes.tick_params(axis="y", length=0)
         axes.axvline(0.0, color="black", linewidth=0.6)
@@ -213,8 +206,7 @@ def draw_history(search: Search, title: str | None = None) -> Figure:
         axes.xaxis.get_major_locator().set_params(integer=True)
         light_grid(axes, "y")
         axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.25), ncols=3)
-        if title is not None:
-            axes.set_title(title, loc="left")
+        axes.set_title(title or "", loc="left")
         fix_layout(figure)
     return figure
 
@@ -237,8 +229,7 @@ def draw_slices(search: Search, title: str | None = None) -> Figure:
             axes.set_xlabel(one.name)
             axes.set_ylabel("accuracy (%)")
             light_grid(axes, "y")
-        if title is not None:
-            panels[0].set_title(title, loc="left")
+        panels[0].set_title(title or "", loc="left")
         fix_layout(figure)
     return figure
 

@@ -13,14 +13,21 @@ from pprop._validate import reject
 from pprop.study.cell import Cell
 from pprop.study.experiment import Experiment
 from pprop.study.figures.gather import Drawn, RowsOf, collect, runs_note
-from pprop.study.figures.style import LOOKS, Figure, fix_layout, light_grid, new_panels, styled
+from pprop.study.figures.style import POINTS, Figure, fix_layout, light_grid, new_panels, styled
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import model_title
+from pprop.study.zoo import MODELS
 
-# When predictions are propagated, in the paper's order.
-WAYS = ("never", "training", "inference", "both")
-_TRAINED = {"never": "MLP", "training": "APPNP", "inference": "MLP", "both": "APPNP"}
+# When predictions are propagated, in the paper's order, by what is trained and what is evaluated.
+_WAY_OF = {
+    ("mlp", "model"): "never",
+    ("appnp", "network"): "training",
+    ("mlp", "propagated"): "inference",
+    ("appnp", "model"): "both",
+}
+WAYS = tuple(_WAY_OF.values())
+_TRAINED = {way: MODELS[model].title for (model, _), way in _WAY_OF.items()}
 
 
 @final
@@ -121,8 +128,7 @@ def draw_propagation(panels: Sequence[PropagationPanel], columns: int | None = N
     """Draw for each dataset the accuracies of the ways, and beside them the seconds of a run."""
     with styled():
         figure, places = new_panels(len(panels), columns, height=1.65, parts=(3, 2))
-        for index, panel in enumerate(panels):
-            accuracy, seconds = places[2 * index : 2 * index + 2]
+        for panel, accuracy, seconds in zip(panels, places[::2], places[1::2], strict=True):
             _draw_accuracy(accuracy, panel)
             _draw_seconds(seconds, panel)
         fix_layout(figure)
@@ -130,11 +136,9 @@ def draw_propagation(panels: Sequence[PropagationPanel], columns: int | None = N
 
 
 def _draw_accuracy(axes: Any, panel: PropagationPanel) -> None:
-    points = [way.accuracy for way in panel.ways]
-    places = list(range(len(points)))
+    points, places = [way.accuracy for way in panel.ways], range(len(panel.ways))
     reach = np.array([point.below_and_above for point in points]).T
-    style = {"fmt": "o", "markersize": 3, "elinewidth": 1.1, "capsize": 3, "color": LOOKS["APPNP"].colour}
-    axes.errorbar([point.mean for point in points], places, xerr=reach, zorder=3, **style)
+    axes.errorbar([point.mean for point in points], places, xerr=reach, markersize=3, capsize=3, **POINTS)
     _set_rows(axes, [way.name for way in panel.ways])
     axes.margins(x=0.12)
     axes.set_xlabel("test accuracy (%)")
@@ -142,14 +146,13 @@ def _draw_accuracy(axes: Any, panel: PropagationPanel) -> None:
 
 
 def _draw_seconds(axes: Any, panel: PropagationPanel) -> None:
-    points = [way.seconds for way in panel.ways]
-    places = list(range(len(points)))
-    axes.barh(places, [point.mean for point in points], height=0.5, color="0.72", zorder=2)
-    for place, way in zip(places, panel.ways, strict=True):
-        beside = {"xytext": (2, 0), "textcoords": "offset points", "va": "center"}
-        axes.annotate(f"{way.seconds.mean:.3g}", (way.seconds.mean, place), **beside, fontsize=7)
+    seconds = [way.seconds.mean for way in panel.ways]
+    axes.barh(range(len(seconds)), seconds, height=0.5, color="0.72", zorder=2)
+    beside = {"xytext": (2, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
+    for place, mean in enumerate(seconds):
+        axes.annotate(f"{mean:.3g}", (mean, place), **beside)
     _set_rows(axes, [])
-    axes.set_xlim(0, 1.35 * max(point.mean for point in points))
+    axes.set_xlim(0, 1.35 * max(seconds))
     axes.set_xlabel("seconds a run")
 
 
@@ -168,13 +171,7 @@ def propagation_place(cell: Cell) -> str | None:
     >>> propagation_place(Cell("mlp", {"evaluate": "propagated"}, "citeseer"))
     'inference'
     """
-    ways = {
-        ("mlp", "model"): "never",
-        ("appnp", "network"): "training",
-        ("mlp", "propagated"): "inference",
-        ("appnp", "model"): "both",
-    }
-    return ways.get((cell.model, cell.settings.get("evaluate", "")))
+    return _WAY_OF.get((cell.model, cell.settings.get("evaluate", "")))
 
 
 def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:

@@ -92,6 +92,11 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
     }
 )
 
+# Options of matplotlib's ``errorbar`` for points with intervals.
+POINTS: Mapping[str, Any] = MappingProxyType(
+    {"fmt": "o", "elinewidth": 1.1, "color": LOOKS["APPNP"].colour, "zorder": 3}
+)
+
 OTHERS = (Look("#882255", "h"), Look("#999933", "<"), Look("#332288", ">"), Look("#661100", "d"))
 
 
@@ -133,10 +138,7 @@ def new_figure(height: float, rows: int = 1, **options: Any) -> tuple[Figure, An
 
 
 def new_panels(
-    count: int,
-    columns: int | None = None,
-    height: float = 2.3,
-    parts: tuple[float, ...] = (1,),
+    count: int, columns: int | None = None, height: float = 2.3, parts: tuple[float, ...] = (1,)
 ) -> tuple[Figure, list[Any]]:
     """Return a figure of `count` panels, and their axes row by row.
 
@@ -154,8 +156,7 @@ def new_panels(
     figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
     across = min(columns or 2, count)
     down = -(-count // across)
-    size = (WIDTH * across, height * down)
-    figure: Figure = figures.Figure(figsize=size, layout="constrained")
+    figure: Figure = figures.Figure(figsize=(WIDTH * across, height * down), layout="constrained")
     engine: Any = figure.get_layout_engine()
     engine.set(wspace=0.05)  # panels beside each other stand apart
     grid: Any = figure.subplots(down, across * len(parts), squeeze=False, width_ratios=parts * across)

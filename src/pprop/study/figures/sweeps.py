@@ -369,7 +369,7 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
         kinds: tuple[Splits, ...] = (sweep.splits,) if sweep.splits else ("test", "validation")
         of_sweep = [one for one in experiments if one.shows == sweep.shows]
         found = {splits: collect(of_sweep, rows_of, sweep.place, splits) for splits in kinds}
-        shown = [splits for splits in kinds if found[splits].rows]
+        shown: list[Splits] = [splits for splits in kinds if found[splits].rows]
         for splits in shown:
             lines = lines_data(found[splits].rows, splits, sweep.against)
             if lines.panels:

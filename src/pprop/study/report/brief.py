@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import compress
 
 from pprop.study.experiment import Experiment
 from pprop.study.report.page import Block, Bullets, Page, Section
@@ -18,10 +19,7 @@ FROM_REPORT = ("Time per epoch", "Spread", "A thousand runs", "Figures", "Claims
 
 
 def brief_page(
-    report: Page,
-    main: ByDataset,
-    experiments: Mapping[str, Experiment],
-    times: ByDataset | None = None,
+    report: Page, main: ByDataset, experiments: Mapping[str, Experiment], times: ByDataset | None = None
 ) -> Page:
     """Return the results in short.
 
@@ -59,11 +57,11 @@ def _without_commands(section: Section) -> Section:
     def narrow(block: Block) -> Block:
         if not isinstance(block, Table):
             return block
-        kept = [number for number, column in enumerate(block.columns) if column.kind != "code"]
+        kept = [column.kind != "code" for column in block.columns]
         groups = (
-            replace(group, rows=tuple(tuple(row[n] for n in kept) for row in group.rows)) for group in block.groups
+            replace(group, rows=tuple(tuple(compress(row, kept)) for row in group.rows)) for group in block.groups
         )
-        return replace(block, columns=tuple(block.columns[number] for number in kept), groups=tuple(groups))
+        return replace(block, columns=tuple(compress(block.columns, kept)), groups=tuple(groups))
 
     return replace(section, blocks=tuple(narrow(block) for block in section.blocks))
 
@@ -101,24 +99,23 @@ def _p_values(main: ByDataset) -> Iterator[Block]:
         "its own table."
     )
     yield table
-    metrics: tuple[tuple[str, Metric], ...] = (("accuracy", "accuracy"), ("macro F1", "f1"))
-    for name, metric in metrics:
+    metrics: dict[str, Metric] = {"accuracy": "accuracy", "macro F1": "f1"}
+    for name, metric in metrics.items():
         found = papers_comparisons(main, metric)
-        models = " and ".join(dict.fromkeys(each.entry.title for each in found))
-        over_runs, over_splits = _wins(found)
-        yield (
-            f"By {name}, {models} {'are' if ' and ' in models else 'is'} significantly better, p < {SIGNIFICANT} after Holm, in "
-            f"{over_runs} of {len(found)} comparisons over runs, and in {over_splits} over split means."
-        )
+        yield f"By {name}, {_wins(found)}."
         if missed := [each for each in found if not (each.wins(over_splits=False) and each.wins(over_splits=True))]:
             yield "Not so:"
             yield Bullets(tuple(_missed(each, metric) for each in missed))
 
 
-def _wins(found: list[Comparison]) -> tuple[int, int]:
-    """Return in how many comparisons the model is significantly better: over runs, and over split means."""
+def _wins(found: list[Comparison]) -> str:
+    """Say in how many comparisons the models are significantly better."""
+    models = list(dict.fromkeys(each.entry.title for each in found))
     over_runs, over_splits = (sum(each.wins(over_splits=which) for each in found) for which in (False, True))
-    return over_runs, over_splits
+    return (
+        f"{listed(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline (p < {SIGNIFICANT} after Holm) "
+        f"in {over_runs} of {len(found)} comparisons over runs, and in {over_splits} over split means"
+    )
 
 
 def _missed(each: Comparison, metric: Metric) -> str:
@@ -141,15 +138,9 @@ def significance_sentence(main: ByDataset) -> str:
     found = papers_comparisons(main, "accuracy")
     if not found:
         return ""
-    models = list(dict.fromkeys(each.entry.title for each in found))
-    over_runs, over_splits = _wins(found)
-    text = (
-        f"{listed(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline (p < {SIGNIFICANT} after Holm) "
-        f"in {over_runs} of {len(found)} comparisons over runs, and in {over_splits} over split means"
-    )
     against: dict[str, dict[str, list[str]]] = {}  # dataset, model, opponents
+    ways = {"over runs": False, "over split means": True}
     for each in found:
-        ways = {"over runs": False, "over split means": True}
         lost = [over for over, which in ways.items() if not each.wins(over_splits=which)]
         if lost:
             only = f" ({lost[0]} alone)" if len(lost) < len(ways) else ""
@@ -161,6 +152,10 @@ def significance_sentence(main: ByDataset) -> str:
         for model, opponents in by_model.items():
             same.setdefault(listed(opponents), []).append(model)
         parts += [f"{listed(models)} against {opponents} on {dataset}" for opponents, models in same.items()]
+    return _except(_wins(found), parts)
+
+
+def _except(text: str, parts: list[str]) -> str:
     return f"{text}; not so: {'; '.join(parts)}." if parts else f"{text}."
 
 
@@ -185,8 +180,7 @@ def more_splits_sentence(many: ByDataset) -> str:
     splits = max(each.splits.pairs for each in found)
     missed = [each.where for each in found if not each.wins(over_splits=True)]
     where = listed([dataset_title(name) for name in many])
-    text = f"Over {splits} splits of {where} they are in {len(found) - len(missed)} of {len(found)}"
-    return f"{text}; not so: {'; '.join(missed)}." if missed else f"{text}."
+    return _except(f"Over {splits} splits of {where} they are in {len(found) - len(missed)} of {len(found)}", missed)
 
 
 def _cost(main: ByDataset, experiments: Mapping[str, Experiment], times: ByDataset) -> Iterator[Block]:

@@ -16,8 +16,8 @@ from pprop.study.report.row_claims import Evidence, sweep_runs
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 from pprop.study.tables.entries import ByDataset, Samples, dataset_order, entries, read_all_samples
-from pprop.study.tables.more_runs import more_runs_entries
 from pprop.study.tables.runs import published_and_own
+from pprop.study.tables.spread import more_runs_entries
 
 # What experiments show that have no figure.
 IN_TABLES = ("accuracy", "time", "rerun", "quick")

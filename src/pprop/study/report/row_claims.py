@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -16,7 +16,7 @@ from pprop.study.figures.propagation import WAYS, PropagationPanel, propagation_
 from pprop.study.figures.sweeps import NO_TELEPORT, alpha_place, depth_place, labels_place, steps_place
 from pprop.study.report.graph_claims import Claim
 from pprop.study.stats.estimate import student_half
-from pprop.study.stats.paired import split_gaps
+from pprop.study.stats.paired import by_split, split_gaps
 from pprop.study.tables.entries import TESTED, ByDataset, dataset_title
 from pprop.study.tables.p_values import comparisons
 from pprop.study.tables.times import epoch_times
@@ -76,7 +76,7 @@ class Evidence:
         }
 
 
-def sweep_runs(experiments: Iterable[Experiment], rows_of: RowsOf) -> SweepRuns:
+def sweep_runs(experiments: Collection[Experiment], rows_of: RowsOf) -> SweepRuns:
     """Return the accuracies of every run behind the figures over one setting, and over ways to propagate.
 
     Parameters
@@ -90,16 +90,14 @@ def sweep_runs(experiments: Iterable[Experiment], rows_of: RowsOf) -> SweepRuns:
     >>> sweep_runs(load_experiments().values(), lambda cell: [])["labels"]
     {}
     """
-    known = list(experiments)
-    return {
-        figure: {
-            dataset: {place: {row.key.seeds: 100 * row.accuracy for row in rows} for place, rows in places.items()}
-            for dataset, places in collect(
-                [each for each in known if each.shows == figure], rows_of, place_of, splits
-            ).rows.items()
+    found: dict[str, dict[str, dict[Any, Runs]]] = {}
+    for figure, (place_of, splits) in _PLACES.items():
+        rows = collect([each for each in experiments if each.shows == figure], rows_of, place_of, splits).rows
+        found[figure] = {
+            dataset: {place: {row.key.seeds: 100 * row.accuracy for row in some} for place, some in places.items()}
+            for dataset, places in rows.items()
         }
-        for figure, (place_of, splits) in _PLACES.items()
-    }
+    return found
 
 
 def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
@@ -111,14 +109,9 @@ def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
     >>> len(found), len(missing)
     (0, 13)
     """
-    claims: list[Claim] = []
-    missing: list[str] = []
-    for statement, check in _CLAIMS.items():
-        found = [Claim(statement, *each) for each in check(evidence)]
-        claims.extend(found)
-        if not found:
-            missing.append(statement)
-    return claims, missing
+    found = {statement: [Claim(statement, *each) for each in check(evidence)] for statement, check in _CLAIMS.items()}
+    claims = [claim for of_statement in found.values() for claim in of_statement]
+    return claims, [statement for statement, of_statement in found.items() if not of_statement]
 
 
 def _significance(evidence: Evidence) -> _Found:
@@ -174,9 +167,8 @@ def _best_alpha(evidence: Evidence) -> _Found:
     for dataset, places in evidence.runs.get("alpha", {}).items():
         for model in (MODELS[name].title for name in TESTED):
             runs = {alpha: each for (title, alpha), each in places.items() if title == model}
-            inside, outside = (
-                _best(runs, lambda a, where=where: (0.05 <= a <= 0.2) == where) for where in (True, False)
-            )
+            inside = _best({alpha: each for alpha, each in runs.items() if 0.05 <= alpha <= 0.2})
+            outside = _best({alpha: each for alpha, each in runs.items() if not 0.05 <= alpha <= 0.2})
             if inside is not None and outside is not None:
                 lead = _lead(runs[inside], runs[outside])
                 found = f"{model}: α = {inside:g} is {_signed(*lead, 2)} points from α = {outside:g}, the best outside"
@@ -188,8 +180,7 @@ def _ten_steps(evidence: Evidence) -> _Found:
         if {"appnp", "ppnp"} <= runs.keys():
             gap, half = _lead(runs["appnp"], runs["ppnp"])
             found = f"APPNP (K = 10) is {_signed(gap, half, 2)} points from PPNP on the test splits"
-            holds = True if abs(gap) + half <= CLOSE else False if abs(gap) - half > CLOSE else None
-            yield dataset, found, holds
+            yield dataset, found, _above(CLOSE - abs(gap), half)
 
 
 def _without_teleport(evidence: Evidence) -> _Found:
@@ -237,21 +228,20 @@ def _farther(evidence: Evidence) -> _Found:
         scatter = float(1.96**2 * (weights * beside**2).sum()) / max(len(rings) - 2, 1)
         unsure = float((weights * centred**2).sum() ** -0.5) * max(scatter, 1.0) ** 0.5
         found = f"{_signed(slope, unsure, 2)} points a hop over {len(rings)} distances"
-        if len(rings) < len(panel.rings):
-            found += f" of {len(panel.rings)}, the others having no interval"
+        found += f" of {len(panel.rings)}, the others having no interval" if len(rings) < len(panel.rings) else ""
         yield panel.dataset, found, _above(slope, unsure)
 
 
 def _deeper(evidence: Evidence) -> _Found:
     for dataset, places in evidence.runs.get("depth", {}).items():
         runs = {layers: each for (_, layers), each in places.items()}
-        best = _best(runs, lambda layers: layers > 2)
+        deeper = {layers: each for layers, each in runs.items() if layers > 2}
+        best = _best(deeper)
         if 2 in runs and best is not None:
             gap, half = _lead(runs[best], runs[2])
-            deep = f"the best of {sum(layers > 2 for layers in runs)} deeper networks ({best:g} layers)"
+            deep = f"the best of {len(deeper)} deeper networks ({best:g} layers)"
             found = f"{deep} is {_signed(gap, half)} points from two layers"
-            if 1 in runs:
-                found += f"; one layer is {_signed(*_lead(runs[1], runs[2]))}"
+            found += f"; one layer is {_signed(*_lead(runs[1], runs[2]))}" if 1 in runs else ""
             yield dataset, found, False if gap > half else True if gap + half <= CLOSE else None
 
 
@@ -302,9 +292,9 @@ def _mean(runs: Runs) -> float:
     return float(np.mean([*runs.values()]))
 
 
-def _best(runs: Mapping[float, Runs], among: Callable[[float], bool] = lambda place: True) -> float | None:
-    """Return where the mean is highest, of the places that count; None where there is none."""
-    return max((place for place in runs if among(place)), key=lambda place: _mean(runs[place]), default=None)
+def _best(runs: Mapping[float, Runs]) -> float | None:
+    """Return where the mean is highest; None where there is no place."""
+    return max(runs, key=lambda place: _mean(runs[place]), default=None)
 
 
 def _steadiness(runs: Mapping[str, Runs], steady: Sequence[str]) -> tuple[float, float, float]:
@@ -312,25 +302,19 @@ def _steadiness(runs: Mapping[str, Runs], steady: Sequence[str]) -> tuple[float,
 
     By the bootstrap over splits, of which each has all its runs.
     """
-    by_split: dict[str, dict[int, list[float]]] = {model: {} for model in runs}
-    for model, each in runs.items():
-        for seeds, value in each.items():
-            by_split[model].setdefault(seeds.split, []).append(value)
-    splits = sorted(split for split in by_split[steady[0]] if all(split in each for each in by_split.values()))
+    groups = {model: by_split(each) for model, each in runs.items()}
+    splits = np.array([split for split in groups[steady[0]] if all(split in each for each in groups.values())])
     if len(splits) < 2:
         return float("nan"), float("nan"), float("nan")
-    groups = {model: [each[split] for split in splits] for model, each in by_split.items()}
 
-    def gap(drawn: Iterable[int]) -> float:
-        chosen = list(drawn)
-        spread = {
-            model: float(np.std(np.concatenate([each[i] for i in chosen]), ddof=1)) for model, each in groups.items()
-        }
+    def gap(drawn: Sequence[int]) -> float:
+        pooled = {model: np.concatenate([each[split] for split in drawn]) for model, each in groups.items()}
+        spread = {model: float(np.std(values, ddof=1)) for model, values in pooled.items()}
         return max(spread[model] for model in steady) - float(np.median([spread[m] for m in spread if m not in steady]))
 
     draws = np.random.default_rng(0).integers(len(splits), size=(RESAMPLES, len(splits)))
-    low, high = np.quantile([gap(drawn) for drawn in draws], [0.025, 0.975])
-    return gap(range(len(splits))), float(low), float(high)
+    low, high = np.quantile([gap(drawn.tolist()) for drawn in splits[draws]], [0.025, 0.975])
+    return gap(splits.tolist()), float(low), float(high)
 
 
 def _lead(first: Runs, second: Runs) -> tuple[float, float]:

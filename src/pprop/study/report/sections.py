@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pprop._errors import MissingDependencyError, PpropError
@@ -19,11 +20,10 @@ from pprop.study.report.row_claims import row_claims
 from pprop.study.stats.variance import init_tails
 from pprop.study.tables import runs
 from pprop.study.tables.datasets import dataset_table
-from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_title, entries, first_runs
-from pprop.study.tables.more_runs import more_runs_entries, more_runs_table
+from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_title, entries, run_command
 from pprop.study.tables.p_values import more_leads_table, p_value_table
 from pprop.study.tables.scores import disagreements, overview_table, score, score_table
-from pprop.study.tables.spread import difference_spread_table, spread_table
+from pprop.study.tables.spread import difference_spread_table, more_runs_entries, more_runs_table, spread_table
 from pprop.study.tables.table import Cells, Strong, Table
 from pprop.study.tables.times import main_cost_table, time_table
 
@@ -43,32 +43,29 @@ HEAVY = 6.0
 
 def lead(results: Results) -> tuple[Block, ...]:
     """Return the first blocks of the page: how many accuracies agree with the paper, and how to read the numbers."""
-    samples = results.everything
-    count = sum(len(sample.all_rows) for sample in samples.values())
+    count = sum(len(sample.all_rows) for sample in results.everything.values())
     scores = [score(entry, "accuracy") for group in results.main.values() for entry in group]
-    compared = [each for each in scores if each.intervals is not None]
-    within = sum(abs(each.intervals or 0.0) <= 1 for each in compared)
-    text = f"{_counted(count, 'run')} of {_counted(len(samples), 'cell')}. "
-    if compared:
-        given = "1 accuracy" if len(compared) == 1 else f"{len(compared)} accuracies"
+    apart = [abs(each.intervals) for each in scores if each.intervals is not None]
+    text = f"{_counted(count, 'run')} of {_counted(len(results.everything), 'cell')}."
+    if apart:
+        within = sum(each <= 1 for each in apart)
+        given = "1 accuracy" if len(apart) == 1 else f"{len(apart)} accuracies"
         verb = "agrees" if within == 1 else "agree"
-        text += f"Of {given} that the paper also gives, {within} {verb} with it within the combined interval."
-    return (text.strip(), METHOD)
+        text += f" Of {given} that the paper also gives, {within} {verb} with it within the combined interval."
+    return (text, METHOD)
 
 
 def _what_was_run(results: Results) -> Iterator[Block]:
     yield runs.origin_table(results.everything)
     again = sum(sample.cell.splits == "test" for sample in runs.run_again(results.samples))
-    yield (
-        f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the notes."
-        if again
-        else "No test cell was run with more than one version of the code or the data."
-    )
+    if again:
+        yield f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the notes."
+    else:
+        yield "No test cell was run with more than one version of the code or the data."
 
 
-def _accuracy(results: Results) -> Iterator[Block]:
-    if results.main:
-        yield from _scores(results, "accuracy")
+def _accuracy(results: Results) -> Iterable[Block]:
+    return _scores(results, "accuracy") if results.main else ()
 
 
 def _f1(results: Results) -> Iterator[Block]:
@@ -164,11 +161,8 @@ def more_runs_blocks(
             yield Bullets(table.notes)
         return
     many = more_runs_entries(experiments, everything, main, shown)
-    names = sorted(
-        name
-        for name, one in experiments.items()
-        if one.shows == "runs" and any(point.cell.dataset in many for point in one.points)
-    )
+    more = {name: one for name, one in experiments.items() if one.shows == "runs"}
+    names = sorted(name for name, one in more.items() if any(point.cell.dataset in many for point in one.points))
     yield (
         "Does any ranking change with 1000 runs instead of 100? Models in the order of their means over 200 splits with 5 "
         "initialisations each (Bt. FP, which has none, with one run each); the first 20 splits are the paper's, and their runs "
@@ -194,16 +188,15 @@ def more_runs_blocks(
 
 def _heavy_tails(many: ByDataset) -> Iterable[str]:
     """Yield, for each cell whose initialisations deviate far from normally, an interval that does not suppose it."""
-    for name, group in many.items():
-        for entry in group:
-            tails = init_tails(entry.accuracies)
-            if tails is not None and tails.kurtosis > HEAVY:
-                low, high = tails.interval
-                yield (
-                    f"{entry.title} on {dataset_title(name)}: the deviations between initialisations have a kurtosis of "
-                    f"{tails.kurtosis:.0f}, where normal ones have 3, so that their interval is too narrow: resampling the "
-                    f"splits gives {low:.2f} to {high:.2f}."
-                )
+    for entry in (entry for group in many.values() for entry in group):
+        tails = init_tails(entry.accuracies)
+        if tails is not None and tails.kurtosis > HEAVY:
+            low, high = tails.interval
+            yield (
+                f"{entry.title} on {dataset_title(entry.cell.dataset)}: the deviations between initialisations have a kurtosis "
+                f"of {tails.kurtosis:.0f}, where normal ones have 3, so that their interval is too narrow: resampling the "
+                f"splits gives {low:.2f} to {high:.2f}."
+            )
 
 
 def _figures(results: Results) -> Iterator[Block]:
@@ -233,20 +226,18 @@ def _other_experiments(results: Results) -> Iterator[Block]:
     """Yield the table of the user's experiments, and a figure of each that is for one and has more than one point."""
     yield from _with_text(
         runs.own_experiments_table(results.own, results.everything),
-        "Experiment files of one's own, each with the runs that it names. No other section's table, figure or claim draws on "
-        "what they add; a run that is also one of the paper's is the same row here and there.",
+        "The user's own experiment files, each with the runs that it names. No table, figure or claim of another section "
+        "uses what they add; a run that is also one of the paper's is the same row here and there.",
     )
-    drawn: list[Drawn] = []
     for number, one in enumerate(results.own.values(), 1):
-        there = {point.cell: each for point in one.points if (each := results.everything.named([one]).of(point.cell))}
+        named = results.everything.named([one])
+        there = {point.cell: list(each.rows) for point in one.points if (each := named.of(point.cell))}
         if one.shows not in IN_TABLES and len(there) > 1:
-            made = figures_of(
-                [one], lambda cell, there=there: list(there[cell].rows) if cell in there else [], load_dataset
-            )
-            drawn += [
+            made = figures_of([one], lambda cell, there=there: there.get(cell, []), load_dataset)
+            drawn = [
                 replace(each, name=f"other_{number}_{each.name}", title=f"{one.title}: {each.title}") for each in made
             ]
-    yield from _pictures(drawn, {}, results.everything)  # by their names: a group may have published members too
+            yield from _pictures(drawn, {}, results.everything)  # by name: a group may have published members too
 
 
 def _datasets(results: Results) -> Iterator[Block]:
@@ -254,45 +245,26 @@ def _datasets(results: Results) -> Iterator[Block]:
 
 
 def _command(names: Sequence[str], experiments: Mapping[str, Experiment], samples: Samples) -> str:
-    """Return what gives the rows of some experiments, by the name of their group if they are all of it.
-
-    With the least number of runs where cells lack some, and the device where all trainings were on a GPU.
-    """
+    """Return what gives the rows of some experiments, by the name of their group if they are all of it."""
     members: dict[str, set[str]] = {}
     for name, experiment in experiments.items():
         for group in experiment.groups:
             members.setdefault(group, set()).add(name)
     group = next((group for group in sorted(members) if members[group] == set(names)), None)
-    parts = [f"pprop study run {group or ' '.join(sorted(names))} --out DIR"]
-    asked = [
-        (experiments[name], point.cell) for name in names if name in experiments for point in experiments[name].points
-    ]
-    there = [(one, sample) for one, cell in asked if (sample := samples.of(cell)) is not None]
-    counts = [
-        (made, len(seeds))
-        for one, sample in there
-        if (made := first_runs(sample, seeds := one.seeds(cell=sample.cell))) is not None  # no command makes others
-    ]
-    if fewest := min((made for made, wanted in counts if made < wanted), default=0):
-        parts.append(f"--runs {fewest}")
-    trained = [sample for _, sample in there if any(row.epochs for row in sample.rows)]
-    if trained and all(row.device.startswith("cuda") for sample in trained for row in sample.rows):
-        parts.append("--device cuda")
-    return " ".join(parts)
+    asked = ((one, point.cell) for name in names if (one := experiments.get(name)) for point in one.points)
+    there = [(sample, one.seeds(cell=cell)) for one, cell in asked if (sample := samples.of(cell)) is not None]
+    return run_command(group or " ".join(sorted(names)), there)
 
 
 def _claims(results: Results) -> Iterator[Block]:
     claims: list[Claim] = []
     for name in results.datasets:
-        try:
+        with suppress(PpropError, OSError):  # the table of datasets says why
             claims += graph_claims(load_dataset(name), dataset_title(name))
-        except (PpropError, OSError):  # the table of datasets says why
-            continue
     found, missing = row_claims(results.evidence)
-    claims += found
     holds = {True: "yes", False: Strong("no"), None: "not decided"}
     groups: dict[str | None, list[Cells]] = {}
-    for claim in claims:
+    for claim in (*claims, *found):
         groups.setdefault(claim.statement, []).append((claim.where, claim.found, holds[claim.holds]))
     if groups:
         caption = "What the paper's text claims, and what was found"
@@ -303,7 +275,7 @@ def _claims(results: Results) -> Iterator[Block]:
             "is decided. What is called the best of several has the highest mean on these splits, which favours it a little."
         )
     if missing:
-        yield "Not checked, for want of rows:"
+        yield "Not checked, because rows are missing:"
         yield Bullets(tuple(missing))
 
 
@@ -319,12 +291,11 @@ def _costs(results: Results) -> Iterator[Block]:
 def _notes(results: Results) -> Iterator[Block]:
     samples, experiments = results.samples, (*results.published.values(), *results.own.values())
     shown = {point.cell.config for one in experiments for point in one.points} | results.configs
-    unshown = [sample.cell for key, sample in samples.items() if key not in shown]
-    again = runs.rerun_table(samples, {cell.config for cell in unshown})
+    unshown = {key: sample.cell for key, sample in samples.items() if key not in shown}
+    again = runs.rerun_table(samples, unshown.keys())
     yield from _with_text(again, "Rows of different versions are never averaged: tables and figures show the newest.")
-    others = runs.other_cells_table(unshown, samples)
-    if others.n_rows:
-        yield others
+    if unshown:
+        yield runs.other_cells_table(unshown.values(), samples)
     lacking = runs.incomplete({name: one for name, one in results.begun.items() if one.shows not in IN_TABLES}, samples)
     if lacking:
         yield "Experiments that lack runs:"

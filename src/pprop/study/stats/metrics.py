@@ -92,15 +92,10 @@ def _counts(predicted: ArrayLike, labels: ArrayLike, n_classes: int, function: s
     check_int(n_classes, "n_classes", function, low=1)
     for name, classes in (("predicted", first), ("labels", second)):
         if classes.min() < 0 or classes.max() >= n_classes:
-            reject(
-                name, function, f"classes from 0 to {n_classes - 1}", f"classes from {classes.min()} to {classes.max()}"
-            )
+            got = f"classes from {classes.min()} to {classes.max()}"
+            reject(name, function, f"classes from 0 to {n_classes - 1}", got)
     right = np.bincount(first[first == second], minlength=n_classes)
-    return (
-        right,
-        np.bincount(first, minlength=n_classes) - right,
-        np.bincount(second, minlength=n_classes) - right,
-    )
+    return right, np.bincount(first, minlength=n_classes) - right, np.bincount(second, minlength=n_classes) - right
 
 
 def _pair(predicted: ArrayLike, labels: ArrayLike, function: str) -> tuple[_Counts, _Counts]:

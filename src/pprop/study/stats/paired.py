@@ -139,6 +139,20 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     return corrected
 
 
+def by_split(values: Mapping[Seeds, float]) -> dict[int, list[float]]:
+    """Return the values of each split's initialisations, in the order of seeds.
+
+    Examples
+    --------
+    >>> by_split({Seeds(7, 0): 1.0, Seeds(7, 1): 2.0, Seeds(5, 0): 4.0})
+    {5: [4.0], 7: [1.0, 2.0]}
+    """
+    grouped: dict[int, list[float]] = {}
+    for seeds in sorted(values):
+        grouped.setdefault(seeds.split, []).append(values[seeds])
+    return grouped
+
+
 def split_means(values: Mapping[Seeds, float]) -> dict[int, float]:
     """Return the mean over initialisations of each split, in the order of split seeds.
 
@@ -147,10 +161,7 @@ def split_means(values: Mapping[Seeds, float]) -> dict[int, float]:
     >>> split_means({Seeds(7, 0): 1.0, Seeds(7, 1): 2.0, Seeds(5, 0): 4.0})
     {5: 4.0, 7: 1.5}
     """
-    grouped: dict[int, list[float]] = {}
-    for seeds in sorted(values):
-        grouped.setdefault(seeds.split, []).append(values[seeds])
-    return {split: float(np.mean(group)) for split, group in grouped.items()}
+    return {split: float(np.mean(group)) for split, group in by_split(values).items()}
 
 
 def split_gaps(first: Mapping[Seeds, float], second: Mapping[Seeds, float]) -> dict[int, float]:

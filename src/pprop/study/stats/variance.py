@@ -9,7 +9,6 @@ runs. ``results/gpu_rows_on_cpu.json`` has the measurement; ``docs/study.md`` sa
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -22,6 +21,7 @@ from scipy import stats
 from pprop._validate import reject
 from pprop.study.cell import Seeds
 from pprop.study.stats.estimate import bootstrap_interval
+from pprop.study.stats.paired import by_split
 
 TAIL = 0.025  # on either side of a 95 % interval
 
@@ -229,12 +229,10 @@ def spread(accuracies: Mapping[Seeds, float]) -> float:
     >>> round(spread({Seeds(split, 0): 0.8 + 0.01 * split for split in range(11)}), 4), spread({Seeds(1, 0): 0.8})
     (0.0332, 0.015)
     """
-    by_split: dict[int, list[float]] = defaultdict(list)
-    for seeds, value in accuracies.items():
-        by_split[seeds.split].append(value)
-    free = len(accuracies) - len(by_split)
+    groups = by_split(accuracies).values()
+    free = len(accuracies) - len(groups)
     if free >= _ENOUGH:
-        return sqrt(sum(len(some) * float(np.var(some)) for some in by_split.values()) / free)
+        return sqrt(sum(len(some) * float(np.var(some)) for some in groups) / free)
     if len(accuracies) > _ENOUGH:
         return float(np.std(list(accuracies.values()), ddof=1))
     return UNKNOWN_SPREAD

@@ -5,7 +5,6 @@
 
 from pprop.study.tables.datasets import dataset_table as dataset_table
 from pprop.study.tables.entries import read_samples as read_samples
-from pprop.study.tables.more_runs import more_runs_table as more_runs_table
 from pprop.study.tables.p_values import more_leads_table as more_leads_table
 from pprop.study.tables.p_values import p_value_table as p_value_table
 from pprop.study.tables.p_values import significance_table as significance_table
@@ -18,6 +17,7 @@ from pprop.study.tables.runs import search_table as search_table
 from pprop.study.tables.scores import overview_table as overview_table
 from pprop.study.tables.scores import score_table as score_table
 from pprop.study.tables.spread import difference_spread_table as difference_spread_table
+from pprop.study.tables.spread import more_runs_table as more_runs_table
 from pprop.study.tables.spread import spread_table as spread_table
 from pprop.study.tables.table import Table as Table
 from pprop.study.tables.table import table_html as table_html

@@ -19,7 +19,7 @@ from pprop.datasets.registry import sizes_of
 from pprop.graph import Graph
 from pprop.graph.files import read_json
 from pprop.study.tables.entries import dataset_title
-from pprop.study.tables.table import Cells, Number, Table
+from pprop.study.tables.table import Cells, Number, Table, number
 
 # Where a study's folder keeps the averages: the larger graphs need half a minute.
 CACHE = "shortest_paths.json"
@@ -102,9 +102,9 @@ def _row(name: str, graph: Graph, folder: Path | None) -> Cells:
         *(Number(sizes[key], 0) for key in ("classes", "features", "nodes", "edges")),
         Number(labelled / graph.n_nodes, 3),
         Number(labelled / FULL_SIZES.get(name, graph.n_nodes), 3),
-        None if rate is None else Number(rate, 3),
-        Number(cached_shortest_path(graph, folder), 2),
-        None if path is None else Number(path, 2),
+        number(rate, 3),
+        Number(cached_shortest_path(graph, folder)),
+        number(path),
     )
 
 

@@ -5,13 +5,13 @@ Also the titles and the order of models and datasets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, final
 
 import numpy as np
 
-from pprop.datasets import DATASETS
 from pprop.study.cell import Cell, Seeds
 from pprop.study.experiment import Experiment, Published
 from pprop.study.experiment_folder import load_experiments
@@ -54,6 +54,11 @@ class Sample:
     others: tuple[Pool, ...] = ()
 
     @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The rows of all versions, those that are shown first."""
+        return self.pool, *self.others
+
+    @property
     def rows(self) -> tuple[Row, ...]:
         """The rows that are shown, in the order of their seeds."""
         return self.pool.rows
@@ -69,7 +74,7 @@ class Sample:
     @property
     def all_rows(self) -> tuple[Row, ...]:
         """The rows of all versions, pool by pool: not to be averaged."""
-        return tuple(row for pool in (self.pool, *self.others) for row in pool.rows)
+        return tuple(row for pool in self.pools for row in pool.rows)
 
     def on(self, device: str) -> Sample | None:
         """Return the newest of the pools that have rows of a device, with those rows alone; None if there are none.
@@ -77,11 +82,8 @@ class Sample:
         The versions of CPU and GPU code differ, so that rows of the two are never in one pool: where a cell was timed
         on both, the pool that is shown has one of them.
         """
-        for pool in (self.pool, *self.others):
-            rows = tuple(row for row in pool.rows if row.device == device)
-            if rows:
-                return Sample(self.cell, replace(pool, rows=rows))
-        return None
+        kept = ((pool, tuple(row for row in pool.rows if row.device == device)) for pool in self.pools)
+        return next((Sample(self.cell, replace(pool, rows=rows)) for pool, rows in kept if rows), None)
 
     def only(self, seeds: Collection[Seeds]) -> Sample | None:
         """Return what the sample would be if no other runs than these had been made; None if none of them was.
@@ -89,10 +91,7 @@ class Sample:
         The pool that is shown may be another one: the newest row of all need not be one of these.
         """
         wanted = frozenset(seeds)
-        kept = [
-            replace(pool, rows=tuple(row for row in pool.rows if row.key.seeds in wanted))
-            for pool in (self.pool, *self.others)
-        ]
+        kept = [replace(pool, rows=tuple(row for row in pool.rows if row.key.seeds in wanted)) for pool in self.pools]
         found = newest_first(pool for pool in kept if pool.rows)
         return Sample(self.cell, found[0], tuple(found[1:])) if found else None
 
@@ -227,6 +226,10 @@ class Entry:
         """Runs by the protocol; None for a user's model."""
         return None if self.experiment is None else len(self.experiment.seeds(cell=self.cell))
 
+    def values(self, metric: Metric) -> dict[Seeds, float]:
+        """Return a metric of each run, in [0, 1]; empty where it was not run."""
+        return {} if self.sample is None else self.sample.values(metric)
+
     @property
     def accuracies(self) -> dict[Seeds, float]:
         """Those of its runs in percent; empty where it was not run."""
@@ -253,14 +256,23 @@ def command(experiment: Experiment, cell: Cell, sample: Sample | None) -> str:
     >>> command(experiment, experiment.points[0].cell, None)
     'pprop study run gasteiger_2019_appnp_cora_ml --out DIR'
     """
-    parts = ["pprop study run", experiment.name, "--out DIR"]
-    if sample is not None:
-        runs = first_runs(sample, experiment.seeds(cell=cell))
-        if runs is not None and runs < len(experiment.seeds(cell=cell)):
-            parts.append(f"--runs {runs}")
-        if all(row.device.startswith("cuda") for row in sample.rows):
-            parts.append("--device cuda")
-    return " ".join(parts)
+    return run_command(experiment.name, [] if sample is None else [(sample, experiment.seeds(cell=cell))])
+
+
+def run_command(names: str, runs: Sequence[tuple[Sample, Sequence[Seeds]]]) -> str:
+    """Return what to type to get the rows of samples of the named experiments, each with the runs that it should have.
+
+    With the least number of runs where cells lack some, and the device where all trainings were on a GPU.
+
+    >>> run_command("quick", [])
+    'pprop study run quick --out DIR'
+    """
+    counts = [(first_runs(sample, seeds), len(seeds)) for sample, seeds in runs]
+    fewest = min((made for made, wanted in counts if made is not None and made < wanted), default=0)
+    devices = {row.device for sample, _ in runs for row in sample.rows if any(each.epochs for each in sample.rows)}
+    on_gpu = devices and all(device.startswith("cuda") for device in devices)
+    limit, device = f" --runs {fewest}" if fewest else "", " --device cuda" if on_gpu else ""
+    return f"pprop study run {names} --out DIR{limit}{device}"
 
 
 def first_runs(sample: Sample, seeds: Sequence[Seeds]) -> int | None:
@@ -295,16 +307,12 @@ def entries(
     >>> entries(load_experiments(), Samples([]))
     {}
     """
+    of_kind = ((one, point.cell) for one in experiments.values() if one.shows == shows for point in one.points)
+    papers = (Entry(cell, model_title(cell), one, samples.of(cell)) for one, cell in of_kind)
     found: dict[str, list[Entry]] = {}
-    for experiment in experiments.values():
-        if experiment.shows == shows:
-            for point in experiment.points:
-                if shows == "accuracy" and not _in_the_table(point.cell):
-                    continue
-                entry = Entry(point.cell, model_title(point.cell), experiment, samples.of(point.cell))
-                found.setdefault(point.cell.dataset, []).append(entry)
-    for entry in _own(samples) if shows == "accuracy" else ():
-        found.setdefault(entry.cell.dataset, []).append(entry)
+    for entry in (*papers, *_own(samples)) if shows == "accuracy" else papers:
+        if shows != "accuracy" or _in_the_table(entry.cell):
+            found.setdefault(entry.cell.dataset, []).append(entry)
     return {
         dataset: tuple(sorted(found[dataset], key=lambda entry: model_order(entry.cell)))
         for dataset in sorted(found, key=dataset_order)
@@ -315,11 +323,10 @@ def entries(
 def _own(samples: Samples) -> Iterable[Entry]:
     """Yield users' models on the paper's test splits, with their settings where a model was run with several."""
     own = [each for each in samples.values() if each.cell.model not in MODELS and _in_the_table(each.cell)]
+    times_run = Counter((each.cell.model, each.cell.dataset) for each in own)
     for sample in own:
-        same = [
-            each for each in own if (each.cell.model, each.cell.dataset) == (sample.cell.model, sample.cell.dataset)
-        ]
-        yield Entry(sample.cell, model_title(sample.cell, settings=len(same) > 1), None, sample)
+        several = times_run[sample.cell.model, sample.cell.dataset] > 1
+        yield Entry(sample.cell, model_title(sample.cell, settings=several), None, sample)
 
 
 def _in_the_table(cell: Cell) -> bool:
@@ -364,7 +371,7 @@ def dataset_order(name: str) -> tuple[int, str]:
     >>> sorted(["mine", "pubmed", "citeseer"], key=dataset_order)
     ['citeseer', 'pubmed', 'mine']
     """
-    known = list(DATASETS)
+    known = list(DATASET_TITLES)
     return (known.index(name) if name in known else len(known), name)
 
 

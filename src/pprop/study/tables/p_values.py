@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import final
 
-from pprop.study.cell import Seeds
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
 from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title
@@ -62,16 +62,15 @@ def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
     """
     run = [entry for entry in group if entry.sample is not None]
     paper = [entry for entry in run if entry.experiment is not None]  # the corrections are over these alone
-    found: list[Comparison] = []
-    for entry in run:
-        if entry.cell.model in TESTED:
-            family = [other for other in paper if other.cell.model in MODELS and other.cell.model not in TESTED]
-        elif entry.cell.model not in MODELS:
-            family = [other for other in paper if other.cell.model in OWN_OPPONENTS]
-        else:
-            continue
-        found.extend(_against(entry, family, metric, _best_in_the_paper(group, metric)))
-    return found
+    baselines = [entry for entry in paper if entry.cell.model in MODELS and entry.cell.model not in TESTED]
+    for_own = [entry for entry in paper if entry.cell.model in OWN_OPPONENTS]
+    best = _best_in_the_paper(group, metric)
+    return [
+        each
+        for entry in run
+        if entry.cell.model in TESTED or entry.cell.model not in MODELS
+        for each in _against(entry, baselines if entry.cell.model in TESTED else for_own, metric, best)
+    ]
 
 
 def papers_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison]:
@@ -85,7 +84,7 @@ def papers_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison
 
 
 def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best: str | None) -> list[Comparison]:
-    ours, theirs = _values(entry, metric), [_values(other, metric) for other in family]
+    ours, theirs = entry.values(metric), [other.values(metric) for other in family]
     means = [sum(values.values()) / len(values) for values in theirs]
     splits = [paired_test(ours, values, "splits") for values in theirs]
     runs = [
@@ -93,12 +92,10 @@ def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best:
         for other, values, by_split in zip(family, theirs, splits, strict=True)
     ]
     paper = {"accuracy": entry.published.p_accuracy, "f1": entry.published.p_f1}.get(metric)
-    return [
-        Comparison(
-            entry, other, mean == max(means), over_runs, over_splits, paper if other.cell.model == papers_best else None
-        )
-        for other, mean, over_runs, over_splits in zip(family, means, with_holm(runs), with_holm(splits), strict=True)
-    ]
+    published = [paper if other.cell.model == papers_best else None for other in family]
+    best = [mean == max(means) for mean in means]
+    found = zip(family, best, with_holm(runs), with_holm(splits), published, strict=True)
+    return [Comparison(entry, *each) for each in found]
 
 
 def _best_in_the_paper(group: Sequence[Entry], metric: Metric) -> str | None:
@@ -107,11 +104,6 @@ def _best_in_the_paper(group: Sequence[Entry], metric: Metric) -> str | None:
     means = {model: each.accuracy if metric == "accuracy" else each.f1 for model, each in printed.items()}
     known = {model: mean for model, mean in means.items() if mean is not None}
     return max(known, key=lambda model: known[model], default=None)
-
-
-def _values(entry: Entry, metric: Metric) -> dict[Seeds, float]:
-    assert entry.sample is not None
-    return entry.sample.values(metric)
 
 
 def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
@@ -141,18 +133,16 @@ def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
     notes: list[str] = []
     for name, entries in by_dataset.items():
         found = comparisons(entries, metric)
-        for entry in dict.fromkeys(each.entry for each in found):
-            groups[f"{entry.title} on {dataset_title(name)}"] = [row(each) for each in found if each.entry is entry]
+        for entry, of_entry in groupby(found, key=lambda each: each.entry):
+            groups[f"{entry.title} on {dataset_title(name)}"] = [row(each) for each in of_entry]
         for one in found:
             lonely = ((one.runs.only_first, one.entry), (one.runs.only_second, one.opponent))
             if parts := [f"{describe_seeds(seeds)} of {entry.title}" for seeds, entry in lonely if seeds]:
                 notes.append(f"{one.where}: without a partner, and so not in the test over runs: {'; '.join(parts)}.")
-    heads = (
-        "Against:text | Difference | Pairs of runs | p over runs | Holm | Pairs of split means | p over splits | Holm"
-    )
+    heads = "Against:text | Difference | Pairs of runs | p over runs | Holm | Pairs of split means | p over splits"
     what = {"accuracy": "accuracy", "f1": "macro F1 (the paper's)", "f1_macro": "macro F1 (the usual)"}[metric]
     caption = f"Paired t-tests of {what}; the best opponent is set off"
-    return Table.of(caption, f"{heads} | Paper's p", groups, notes)
+    return Table.of(caption, f"{heads} | Holm | Paper's p", groups, notes)
 
 
 def significance_table(by_dataset: ByDataset) -> Table:
@@ -182,9 +172,8 @@ def significance_table(by_dataset: ByDataset) -> Table:
 
     groups: dict[str | None, list[Cells]] = {}
     for name, entries in by_dataset.items():
-        found = papers_comparisons({name: entries}, "accuracy")
-        tested = dict.fromkeys(each.entry for each in found)
-        groups[dataset_title(name)] = [row([each for each in found if each.entry is entry]) for entry in tested]
+        by_model = groupby(papers_comparisons({name: entries}, "accuracy"), key=lambda each: each.entry)
+        groups[dataset_title(name)] = [row(list(found)) for _, found in by_model]
     heads = (
         "Model:text | Better over runs | Better over split means | Nearest baseline:text | Difference, points | "
         "p over runs, Holm | p over split means, Holm | Paper's opponent:text | p over runs | Paper's p"
@@ -211,7 +200,7 @@ def more_leads_table(many: ByDataset, few: ByDataset) -> Table:
     for name, entries in many.items():
         configs = {entry.cell.config for entry in entries}
         before = [entry for entry in few.get(name, ()) if entry.cell.config in configs]
-        groups[dataset_title(name)] = [*_leads(entries, before), *_each_other(entries, before)]
+        groups[dataset_title(name)] = list(_leads(entries, before))
     heads = (
         "Model:text | Against:text | Splits | Difference, points:measure | p, Holm | Splits of the accuracy table | "
         "Their difference:measure | Their p, Holm"
@@ -224,17 +213,14 @@ def _leads(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[Cells]:
     for one in comparisons(many, "accuracy"):
         then = before[one.entry.cell.config, one.opponent.cell.config]
         leads = (_lead(each.entry, each.opponent, each.splits.holm) for each in (one, then))
-        yield one.entry.title, one.opponent.title, *(value for lead in leads for value in lead)
-
-
-def _each_other(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[Cells]:
-    """Yield PPNP against APPNP: one test, which needs no correction."""
-    pairs = [{entry.cell.model: entry for entry in entries} for entries in (many, few)]
-    if all({"ppnp", "appnp"} <= pair.keys() for pair in pairs):
-        sides = [(pair["ppnp"], pair["appnp"]) for pair in pairs]
-        tests = [paired_test(first.accuracies, second.accuracies, "splits") for first, second in sides]
-        leads = (_lead(*side, test.p) for side, test in zip(sides, tests, strict=True))
-        yield "PPNP", "APPNP", *(value for lead in leads for value in lead)
+        yield one.entry.title, one.opponent.title, *chain.from_iterable(leads)
+    # PPNP against APPNP: one test, which needs no correction
+    sides = [{entry.cell.model: entry for entry in entries} for entries in (many, few)]
+    if all({"ppnp", "appnp"} <= side.keys() for side in sides):
+        pairs = [(side["ppnp"], side["appnp"]) for side in sides]
+        tests = [paired_test(first.accuracies, second.accuracies, "splits") for first, second in pairs]
+        leads = (_lead(*pair, test.p) for pair, test in zip(pairs, tests, strict=True))
+        yield "PPNP", "APPNP", *chain.from_iterable(leads)
 
 
 def _lead(first: Entry, second: Entry, p: float) -> Cells:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from pprop.study.cell import Cell, fill_settings
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.store.row import Row
+from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Sample, Samples, command, dataset_order, dataset_title, model_order, model_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table
 from pprop.study.zoo import MODELS
@@ -34,8 +35,7 @@ def origin_table(samples: Samples) -> Table:
     rows = (
         (
             *place,
-            Number(len({row.key.config for row in made}), 0),
-            Number(len(made), 0),
+            *_cells_and_rows(made),
             Number(sum(row.seconds for row in made), 0),
             min(row.created for row in made)[:10],
             max(row.created for row in made)[:10],
@@ -49,6 +49,10 @@ def origin_table(samples: Samples) -> Table:
     return Table.of("Where the rows come from", heads, {None: rows})
 
 
+def _cells_and_rows(rows: Sequence[Row]) -> tuple[Number, Number]:
+    return Number(len({row.key.config for row in rows}), 0), Number(len(rows), 0)
+
+
 def cost_table(samples: Samples) -> Table:
     """Return what the rows took, by dataset, model and device; all pools count.
 
@@ -58,20 +62,15 @@ def cost_table(samples: Samples) -> Table:
     0
     """
     found: dict[tuple[tuple[int, str], int, str, str], list[Row]] = {}
-    for cell, rows in ((sample.cell, sample.all_rows) for sample in samples.values()):
-        for row in rows:
-            key = (dataset_order(cell.dataset), model_order(cell)[0], model_title(cell), row.device)
-            found.setdefault(key, []).append(row)
+    for cell, row in ((sample.cell, row) for sample in samples.values() for row in sample.all_rows):
+        key = (dataset_order(cell.dataset), model_order(cell)[0], model_title(cell), row.device)
+        found.setdefault(key, []).append(row)
     groups: dict[str | None, list[Cells]] = {}
     for ((_, dataset), _, title, device), rows in sorted(found.items(), key=lambda item: item[0]):
-        values = (
-            Number(len({row.key.config for row in rows}), 0),
-            Number(len(rows), 0),
-            Number(float(np.mean([row.epochs for row in rows])), 0),
-            Number(float(np.mean([row.seconds for row in rows])), 2),
-            Number(sum(row.seconds for row in rows), 0),
-        )
-        groups.setdefault(dataset_title(dataset), []).append((title, device, *values))
+        epochs, seconds = [row.epochs for row in rows], [row.seconds for row in rows]
+        means = Number(float(np.mean(epochs)), 0), Number(float(np.mean(seconds)))
+        values = (title, device, *_cells_and_rows(rows), *means, Number(sum(seconds), 0))
+        groups.setdefault(dataset_title(dataset), []).append(values)
     heads = "Model:text | Device:text | Cells | Rows | Epochs a run | Seconds a run | Seconds in all"
     return Table.of("What the rows took", heads, groups)
 
@@ -91,24 +90,17 @@ def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
     >>> rerun_table(Samples([])).n_rows
     0
     """
-    rows: list[Cells] = []
-    again = sorted(run_again(samples), key=lambda each: _order(each.cell))
-    for sample in again:
-        cell = sample.cell
-        place = "shown among other cells" if cell.config in among_others else "shown"
+
+    def row(sample: Sample, pool: Pool) -> Cells:
+        cell, newest = sample.cell, pool.newest[:19].replace("T", " ")
         name = ", ".join(filter(None, (f"{model_title(cell)} on {dataset_title(cell.dataset)}", settings_text(cell))))
-        rows += [
-            (
-                name,
-                cell.splits,
-                pool.revision,
-                pool.data[:12],
-                *_runs_and_accuracy(Sample(cell, pool)),
-                pool.newest[:19].replace("T", " "),
-                Strong(place) if pool is sample.pool else "not shown",
-            )
-            for pool in (sample.pool, *sample.others)
-        ]
+        place = Strong("shown among other cells" if cell.config in among_others else "shown")
+        shown = place if pool is sample.pool else "not shown"
+        runs = _runs_and_accuracy(Sample(cell, pool))
+        return name, cell.splits, pool.revision, pool.data[:12], *runs, newest, shown
+
+    again = sorted(run_again(samples), key=lambda each: _order(each.cell))
+    rows = (row(sample, pool) for sample in again for pool in sample.pools)
     heads = "Cell:text | Splits:text | Revision:text | Data:text | Runs | Accuracy:measure | Newest row:text | :text"
     return Table.of("Cells that were run again with other versions", heads, {None: rows})
 
@@ -144,13 +136,7 @@ def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
     0
     """
     rows = (
-        (
-            model_title(cell),
-            dataset_title(cell.dataset),
-            cell.splits,
-            settings_text(cell),
-            *_runs_and_accuracy(samples[cell.config]),
-        )
+        (*_names(cell), settings_text(cell), *_runs_and_accuracy(samples[cell.config]))
         for cell in sorted(cells, key=_order)
     )
     heads = "Model:text | Dataset:text | Splits:text | Settings:text | Runs | Accuracy:measure"
@@ -184,15 +170,13 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
     ranked = sorted(run, key=lambda sample: (-sample.percent().mean, sample.cell.text))
     best, first = ranked[0], cells[0]
     defaults = fill_settings(first.model, {}, first.dataset)
-    published = next((sample for sample in run if dict(sample.cell.settings) == defaults), None)
-    changed = ", ".join(
-        f"{name} = {value}" for name, value in sorted(best.cell.settings.items()) if defaults.get(name) != value
-    )
+    place = next((place for place, sample in enumerate(ranked) if dict(sample.cell.settings) == defaults), None)
+    settings = sorted(best.cell.settings.items())
+    changed = ", ".join(f"{name} = {value}" for name, value in settings if defaults.get(name) != value)
     return (
         dataset_title(first.dataset),
         f"{len(run)} of {len(cells)}" if len(run) < len(cells) else str(len(run)),
-        NOT_RUN if published is None else _runs_and_accuracy(published)[1],
-        None if published is None else Number(1 + ranked.index(published), 0),
+        *((NOT_RUN, None) if place is None else (_runs_and_accuracy(ranked[place])[1], Number(1 + place, 0))),
         _runs_and_accuracy(best)[1],
         changed or "nothing: it is the published one",
         Code(command(experiment, first, None)),
@@ -214,14 +198,12 @@ def published_and_own(
     [['quick'], ['mine']]
     """
     bundled = load_experiments()
-    published = {name: bundled[name] for name in experiments if name in bundled}
 
-    def same(name: str, one: Experiment) -> bool:
-        there = published.get(name)
-        return there is not None and replace(one, title=there.title, groups=there.groups) == there
+    def is_own(one: Experiment, there: Experiment | None) -> bool:
+        return there is None or replace(one, title=there.title, groups=there.groups) != there
 
-    own = {name: one for name, one in experiments.items() if not same(name, one)}
-    return published, own
+    own = {name: one for name, one in experiments.items() if is_own(one, bundled.get(name))}
+    return {name: bundled[name] for name in experiments if name in bundled}, own
 
 
 def own_experiments_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:
@@ -250,15 +232,8 @@ def _own_row(experiment: Experiment, point: Point, sample: Sample) -> Cells:
     place = [f"{name} = {value}" for name, value in point.at.items() if name in cell.settings]
     settings = dict.fromkeys([part for part in place if part not in text] + ([text] if text else []))
     runs, accuracy = _runs_and_accuracy(sample)
-    return (
-        model_title(cell),
-        dataset_title(cell.dataset),
-        cell.splits,
-        ", ".join(settings),
-        runs if len(sample.rows) == wanted else f"{len(sample.rows)} of {wanted}",
-        accuracy,
-        Code(command(experiment, cell, sample)),
-    )
+    of_wanted = runs if len(sample.rows) == wanted else f"{runs} of {wanted}"
+    return *_names(cell), ", ".join(settings), of_wanted, accuracy, Code(command(experiment, cell, sample))
 
 
 def incomplete(experiments: Mapping[str, Experiment], samples: Samples) -> tuple[str, ...]:
@@ -289,13 +264,14 @@ def settings_text(cell: Cell) -> str:
     >>> settings_text(Cell("mlp", {"hidden": [8]}, "citeseer", per_class=5))
     'hidden = [8], 5 training nodes per class'
     """
-    parts = [f"{name} = {value}" for name, value in sorted(cell.settings.items())]
-    if cell.per_class != 20:
-        parts.append(f"{cell.per_class} training nodes per class")
-    if cell.model in MODELS:
-        defaults = MODELS[cell.model].defaults()
-        parts = [part for part in parts if part not in {f"{name} = {value}" for name, value in defaults.items()}]
-    return ", ".join(parts)
+    defaults = MODELS[cell.model].defaults() if cell.model in MODELS else {}
+    usual = {f"{name} = {value}" for name, value in defaults.items()}
+    parts = [part for name, value in sorted(cell.settings.items()) if (part := f"{name} = {value}") not in usual]
+    return ", ".join(parts + ([f"{cell.per_class} training nodes per class"] if cell.per_class != 20 else []))
+
+
+def _names(cell: Cell) -> tuple[str, str, str]:
+    return model_title(cell), dataset_title(cell.dataset), cell.splits
 
 
 def _order(cell: Cell) -> tuple[tuple[int, str], tuple[int, str]]:

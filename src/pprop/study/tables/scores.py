@@ -8,7 +8,7 @@ from typing import final
 
 from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
 from pprop.study.tables.entries import ByDataset, Entry, Metric, dataset_title
-from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table, Value
+from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table, Value, number
 
 TITLES: dict[Metric, str] = {
     "accuracy": "Accuracy in percent",
@@ -110,10 +110,8 @@ def score(entry: Entry, metric: Metric) -> Score:
     (85.09, None)
     """
     unit = 100.0 if metric == "accuracy" else 1.0
-    ours = None
-    if entry.sample is not None:
-        ours = estimate([unit * value for value in entry.sample.values(metric).values()])
-    printed = entry.published
+    values = [unit * value for value in entry.values(metric).values()]
+    ours, printed = estimate(values) if values else None, entry.published
     paper = {"accuracy": (printed.accuracy, printed.accuracy_interval), "f1": (printed.f1, printed.f1_interval)}
     return Score(entry, metric, ours, *paper.get(metric, (None, None)))
 
@@ -138,28 +136,25 @@ def overview_table(by_dataset: ByDataset, metric: Metric, beside_paper: bool = F
     }
 
     def cells(name: str, title: str) -> Cells:
-        if (one := scores[name].get(title)) is None:
-            return (None, None)
-        best_ours, best_paper = best[name]
-        ours, paper = one.our_value, one.paper_value
-        return (
-            Strong(ours) if isinstance(ours, Measure) and ours.mean == best_ours else ours,
-            Strong(paper) if isinstance(paper, Measure) and paper.mean == best_paper else paper,
+        one = scores[name].get(title)
+        values = (None, None) if one is None else (one.our_value, one.paper_value)
+        marked = (
+            Strong(value) if isinstance(value, Measure) and value.mean == top else value
+            for value, top in zip(values, best[name], strict=True)
         )
+        return tuple(marked) if beside_paper else (next(marked),)
 
-    shown = 2 if beside_paper else 1
+    titles = dict.fromkeys(title for group in scores.values() for title in group)
+    rows = ((title, *(cell for name in scores for cell in cells(name, title))) for title in titles)
+    paper = " | paper:measure" if beside_paper else ""
+    heads = " | ".join(["Model:text", *(f"{dataset_title(name)}:measure{paper}" for name in scores)])
+    caption = f"{TITLES[metric]}, mean and 95 % interval" + (", beside the paper's" if beside_paper else "")
     notes = tuple(
         f"{one.entry.title} on {dataset_title(name)}: {one.ours.runs} of {one.entry.wanted} runs."
         for name, group in scores.items()
         for one in group.values()
         if one.ours is not None and one.entry.wanted is not None and one.ours.runs < one.entry.wanted
     )
-    titles = dict.fromkeys(title for group in scores.values() for title in group)
-    rows = ((title, *(cell for name in scores for cell in cells(name, title)[:shown])) for title in titles)
-    of_datasets = (f"{dataset_title(name)}:measure | paper:measure".split(" | ")[:shown] for name in scores)
-    heads = " | ".join(["Model:text", *(head for each in of_datasets for head in each)])
-    caption = f"{TITLES[metric]}, mean and 95 % interval"
-    caption += ", beside the paper's" if beside_paper else ""
     return Table.of(caption, heads, {None: rows}, notes if beside_paper else ())
 
 
@@ -186,9 +181,8 @@ def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[Entry] =
     def row(one: Score) -> Cells:
         count, wanted = 0 if one.ours is None else one.ours.runs, one.entry.wanted
         runs = str(count) if wanted is None or wanted == count else f"{count} of {wanted}"
-        difference = None if one.difference is None else Number(one.difference, one.decimals, signed=True)
-        intervals = None if one.intervals is None else Number(one.intervals, 1, signed=True)
-        paper = (one.paper_value, difference, intervals, Code(one.entry.command))
+        apart = number(one.difference, one.decimals, signed=True), number(one.intervals, 1, signed=True)
+        paper = (one.paper_value, *apart, Code(one.entry.command))
         return (one.title, runs, one.our_value, *(paper if with_paper else ()))
 
     groups: dict[str | None, list[Cells]] = {}

@@ -32,6 +32,15 @@ class Number:
         return text.replace("-", "\u2212")  # a minus sign is as wide as a plus sign
 
 
+def number(value: float | None, decimals: int = 2, signed: bool = False) -> Number | None:
+    """Return a number, or None where there is none.
+
+    >>> str(number(0.456, 1)), number(None)
+    ('0.5', None)
+    """
+    return None if value is None else Number(value, decimals, signed)
+
+
 @final
 @dataclass(frozen=True)
 class Measure:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import final
 
 import numpy as np
@@ -15,7 +16,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import ByDataset, Entry, dataset_title
-from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value
+from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value, number
 
 YARDSTICK = "gcn"
 # Seconds a run of APPNP on Cora-ML in the authors' own re-run, published with their code (TensorFlow, a GPU of 2019).
@@ -39,10 +40,8 @@ class EpochTime:
         Devices, hosts and backends of those runs.
     ratio
         To GCN's on the same dataset and device; NaN where that is missing or from another place.
-    paper, paper_ratio
-        What the paper printed; None where it printed nothing.
-    in_company
-        Rows left out because other runs were trained at the same time.
+    paper_ratio
+        To GCN's in the paper; None where that printed nothing.
     """
 
     entry: Entry
@@ -50,9 +49,12 @@ class EpochTime:
     ours: Estimate | None
     places: tuple[str, ...]
     ratio: float
-    paper: float | None
     paper_ratio: float | None
-    in_company: int
+
+    @property
+    def in_company(self) -> int:
+        """Rows left out because other runs were trained at the same time."""
+        return sum(row.together > 1 for row in self.entry.rows)
 
 
 def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
@@ -76,8 +78,7 @@ def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
             paper = entry.published.ms_per_epoch
             ratio = ours.mean / base.mean if ours and base and places == base_places else float("nan")
             paper_ratio = paper / base_paper if paper is not None and base_paper is not None else None
-            in_company = sum(row.together > 1 for row in entry.rows)
-            found.append(EpochTime(entry, device, ours, places, ratio, paper, paper_ratio, in_company))
+            found.append(EpochTime(entry, device, ours, places, ratio, paper_ratio))
     return found
 
 
@@ -106,23 +107,15 @@ def time_table(by_dataset: ByDataset) -> Table:
     """
 
     def row(one: EpochTime) -> Cells:
-        return (
-            one.entry.title,
-            Number(one.ours.runs if one.ours else 0, 0),
-            Measure(one.ours.mean, one.ours.half) if one.ours else NOT_RUN,
-            None if one.ours is None else Number(one.ratio),
-            None if one.paper is None else Number(one.paper, 1),
-            None if one.paper_ratio is None else Number(one.paper_ratio),
-            Code(one.entry.command),
-        )
+        ours = one.ours and (Number(one.ours.runs, 0), Measure(one.ours.mean, one.ours.half), Number(one.ratio))
+        paper = (number(one.entry.published.ms_per_epoch, 1), number(one.paper_ratio))
+        return (one.entry.title, *(ours or (Number(0, 0), NOT_RUN, None)), *paper, Code(one.entry.command))
 
     groups: dict[str | None, list[Cells]] = {}
     notes: list[str] = []
     for name, group in by_dataset.items():
-        times = epoch_times(group)
-        for device in dict.fromkeys(each.device for each in times):
-            here = [each for each in times if each.device == device]
-            title = f"{dataset_title(name)} on {device}" if device else dataset_title(name)
+        for device, times in groupby(epoch_times(group), key=lambda each: each.device):
+            here, title = list(times), f"{dataset_title(name)} on {device}" if device else dataset_title(name)
             groups[title] = [row(each) for each in here]
             places = sorted({place for each in here for place in each.places})
             notes += [f"Timed on {place}." for place in places if f"Timed on {place}." not in notes]
@@ -150,10 +143,12 @@ class Cost:
         How many runs, and their mean number of epochs; NaN for a model without epochs.
     gpu, cpu
         Seconds on each in all; 0 where nothing ran there.
+    on_cpu
+        Seconds that the runs would need on the CPU, one after another; None where no run alone was timed there.
     paper
         Milliseconds an epoch in the paper's table; None where it has none.
-    timed
-        Milliseconds an epoch of one run alone on the CPU; None where that was not timed.
+    authors
+        Seconds that the authors' code would need: the paper's time per epoch times the epochs of our runs.
     """
 
     entry: Entry
@@ -161,18 +156,9 @@ class Cost:
     epochs: float
     gpu: float
     cpu: float
+    on_cpu: float | None
     paper: float | None
-    timed: float | None
-
-    @property
-    def authors(self) -> float | None:
-        """Seconds that the authors' code would need: the paper's time per epoch times the epochs of our runs."""
-        return None if self.paper is None else self.paper / 1000 * self.epochs * self.runs
-
-    @property
-    def on_cpu(self) -> float | None:
-        """Seconds that the runs would need on the CPU, one after another."""
-        return None if self.timed is None else self.timed / 1000 * self.epochs * self.runs
+    authors: float | None
 
 
 def costs(entries: Sequence[Entry], experiments: Iterable[Experiment], times: Sequence[Entry] = ()) -> list[Cost]:
@@ -209,8 +195,9 @@ def costs(entries: Sequence[Entry], experiments: Iterable[Experiment], times: Se
         gpu = sum(row.seconds for row in rows if row.device.startswith("cuda"))
         epochs = float(np.mean([row.epochs for row in rows])) or float("nan")
         cpu = sum(row.seconds for row in rows) - gpu
-        published = printed.get((entry.cell.model, entry.cell.dataset))
-        found.append(Cost(entry, len(rows), epochs, gpu, cpu, published, timed.get(entry.cell.model)))
+        alone, paper = timed.get(entry.cell.model), printed.get((entry.cell.model, entry.cell.dataset))
+        on_cpu, authors = (None if ms is None else ms / 1000 * epochs * len(rows) for ms in (alone, paper))
+        found.append(Cost(entry, len(rows), epochs, gpu, cpu, on_cpu, paper, authors))
     return found
 
 
@@ -229,18 +216,14 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
             Number(cost.runs, 0),
             None if np.isnan(cost.epochs) else Number(cost.epochs, 0),
             *map(_seconds, (cost.gpu, cost.cpu, cost.on_cpu)),
-            None if cost.paper is None else Number(cost.paper, 1),
+            number(cost.paper, 1),
             _seconds(cost.authors),
         )
 
     def total(found: Sequence[Cost]) -> Cells:
-        spent = (
-            sum(cost.gpu for cost in found),
-            sum(cost.cpu for cost in found),
-            sum(cost.on_cpu or 0 for cost in found),
-        )
-        authors = _seconds(sum(cost.authors or 0 for cost in found))
-        return "All", Number(sum(cost.runs for cost in found), 0), None, *map(_seconds, spent), None, authors
+        names = ("gpu", "cpu", "on_cpu", "authors")
+        *spent, authors = (_seconds(sum(getattr(cost, name) or 0 for cost in found)) for name in names)
+        return "All", Number(sum(cost.runs for cost in found), 0), None, *spent, None, authors
 
     known = tuple(experiments)
     groups: dict[str | None, list[Cells]] = {}
@@ -267,7 +250,7 @@ def _notes(found: Sequence[Cost]) -> Iterable[str]:
         f"Seconds of a whole device ({', '.join(devices)}; a CPU with all its cores), of the runs that the main table shows. "
         "Runs trained together share them; the first cell of a process includes the compilation of kernels."
     )
-    if any(cost.timed is not None for cost in found):
+    if any(cost.on_cpu is not None for cost in found):
         yield (
             "CPU alone: our milliseconds an epoch on the CPU, one run at a time (the table of times has them), times the epochs "
             "and the runs. Not measured as a whole; runs that are trained together take less."
