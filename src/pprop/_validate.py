@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from pprop._errors import InputError
+from pprop._errors import InputError, PpropError
 
 if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and so `pprop --help`, do without
     import numpy as np
@@ -42,7 +42,7 @@ def describe(value: object) -> str:
 
 
 def reject(
-    parameter: str, function: str, expected: str, got: object, *, remedy: str = "", error: type[InputError] = InputError
+    parameter: str, function: str, expected: str, got: object, *, remedy: str = "", error: type[PpropError] = InputError
 ) -> NoReturn:
     """Raise the house sentence. `got` is described unless it is already a sentence part (a str made by the caller).
 
@@ -105,7 +105,15 @@ def check_bool(value: object, parameter: str, function: str) -> bool:
     return bool(cast("bool", value))
 
 
-def check_choice(value: object, parameter: str, function: str, choices: Sequence[str]) -> str:
+def check_choice(
+    value: object,
+    parameter: str,
+    function: str,
+    choices: Sequence[str],
+    *,
+    remedy: str = "",
+    error: type[PpropError] = InputError,
+) -> str:
     """Return `value` if it is one of `choices`.
 
     >>> check_choice("row", "normalization", "propagate", ["sym", "row", "col"])
@@ -114,7 +122,8 @@ def check_choice(value: object, parameter: str, function: str, choices: Sequence
     if isinstance(value, str) and value in choices:
         return value
     *most, last = [repr(choice) for choice in choices]
-    reject(parameter, function, f"one of {', '.join(most)} or {last}" if most else last, describe(value))
+    expected = f"one of {', '.join(most)} or {last}" if most else last
+    reject(parameter, function, expected, describe(value), remedy=remedy, error=error)
 
 
 def check_array(

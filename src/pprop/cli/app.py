@@ -34,10 +34,10 @@ app = make_app(
     HELP,
     f"{examples(*EXAMPLES)}\n\n{KEEP_LINES}\nExit codes:\n{CODES}",
     *(demo.demo, train.train, tune.tune, predict.predict, explain.explain, live.live, ppr.ppr, propagate.propagate),
+    doctor.doctor,
 )
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
-doctor.doctor.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

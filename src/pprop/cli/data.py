@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -121,21 +119,16 @@ app = make_app(
 
 
 def where(info: DatasetInfo) -> str:
-    """Return in which of the places, in the order of `load_dataset`, the file of a dataset is; nothing is downloaded.
+    """Return in which of its places the file of a dataset is; nothing is downloaded.
 
     >>> from pprop.datasets import DATASETS
     >>> where(DATASETS["citeseer"]) != "to be downloaded"
     True
     """
-    from pprop.datasets.files import VARIABLE, bundled_folder, cache_folder, git_blob_id
+    from pprop.datasets.files import found_here
 
-    folder = os.environ.get(VARIABLE)
-    if folder and Path(folder, info.file_name).is_file():
-        return VARIABLE
-    cached = cache_folder() / info.file_name
-    if cached.is_file() and git_blob_id(cached) == info.git_blob:
-        return "cache"
-    return "bundled" if (bundled_folder() / info.file_name).is_file() else TO_BE_DOWNLOADED
+    found = found_here(info)
+    return TO_BE_DOWNLOADED if found is None else found.origin
 
 
 def _describe(info: DatasetInfo) -> dict[str, Any]:

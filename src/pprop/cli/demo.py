@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pprop.cli.models import write_artefact, write_figure
-from pprop.cli.output import Session, check_folder, columns, new_folder
+from pprop.cli.output import Session, check_folder, columns, counted, new_folder, picked
 from pprop.cli.splits import class_names
 from pprop.cli.verbs import DeviceOption, VerboseOption, option, setting, verb
 from pprop.settings import ALPHA, DEVICE, MAX_EPOCHS, PATIENCE, STEPS
@@ -102,19 +102,17 @@ def _summary(name: str, runs: Trained) -> dict[str, Any]:
     from pprop.study.stats.estimate import bootstrap_interval
 
     accuracy = 100 * runs.accuracy()
-    low, high = bootstrap_interval(accuracy)
     return {
         "model": name,
         "accuracy": float(accuracy.mean()),
-        "interval": [low, high],
+        "interval": bootstrap_interval(accuracy),
         "published": PUBLISHED[name],
         "accuracies": accuracy.tolist(),
         "epochs": float(runs.epochs.mean()),
         "seconds": runs.seconds,
         "ms_per_epoch": 1000 / runs.run_epochs_per_second,
         "parameters": sum(int(array[0].size) for array in runs.weights),
-        "backend": runs.backend,
-        "device": runs.device,
+        **picked(runs, "backend", "device"),
     }
 
 
@@ -139,7 +137,7 @@ def _save_figure(stem: Path, trained: dict[str, Trained], splits: int) -> bool:
     from pprop.study.figures.distribution import distribution_data, draw_distribution
 
     rows = distribution_data({name: runs.accuracy() for name, runs in trained.items()})
-    title = f"Citeseer, {splits} test split{'s' if splits > 1 else ''}: runs, mean, 95 % interval"
+    title = f"Citeseer, {counted(splits, 'test split')}: runs, mean, 95 % interval"
     write_figure(draw_distribution(rows, title), stem)
     return True
 

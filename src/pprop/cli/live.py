@@ -19,9 +19,9 @@ import typer
 from pprop._errors import FormatError, InputError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
 from pprop.cli.models import ModelArgument, load_model
-from pprop.cli.output import Session, check_file, columns, counted
+from pprop.cli.output import Session, check_file, columns, counted, picked
 from pprop.cli.tables import FORMATS, columns_of, write_table
-from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
+from pprop.cli.verbs import ForceOption, option, out_option, verb
 from pprop.settings import LIVE_TOL
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def live(
     tol: Annotated[
         float, option("Largest error of a logit, in units of the root of its node's degree.")
     ] = LIVE_TOL.default,
-    out: Annotated[
-        Path | None, option("Predictions after all edits, .csv or .parquet.", metavar="FILE", panel=OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, out_option("Predictions after all edits, .csv or .parquet.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Show how predictions change when the graph does, without training or solving again.
@@ -83,11 +81,10 @@ def live(
         table = columns_of(changing, changing.graph, changing.nodes, fitted.classes_)
         write_table(out, table, session, force=force)
     record: dict[str, Any] = {
-        "model": str(model),
+        "model": model,
         "out": out,
         "graph_changed": fitted.graph_changed_,
-        "alpha": changing.alpha,
-        "tol": changing.tol,
+        **picked(changing, "alpha", "tol"),
         "difference": None if changing.difference is None else vars(changing.difference),
         "nodes": len(changing.nodes),
         "fingerprint": changing.fingerprint,
@@ -95,7 +92,7 @@ def live(
         "pushes": sum(update.pushes for update in done),
         "entries": sum(update.entries for update in done),
         "edits": [
-            {"line": edit.line, "edit": edit.text, "pushes": update.pushes, "entries": update.entries}
+            {"line": edit.line, "edit": edit.text, **picked(update, "pushes", "entries")}
             for edit, update in zip(planned, done, strict=True)
         ],
         "changed": _changed(changing, fitted.graph_, before),

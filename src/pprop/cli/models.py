@@ -10,8 +10,8 @@ import typer
 
 from pprop._errors import InputError
 from pprop.cli.graphs import GraphInput
-from pprop.cli.output import Session, new_folder
-from pprop.cli.tables import prediction_table, write_csv
+from pprop.cli.output import Session
+from pprop.cli.tables import csv_text, prediction_table
 
 if TYPE_CHECKING:
     from pprop.estimators import GraphSource, NodeClassifier
@@ -39,14 +39,6 @@ def load_model(folder: Path, origin: GraphInput | None, session: Session, remark
     return model
 
 
-def save_artefact(
-    path: Path, model: NodeClassifier, source: GraphSource, accuracy: float | None, session: Session, *, force: bool
-) -> None:
-    """Write the folder, all of it or nothing."""
-    with new_folder(path, session, names=FILES, force=force) as folder:
-        write_artefact(folder, model, source, accuracy, session)
-
-
 def write_artefact(
     folder: Path, model: NodeClassifier, source: GraphSource, accuracy: float | None, session: Session
 ) -> None:
@@ -54,8 +46,7 @@ def write_artefact(
     from pprop.estimators import APPNPEnsembleClassifier
 
     model.save(folder, source=source, accuracy=accuracy)
-    with (folder / "predictions.csv").open("xb") as stream:
-        write_csv(prediction_table(model), stream)
+    (folder / "predictions.csv").write_text(csv_text(prediction_table(model)), encoding="utf-8", newline="")
     if find_spec("matplotlib") is None:
         session.say('No curves were drawn: that needs matplotlib. Install it with: pip install "pprop[figures]"')
         return

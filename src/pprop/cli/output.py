@@ -71,6 +71,15 @@ def listed(items: Sequence[object], most: int = 5) -> str:
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
+def picked(source: object, *names: str) -> dict[str, Any]:
+    """Return some attributes by name, as a part of a record.
+
+    >>> picked(3 + 4j, "real", "imag")
+    {'real': 3.0, 'imag': 4.0}
+    """
+    return {name: getattr(source, name) for name in names}
+
+
 @final
 class Session:
     """One call of a verb: the only place that prints, and where an error becomes one line and an exit code.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables, named_positions
-from pprop.cli.output import Session, check_file, columns, counted, new_file
-from pprop.cli.verbs import OUTPUT, AlphaOption, ForceOption, option, verb
+from pprop.cli.output import Session, check_file, columns, counted, new_file, picked
+from pprop.cli.verbs import AlphaOption, ForceOption, option, out_option, verb
 from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, SELF_LOOPS
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def ppr(
     normalization: Annotated[str, option("sym (the paper's), row or col.")] = NORMALIZATION.default,
     self_loops: Annotated[bool, option("Add the missing ones.", "--self-loops/--no-self-loops")] = SELF_LOOPS.default,
     tables: StructureTables,
-    out: Annotated[
-        Path | None, option("All entries as a CSR matrix, .npz as scipy writes it.", metavar="FILE", panel=OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, out_option("All entries as a CSR matrix, .npz as scipy writes it.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Show how much a node draws on which others: its row of the personalized PageRank matrix.
@@ -84,21 +82,17 @@ def _row(graph: Graph, rows: SparseRows, k: int, *, whole: bool) -> dict[str, An
     """Return one row as plain numbers, largest entries first; its entries only if `whole`."""
     import numpy as np
 
-    matrix = rows.matrix
-    part = slice(matrix.indptr[k], matrix.indptr[k + 1])
-    order = np.lexsort((matrix.indices[part], -matrix.data[part]))
-    reached, values = matrix.indices[part][order], matrix.data[part][order]
-    names = reached if graph.ids is None else graph.ids[reached]
+    names = np.arange(graph.n_nodes) if graph.ids is None else graph.ids
+    part = slice(*rows.matrix.indptr[k : k + 2])
+    reached, values = rows.matrix.indices[part], rows.matrix.data[part]
+    order = np.lexsort((reached, -values))
+    facts = picked(rows, "error", "eps", "entries_touched", "certified", "certain_entries")
     row: dict[str, Any] = {
-        "node": int(rows.nodes[k]) if graph.ids is None else graph.ids[rows.nodes[k]].item(),
+        "node": names[rows.nodes[k]].item(),
         "entries": len(values),
-        "error": float(rows.error[k]),
-        "eps": float(rows.eps[k]),
-        "entries_touched": int(rows.entries_touched[k]),
-        "certified": None if rows.certified is None else bool(rows.certified[k]),
-        "certain_entries": None if rows.certain_entries is None else int(rows.certain_entries[k]),
+        **{name: None if value is None else value[k] for name, value in facts.items()},
     }
-    return {**row, "nodes": names.tolist(), "values": values.tolist()} if whole else row
+    return {**row, "nodes": names[reached[order]].tolist(), "values": values[order].tolist()} if whole else row
 
 
 def _table(row: dict[str, Any], norm: str, shown: int) -> str:

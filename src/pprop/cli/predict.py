@@ -10,8 +10,8 @@ import typer
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, counted
-from pprop.cli.tables import FORMATS, prediction_table, print_table, write_table
-from pprop.cli.verbs import OUTPUT, ForceOption, option, verb
+from pprop.cli.tables import FORMATS, csv_text, prediction_table, write_table
+from pprop.cli.verbs import ForceOption, option, out_option, verb
 
 
 @verb(
@@ -28,9 +28,7 @@ def predict(
         option("Another graph than the one that DIR names: as in 'pprop train'.", metavar="GRAPH", panel=Tables.panel),
     ] = None,
     tables: Tables,
-    out: Annotated[
-        Path | None, option(".csv or .parquet; without it, CSV is printed.", metavar="FILE", panel=OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, out_option(".csv or .parquet; without it, CSV is printed.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Predict the class of every node with a saved model.
@@ -40,26 +38,21 @@ def predict(
     refused; a graph named with --graph is used in any case, with a note if it is another.
     """
     check_file(out, force=force, formats=FORMATS)
-    if not model.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(model)!r}.")
     if graph is None and tables != Tables():
         raise typer.BadParameter("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")
     origin = None if graph is None else GraphInput(graph, tables)
     fitted = load_model(model, origin, session, "Nothing is known about the accuracy on it.")
     table = prediction_table(fitted)
-    if out is None and not session.json:
-        print_table(table)
-        return
     record: dict[str, Any] = {
-        "model": str(model),
+        "model": model,
         "out": out,
         "nodes": fitted.graph_.n_nodes,
-        "classes": fitted.classes_.tolist(),
+        "classes": fitted.classes_,
         "fingerprint": fitted.graph_.fingerprint,
         "graph_changed": fitted.graph_changed_,
     }
     if out is None:
-        record["predictions"] = table
+        session.result({**record, "predictions": table}, csv_text(table))
     else:
         write_table(out, table, session, force=force)
-    session.result(record, f"{counted(fitted.graph_.n_nodes, 'node')}: {out}")
+        session.result(record, f"{counted(fitted.graph_.n_nodes, 'node')}: {out}")

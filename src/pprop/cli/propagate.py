@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
-from pprop.cli.output import Session, check_file, counted, new_file
-from pprop.cli.tables import NUMBERS, print_table, read_rows, write_table
-from pprop.cli.verbs import OUTPUT, AlphaOption, BackendOption, ForceOption, option, verb
+from pprop.cli.output import Session, check_file, counted, new_file, picked
+from pprop.cli.tables import NUMBERS, csv_text, read_rows, write_table
+from pprop.cli.verbs import AlphaOption, BackendOption, ForceOption, option, out_option, verb
 from pprop.settings import BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def propagate(
     ] = None,
     backend: BackendOption = BACKEND.default,
     tables: StructureTables,
-    out: Annotated[
-        Path | None, option(".csv, .parquet or .npy; without it, CSV is printed.", metavar="FILE", panel=OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, out_option(".csv, .parquet or .npy; without it, CSV is printed.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Spread predictions over a graph by personalized PageRank.
@@ -70,51 +68,46 @@ def propagate(
     known = GraphInput(graph, tables).read()
     rows = read_rows(predictions, known, tables.id_column, columns, session)
 
+    import numpy as np
+
     from pprop.propagation import CertifiedSolution, solve
 
+    by_node = np.empty_like(rows.values)
+    by_node[rows.nodes] = rows.values
     powers = None if exact or solver is not None else (STEPS.default if steps is None else steps)
-    solved = solve(known, rows.by_node(), alpha, _solver(powers, solver, tol), normalization, backend=backend)
+    solved = solve(known, by_node, alpha, _solver(powers, solver, tol), normalization, backend=backend)
     solution = cast("Solution | CertifiedSolution", solved)  # which one depends on the name of the solver
-    rows = rows.with_values(solution.value)
+    values = solution.value[rows.nodes]
+    table = {**rows.ids, **dict(zip(rows.names, values.reshape(len(values), -1).T, strict=True))}
     if out is None:
-        print_table(rows.table())
+        session.result({}, csv_text(table))
         return
     if out.suffix.lower() == ".npy":
-        import numpy as np
-
         with new_file(out, session, force=force) as stream:
-            np.save(stream, rows.values, allow_pickle=False)
+            np.save(stream, values, allow_pickle=False)
     else:
-        write_table(out, rows.table(), session, force=force)
+        write_table(out, table, session, force=force)
     statistics = solution.statistics
     record: dict[str, Any] = {
         "out": out,
         "nodes": known.n_nodes,
-        "columns": list(rows.names),
+        "columns": rows.names,
         "alpha": alpha,
         "solver": solver or ("exact" if exact else "power iteration"),
         "steps": powers,
         "normalization": normalization,
         "outcome": solution.outcome.value,
-        "matrix_products": statistics.matrix_products,
-        "residual": statistics.residual,
-        "error_bound": statistics.error_bound,
-        "norm": statistics.norm,
-        "backend": statistics.backend,
-        "seconds": statistics.seconds,
+        **picked(statistics, "matrix_products", "residual", "error_bound", "norm", "backend", "seconds"),
         "fingerprint": known.fingerprint,
     }
     method = "solved exactly" if powers is None else counted(powers, "power step")
     if isinstance(solution, CertifiedSolution):
         proven = solution.certificate
-        record["certificate"] = {"tol": proven.tol, "relative_error": proven.relative_error, "norm": proven.norm}
+        record["certificate"] = picked(proven, "tol", "relative_error", "norm")
         products = counted(statistics.matrix_products, "product")
         method = f"{products} to a relative error of at most {proven.relative_error:.2g} ({proven.norm} of a column)"
-    text = (
-        f"{counted(len(rows.names), 'column')} of {counted(known.n_nodes, 'node')} spread at alpha {alpha:g}, "
-        f"{method}, {statistics.seconds:.2f} s ({statistics.backend}): {out}"
-    )
-    session.result(record, text)
+    spread = f"{counted(len(rows.names), 'column')} of {counted(known.n_nodes, 'node')} spread at alpha {alpha:g}"
+    session.result(record, f"{spread}, {method}, {statistics.seconds:.2f} s ({statistics.backend}): {out}")
 
 
 def _solver(steps: int | None, name: str | None, tol: float | None) -> Solver:

@@ -40,16 +40,14 @@ class SplitOptions(Options):
 
     def check(self, origin: GraphInput) -> None:
         """Refuse the options of a dataset for a graph of the user's, and the other way round."""
-        wrong = ("test", "stopping", "seed") if origin.path is None else ("split_seed", "init_seed")
+        if origin.path is None:
+            wrong, why = ("test", "stopping", "seed"), "is for a graph of your own; a dataset has --split-seed"
+        else:
+            wrong = ("split_seed", "init_seed")
+            why = "belongs to a dataset; a graph of your own has --test, --stopping and --seed"
         for name in wrong:
-            if getattr(self, name) is None:
-                continue
-            option = f"--{name.replace('_', '-')}"
-            if origin.path is None:
-                raise typer.BadParameter(f"{option} is for a graph of your own; a dataset has --split-seed.")
-            raise typer.BadParameter(
-                f"{option} belongs to a dataset; a graph of your own has --test, --stopping and --seed."
-            )
+            if getattr(self, name) is not None:
+                raise typer.BadParameter(f"--{name.replace('_', '-')} {why}.")
 
     def draw(self, graph: Graph, origin: GraphInput) -> tuple[Split, int]:
         """Return the split, and the seed of weights and masks as an unsigned number."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import typer
 
@@ -37,34 +36,22 @@ def write_table(path: Path, table: Mapping[str, Column], session: Session, *, fo
             parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Writing Parquet files")
             parquet.write_table(arrow.table(dict(table)), stream)
         else:
-            write_csv(table, stream)
+            stream.write(csv_text(table).encode())
 
 
-def write_csv(table: Mapping[str, Column], stream: IO[bytes]) -> None:
-    """Write named columns as CSV in UTF-8; a float is written so that reading it gives the same float."""
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    print_table(table, text)
-    text.flush()
-    text.detach()
+def csv_text(table: Mapping[str, Column]) -> str:
+    r"""Return named columns as CSV; a float is written so that reading it gives the same float.
 
-
-def print_table(table: Mapping[str, Column], stream: IO[str] | None = None) -> None:
-    """Write named columns as CSV to a stream of text, by default to standard output."""
-    writer = csv.writer(stream or sys.stdout, lineterminator="\n")
+    >>> csv_text({"id": ["a", "b"], "share": [0.1, 0.9]})
+    'id,share\na,0.1\nb,0.9\n'
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
     # numpy writes the shortest text that gives the same number in its own width: 0.1 for a float32, not 0.10000000149
     cells = [column if isinstance(column, list) else column.astype(str).tolist() for column in table.values()]
     writer.writerows(zip(*cells, strict=True))
-
-
-def read_npy(path: Path) -> NDArray[np.generic]:
-    """Read an npy file without unpickling, its size checked against its header before memory is taken."""
-    import numpy as np
-
-    try:
-        return np.array(np.lib.format.open_memmap(path, mode="r"))
-    except (ValueError, EOFError) as error:  # a header that lies, objects that would be unpickled, an empty file
-        raise FormatError(f"The file {str(path)!r} is not a sound .npy file of numbers, as its suffix says.") from error
+    return text.getvalue()
 
 
 def prediction_table(model: NodeClassifier) -> dict[str, Column]:
@@ -87,32 +74,22 @@ def columns_of(
 @final
 @dataclass(frozen=True)
 class Rows:
-    """Numbers of all nodes in the order of a file: values (n,) or (n, c), and the node of each row."""
+    """Numbers of all nodes in the order of a file.
 
-    names: tuple[str, ...]
+    Attributes
+    ----------
+    ids
+        The column of ids by its name, empty where there is none.
+    names, values
+        Names of the columns of numbers, and the numbers, shape (n,) or (n, c).
+    nodes
+        The node of each row, shape (n,).
+    """
+
+    ids: dict[str, Column]
+    names: list[str]
     values: NDArray[Any]
-    node_of_row: NDArray[np.int64] | None  # None: row k is node k
-    ids: list[Any] | None
-    id_name: str
-
-    def by_node(self) -> NDArray[Any]:
-        """Return the values in the order of the graph's nodes."""
-        if self.node_of_row is None:
-            return self.values
-        ordered = self.values.copy()
-        ordered[self.node_of_row] = self.values
-        return ordered
-
-    def with_values(self, by_node: NDArray[Any]) -> Rows:
-        """Return the same rows with the values of their nodes."""
-        values = by_node if self.node_of_row is None else by_node[self.node_of_row]
-        return replace(self, values=values)
-
-    def table(self) -> dict[str, Column]:
-        """Return named columns: ids where there are any, then the numbers."""
-        matrix = self.values.reshape(len(self.values), -1)
-        ids: dict[str, Column] = {} if self.ids is None else {self.id_name: self.ids}
-        return ids | {name: matrix[:, k] for k, name in enumerate(self.names)}
+    nodes: NDArray[np.int64]
 
 
 def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
@@ -125,15 +102,19 @@ def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, ses
         return _read_table(path, graph, id_column, columns, session)
     if columns is not None:
         raise typer.BadParameter("--columns names columns, and an .npy file has no names.")
-    values = read_npy(path)
+    import numpy as np
+
+    try:  # nothing is unpickled, and the size is checked against the header before memory is taken
+        values = np.array(np.lib.format.open_memmap(path, mode="r"))
+    except (ValueError, EOFError) as error:  # a header that lies, objects that would be unpickled, an empty file
+        raise FormatError(f"The file {str(path)!r} is not a sound .npy file of numbers, as its suffix says.") from error
     if values.ndim not in (1, 2) or len(values) != graph.n_nodes:
         raise FormatError(
             f"An .npy file of predictions must have one row for each of the {graph.n_nodes} nodes. "
             f"Got an array of shape {values.shape} in {str(path)!r} instead."
         )
-    width = 1 if values.ndim == 1 else values.shape[1]
-    ids = None if graph.ids is None else graph.ids.tolist()
-    return Rows(tuple(f"column_{k}" for k in range(width)), values, None, ids, "id")
+    names = [f"column_{k}" for k in range(1 if values.ndim == 1 else values.shape[1])]
+    return Rows({} if graph.ids is None else {"id": graph.ids.tolist()}, names, values, np.arange(len(values)))
 
 
 def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
@@ -155,8 +136,8 @@ def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, s
     values = np.stack([table.numbers(name, "columns") for name in names], axis=1)
     keys = table.texts(id_column, "id_column") if id_column in table.columns else None
     if keys is not None and graph.ids is not None:
-        node_of_row = _match(path, keys, graph.ids)
-        return Rows(tuple(names), values, node_of_row, graph.ids[node_of_row].tolist(), id_column)
+        nodes = _match(path, keys, graph.ids)
+        return Rows({id_column: graph.ids[nodes].tolist()}, names, values, nodes)
     if len(values) != graph.n_nodes:
         why = "has no ids" if graph.ids is None else f"has ids, but the table has no column {id_column!r}"
         raise InputError(
@@ -165,7 +146,7 @@ def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, s
         )
     if graph.ids is not None:
         session.say(f"No column {id_column!r} in {path.name}: row k is taken for node k.")
-    return Rows(tuple(names), values, None, keys, id_column)
+    return Rows({} if keys is None else {id_column: keys}, names, values, np.arange(len(values)))
 
 
 def _match(path: Path, keys: list[str], ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -173,17 +154,15 @@ def _match(path: Path, keys: list[str], ids: NDArray[Any]) -> NDArray[np.int64]:
     import numpy as np
 
     position = {str(key): index for index, key in enumerate(ids.tolist())}
-    unknown = [key for key in keys if key not in position]
     given = set(keys)
-    twice = len(keys) - len(given)
-    missing = [key for key in position if key not in given]
+    unknown, missing = [key for key in keys if key not in position], [key for key in position if key not in given]
     faults: list[str] = []
     if unknown:
         faults.append(f"{counted(len(unknown), 'row')} with ids that are not in the graph ({listed(unknown, 3)})")
     if missing:
         faults.append(f"{counted(len(missing), 'node')} of the graph without a row ({listed(missing, 3)})")
-    if twice:
-        faults.append(f"{counted(twice, 'row')} with an id that came before")
+    if len(given) < len(keys):
+        faults.append(f"{counted(len(keys) - len(given), 'row')} with an id that came before")
     if faults:
         raise InputError(
             f"The table {str(path)!r} must have one row for each of the graph's {counted(len(position), 'node')}. "

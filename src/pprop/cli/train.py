@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 import typer
 
 from pprop import settings
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
-from pprop.cli.models import FILES, save_artefact
-from pprop.cli.output import Session, check_folder, columns, counted
+from pprop.cli.models import FILES, write_artefact
+from pprop.cli.output import Session, check_folder, columns, counted, new_folder, picked
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import (
-    OUTPUT,
     BackendOption,
     DeviceOption,
     ForceOption,
     Options,
     VerboseOption,
     option,
+    out_option,
     setting,
     verb,
 )
@@ -48,16 +47,16 @@ class ModelName(StrEnum):
 
 # options that not every model has, and the models that have them
 _SEVERAL = (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE)
-_OWNERS: Mapping[str, tuple[ModelName, ...]] = MappingProxyType(
-    {
-        "alpha": (ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
-        "steps": (ModelName.APPNP, *_SEVERAL),
-        **dict.fromkeys(("tol", "solver"), (ModelName.SOLVED_PPNP,)),
-        "alphas": _SEVERAL,
-        "runs": (ModelName.APPNP_CV,),
-        **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
-    }
-)
+_OWNERS: Mapping[str, tuple[ModelName, ...]] = {
+    "alpha": (ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
+    "steps": (ModelName.APPNP, *_SEVERAL),
+    **dict.fromkeys(("tol", "solver"), (ModelName.SOLVED_PPNP,)),
+    "alphas": _SEVERAL,
+    "runs": (ModelName.APPNP_CV,),
+    **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
+}
+_PAPERS_ALPHA = f"the paper's for the graph, or {settings.ALPHA.default}"
+_CHOICE = "appnp-cv: " + ",".join(map(str, settings.ALPHAS.default))
 
 
 def _of(declared: settings.Setting[Any], default: object = None, name: str = "") -> Any:
@@ -73,15 +72,11 @@ class ModelOptions(Options):
 
     panel: ClassVar[str] = "Model"
     model: Annotated[ModelName, option("What to train.")] = ModelName.APPNP
-    alpha: Annotated[float | None, _of(settings.ALPHA, f"the paper's for the graph, or {settings.ALPHA.default}")] = (
-        None
-    )
+    alpha: Annotated[float | None, _of(settings.ALPHA, _PAPERS_ALPHA)] = None
     steps: Annotated[int | None, _of(settings.STEPS)] = None
     tol: Annotated[float | None, _of(settings.TOL)] = None
     solver: Annotated[str | None, _of(settings.SOLVER)] = None
-    alphas: Annotated[str | None, _of(settings.ALPHAS, "appnp-cv: " + ",".join(map(str, settings.ALPHAS.default)))] = (
-        None
-    )
+    alphas: Annotated[str | None, _of(settings.ALPHAS, _CHOICE)] = None
     runs: Annotated[int | None, _of(settings.N_RUNS, name="runs")] = None
     members: Annotated[int | None, _of(settings.MEMBERS)] = None
     rounds: Annotated[int | None, _of(settings.ROUNDS)] = None
@@ -165,9 +160,7 @@ def train(
     training: TrainingOptions,
     split: SplitOptions,
     tables: Tables,
-    out: Annotated[
-        Path | None, option("Folder for the model, its predictions and curves.", metavar="DIR", panel=OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, out_option("Folder for the model, its predictions and curves.", "DIR")] = None,
     force: ForceOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -195,7 +188,8 @@ def train(
     fitted.fit(drawn.train, labels[drawn.train], stopping=(drawn.stopping, labels[drawn.stopping]))
     record, text = _report(fitted, model.model, origin, drawn, split.init_seed)
     if out is not None:
-        save_artefact(out, fitted, origin.saved, record["test_accuracy"], session, force=force)
+        with new_folder(out, session, names=FILES, force=force) as folder:
+            write_artefact(folder, fitted, origin.saved, record["test_accuracy"], session)
         text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"
     session.result(record | {"out": out}, text)
 
@@ -226,13 +220,9 @@ def _report(
         "model": model,
         "graph": origin.title,
         "test_accuracy": accuracy,
-        "stopping_accuracy": training.stopping_accuracy,
-        "stopping_loss": training.stopping_loss,
+        **picked(training, "stopping_accuracy", "stopping_loss"),
         **course,
-        "seconds": training.seconds,
-        "backend": training.backend,
-        "device": training.device,
-        "seed": training.seed,
+        **picked(training, "seconds", "backend", "device", "seed"),
         "split_seed": split.seed,
         "init_seed": (init_seed or 0) if origin.path is None else None,
         "train_nodes": len(split.train),
@@ -240,7 +230,7 @@ def _report(
         "test_nodes": len(split.evaluation),
         "alpha": fitted.alpha_,
         "parameters": sum(int(array.size) for array in fitted.weights_.values()),
-        "classes": fitted.classes_.tolist(),
+        "classes": fitted.classes_,
         "fingerprint": fitted.graph_.fingerprint,
     }
     stopped = f"{training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}"
@@ -256,7 +246,7 @@ def _course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
     if isinstance(fitted, APPNPEnsembleClassifier):
         return _of_ensemble(fitted, place)
     speed = 1000 * training.seconds / training.epochs
-    record = {"epochs": training.epochs, "best_epoch": training.best_epoch, "ms_per_epoch": speed}
+    record = {**picked(training, "epochs", "best_epoch"), "ms_per_epoch": speed}
     kept = f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})"
     if isinstance(fitted, APPNPClassifierCV):
         alphas, lines = _of_choice(fitted, kept, place)
@@ -267,32 +257,33 @@ def _course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
 def _of_choice(fitted: APPNPClassifierCV, kept: str, place: str) -> tuple[dict[str, Any], list[str]]:
     """Report the alphas. The time is that of all runs together, so the time of an epoch is unknown."""
     runs = fitted.scores_.shape[1]
-    figures = {
-        "alpha": fitted.alphas_.tolist(),
-        "stopping_accuracy": fitted.scores_.mean(axis=1).tolist(),
-        "stopping_loss": fitted.losses_.mean(axis=1).tolist(),
-    }
+    means = fitted.scores_.mean(axis=1), fitted.losses_.mean(axis=1)
+    alphas = [
+        {"alpha": alpha, "stopping_accuracy": accuracy, "stopping_loss": loss}
+        for alpha, accuracy, loss in zip(fitted.alphas_, *means, strict=True)
+    ]
     lines = [
         f"alpha              {fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes",
         f"{kept}, of the run that was kept",
         f"time               {fitted.record_.seconds:.1f} s for {counted(fitted.scores_.size, 'run')} together {place}",
         "",
-        _table(figures, fitted.best_index_),
+        _table(alphas, fitted.best_index_),
         *([f"Means over {runs} runs each."] if runs > 1 else []),
         "",
     ]
-    return {"ms_per_epoch": None, "runs": runs, "alphas": _rows(figures)}, lines
+    return {"ms_per_epoch": None, "runs": runs, "alphas": alphas}, lines
 
 
 def _of_ensemble(fitted: APPNPEnsembleClassifier, place: str) -> tuple[dict[str, Any], list[str]]:
     """Report members and rounds, and the alphas if there were several; the epochs of a member are not kept."""
     by_round = fitted.history_.stopping_accuracy.tolist()
-    figures = {"alpha": fitted.alphas_.tolist(), "stopping_accuracy": fitted.scores_.tolist()}
+    scored = zip(fitted.alphas_, fitted.scores_, strict=True)
+    alphas = [{"alpha": alpha, "stopping_accuracy": accuracy} for alpha, accuracy in scored]
     record: dict[str, Any] = {
         **dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")),
-        **{name: getattr(fitted, name) for name in ("members", "rounds", "folds", "spread_errors")},
+        **picked(fitted, "members", "rounds", "folds", "spread_errors"),
         "stopping_accuracy_by_round": by_round,
-        "alphas": _rows(figures),
+        "alphas": alphas,
     }
     again = f" and {counted(fitted.rounds, 'more time')} from their own predictions" if fitted.rounds else ""
     runs = counted(fitted.members * (len(by_round) + len(fitted.alphas_) - 1), "run")
@@ -305,19 +296,15 @@ def _of_ensemble(fitted: APPNPEnsembleClassifier, place: str) -> tuple[dict[str,
     lines.append(f"time               {fitted.record_.seconds:.1f} s for {runs} {place}")
     if len(fitted.alphas_) > 1:
         best = f"{fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes in the first round"
-        lines = [f"alpha              {best}", *lines, "", _table(figures, fitted.best_index_), ""]
+        lines = [f"alpha              {best}", *lines, "", _table(alphas, fitted.best_index_), ""]
     return record, lines
 
 
-def _rows(figures: Mapping[str, list[float]]) -> list[dict[str, float]]:
-    """Return one record per alpha."""
-    return [dict(zip(figures, row, strict=True)) for row in zip(*figures.values(), strict=True)]
-
-
-def _table(figures: Mapping[str, list[float]], best: int) -> str:
+def _table(alphas: Sequence[Mapping[str, float]], best: int) -> str:
     """Return one line per alpha, the chosen one marked.
 
-    >>> print(_table({"alpha": [0.1, 0.25], "stopping_accuracy": [0.8, 0.852]}, best=1))
+    >>> rows = [{"alpha": 0.1, "stopping_accuracy": 0.8}, {"alpha": 0.25, "stopping_accuracy": 0.852}]
+    >>> print(_table(rows, best=1))
     alpha  stopping accuracy  chosen
     -----  -----------------  ------
       0.1              80.0%
@@ -325,7 +312,8 @@ def _table(figures: Mapping[str, list[float]], best: int) -> str:
     """
     forms = {"alpha": "{:g}", "stopping_accuracy": "{:.1%}", "stopping_loss": "{:.4f}"}
     rows = [
-        [*(forms[name].format(value) for name, value in zip(figures, row, strict=True)), "yes" if k == best else ""]
-        for k, row in enumerate(zip(*figures.values(), strict=True))
+        [*(forms[name].format(value) for name, value in row.items()), "yes" if k == best else ""]
+        for k, row in enumerate(alphas)
     ]
-    return columns([*(name.replace("_", " ") for name in figures), "chosen"], rows, left=(len(figures),))
+    headings = [*(name.replace("_", " ") for name in alphas[0]), "chosen"]
+    return columns(headings, rows, left=(len(alphas[0]),))

@@ -14,10 +14,10 @@ import typer
 
 from pprop._errors import InputError
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
-from pprop.cli.models import save_artefact
-from pprop.cli.output import Session, columns, counted
+from pprop.cli.models import FILES, write_artefact
+from pprop.cli.output import Session, columns, counted, new_folder, picked
 from pprop.cli.splits import SplitOptions, class_names
-from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, verb
+from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, out_option, verb
 from pprop.settings import BACKEND, DEVICE
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def tune(
     device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, {"init_seed", "seed"}],
     tables: Tables,
-    out: Annotated[Path, option("Folder of the search, new or to be continued.", metavar="DIR", panel=OUTPUT)],
+    out: Annotated[Path, out_option("Folder of the search, new or to be continued.", "DIR")],
     fit: Annotated[
         bool, option("Train a model with the best settings, saved in DIR/model.", "--fit", panel=OUTPUT)
     ] = False,
@@ -102,7 +102,8 @@ def tune(
     if fit:  # as 'pprop train' would with the best settings; a model that is there is replaced
         best = tuned.classifier(known, random_state=run_seed, backend=backend, device=device)
         best.fit(drawn.train, labels[drawn.train], stopping=watched)
-        save_artefact(out / "model", best, origin.saved, None, session, force=True)
+        with new_folder(out / "model", session, names=FILES, force=True) as folder:
+            write_artefact(folder, best, origin.saved, None, session)
         record["model_out"] = out / "model"
         text += f"\nmodel saved in     {out / 'model'}"
     session.result(record, text)
@@ -124,11 +125,8 @@ def _write(tuned: Tuned, command: str, out: Path, title: str, session: Session) 
 def _report(tuned: Tuned, command: str, out: Path) -> tuple[dict[str, Any], str]:
     best = max(tuned.trials, key=lambda trial: trial.score)
     record: dict[str, Any] = {
-        "model": tuned.model,
-        "settings": dict(tuned.settings),
-        "score": tuned.score,
-        "default_score": tuned.default_score,
-        "scores": list(best.scores),
+        **picked(tuned, "model", "settings", "score", "default_score"),
+        "scores": best.scores,
         "trials": len(tuned.trials),
         "seconds": tuned.seconds,
         "command": command,

@@ -7,8 +7,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, final, get_args, get_origin, get_type_hints
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -32,6 +32,11 @@ def setting(declared: Setting[Any], also: str = "", prefix: str = "", **more: An
     return option(prefix + re.sub("``'|'``|`", "", declared.help) + also, **more)
 
 
+def out_option(text: str, metavar: str = "FILE") -> Any:
+    """Return the option --out of a verb."""
+    return option(text, metavar=metavar, panel=OUTPUT)
+
+
 JsonOption = Annotated[bool, option("Print one JSON object on standard output.", "--json", panel=OUTPUT)]
 DebugOption = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 ForceOption = Annotated[bool, option("Replace what is already at --out.", "--force", panel=OUTPUT)]
@@ -39,6 +44,9 @@ VerboseOption = Annotated[bool, option("Print how much memory the training takes
 AlphaOption = Annotated[float, setting(POSITIVE_ALPHA)]
 BackendOption = Annotated[str, setting(BACKEND)]
 DeviceOption = Annotated[str, option("cpu, or cuda for a GPU.")]
+
+
+Verb = Callable[[typer.Typer], None]  # adds itself to an application
 
 
 class Options:
@@ -70,20 +78,6 @@ class Options:
             if value != field.default:
                 words += [f"--{field.name.replace('_', '-')}", *([] if value is True else [str(value)])]
         return words
-
-
-@final
-@dataclass(frozen=True)
-class Verb:
-    """A verb as typer takes it: its last name, a function with one parameter per option, the end of its help."""
-
-    name: str
-    callback: Callable[..., None]
-    epilog: str
-
-    def add_to(self, app: typer.Typer) -> None:
-        """Add the verb to an application."""
-        app.command(self.name, epilog=self.epilog, cls=_SectionedCommand)(self.callback)
 
 
 def verb(
@@ -132,7 +126,12 @@ def verb(
         callback.__doc__ = function.__doc__
         callback.__annotations__ = {each.name: each.annotation for each in parameters}
         callback.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-        return Verb(title.split()[-1], callback, examples(*commands) + (f"\n\n{KEEP_LINES}\n{notes}" if notes else ""))
+
+        def add_to(app: typer.Typer) -> None:
+            epilog = examples(*commands) + (f"\n\n{KEEP_LINES}\n{notes}" if notes else "")
+            app.command(title.split()[-1], epilog=epilog, cls=_SectionedCommand)(callback)
+
+        return add_to
 
     return decorate
 
@@ -144,7 +143,7 @@ def make_app(summary: str, epilog: str, *verbs: Verb) -> typer.Typer:
         help=summary, epilog=epilog, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
     )
     for each in verbs:
-        each.add_to(app)
+        each(app)
     app.callback(invoke_without_command=True)(show_help)
     return app
 

@@ -39,22 +39,6 @@ def git_blob_id(path: Path) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-@final
-class GitBlob:
-    """A processor for pooch, which cannot check git's ids itself: lets the right file pass and removes any other."""
-
-    def __init__(self, expected: str) -> None:
-        self.expected = expected
-
-    def __call__(self, fname: str, action: str, pooch: object) -> str:
-        """Return `fname` if its content has the expected id."""
-        found = git_blob_id(Path(fname))
-        if found != self.expected:
-            Path(fname).unlink()
-            raise ValueError(f"the file has the git blob id {found}, not {self.expected}")
-        return fname
-
-
 def fetch(info: DatasetInfo) -> Path:
     """Download the authors' file of a dataset into the cache and return its path there.
 
@@ -86,10 +70,12 @@ def fetch(info: DatasetInfo) -> Path:
                 known_hash=None if info.sha256 is None else f"sha256:{info.sha256}",
                 fname=info.file_name,
                 path=workplace,
-                processor=GitBlob(info.git_blob),
                 # the files are small; read at once, the connection is closed even when the server refuses
                 downloader=pooch.HTTPDownloader(timeout=30, stream=False),
             )
+            found = git_blob_id(Path(fetched))
+            if found != info.git_blob:  # pooch cannot check git's ids itself
+                raise ValueError(f"the file has the git blob id {found}, not {info.git_blob}")
             os.replace(fetched, target)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors, pooch's wrong digests are ValueErrors
         why = "its content is not the authors'" if isinstance(error, ValueError) else "the download failed"
@@ -106,8 +92,8 @@ class Located:
     origin: str
 
 
-def locate(info: DatasetInfo) -> Located:
-    """Find the file of a dataset, downloading it if it is not on this machine.
+def found_here(info: DatasetInfo) -> Located | None:
+    """Find the file of a dataset on this machine, in the order of `load_dataset`; None: it has to be downloaded.
 
     A file in the folder named by ``PPROP_DATA`` is taken as it is. One in the cache counts only if it is the authors'
     file, to the last bit; a damaged one is passed over and, after a download, replaced.
@@ -115,21 +101,24 @@ def locate(info: DatasetInfo) -> Located:
     Examples
     --------
     >>> from pprop.datasets.registry import DATASETS
-    >>> locate(DATASETS["citeseer"]).path.name
+    >>> found_here(DATASETS["citeseer"]).path.name
     'citeseer.npz'
     """
     own = os.environ.get(VARIABLE)
-    if own and not Path(own).is_dir():
-        raise DatasetError(f"The environment variable {VARIABLE} must name an existing folder. Got {own!r} instead.")
+    cached, bundled = cache_folder() / info.file_name, bundled_folder() / info.file_name
     if own and Path(own, info.file_name).is_file():
         return Located(Path(own, info.file_name), VARIABLE)
-    cached = cache_folder() / info.file_name
     if cached.is_file() and git_blob_id(cached) == info.git_blob:
         return Located(cached, "cache")
-    bundled = bundled_folder() / info.file_name
-    if bundled.is_file():
-        return Located(bundled, "bundled")
-    return Located(fetch(info), "download")
+    return Located(bundled, "bundled") if bundled.is_file() else None
+
+
+def locate(info: DatasetInfo) -> Located:
+    """Find the file of a dataset, downloading it if it is not on this machine."""
+    own = os.environ.get(VARIABLE)
+    if own and not Path(own).is_dir():
+        raise DatasetError(f"The environment variable {VARIABLE} must name an existing folder. Got {own!r} instead.")
+    return found_here(info) or Located(fetch(info), "download")
 
 
 def bundled_folder() -> Path:

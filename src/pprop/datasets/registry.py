@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import final
 
 from pprop._errors import DatasetError
-from pprop._validate import describe
+from pprop._validate import check_choice
 from pprop.graph import Graph, Recommended
 
 AUTHORS = "https://raw.githubusercontent.com/gasteigerjo/ppnp/master/ppnp/data"
@@ -128,13 +128,7 @@ def dataset_info(name: str) -> DatasetInfo:
     >>> dataset_info("ms_academic").recommended
     Recommended(alpha=0.2, known=5000)
     """
-    if isinstance(name, str) and name in DATASETS:
-        return DATASETS[name]
     plain = name.lower().replace("-", "_").replace(" ", "_") if isinstance(name, str) else ""
     near = difflib.get_close_matches(plain, DATASETS, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    *most, last = map(repr, DATASETS)
-    raise DatasetError(
-        f"The 'name' parameter of load_dataset must be one of {', '.join(most)} or {last}. "
-        f"Got {describe(name)} instead.{hint}"
-    )
+    hint = f"Did you mean {near[0]!r}?" if near else ""
+    return DATASETS[check_choice(name, "name", "load_dataset", tuple(DATASETS), remedy=hint, error=DatasetError)]

@@ -8,7 +8,6 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import InputError
 from pprop._validate import check_bool, check_int, describe, reject
 from pprop.graph import Graph
 
@@ -148,10 +147,7 @@ def _check_known(graph: Graph, known: int | None, test: bool) -> int:
         return check_int(known, "known", FUNCTION, low=1, high=high)
     size = DEFAULT_KNOWN if graph.recommended is None else graph.recommended.known
     if size > high:
-        raise InputError(
-            f"The 'known' parameter of {FUNCTION} must be an integer from 1 to {high}. "
-            f"Got None, which stands for {size}, instead."
-        )
+        reject("known", FUNCTION, f"an integer from 1 to {high}", f"None, which stands for {size},")
     return size
 
 

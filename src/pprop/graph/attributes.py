@@ -126,13 +126,12 @@ def look_up(ids: object, index: Mapping[object, int], function: str) -> NDArray[
     wanted = _as_ids(ids, function, InputError)
     if wanted is None:
         reject("ids", function, expected, describe(ids) if given.ndim == 0 else describe(given))
-    found = np.empty(len(wanted), dtype=np.int64)
-    for k, key in enumerate(wanted.tolist()):
-        at = index.get(key)
-        if at is None:
-            reject("ids", function, "an array of ids of this graph", f"the unknown id {describe(key)} at index {k}")
-        found[k] = at
-    return found
+    found = [index.get(key, -1) for key in wanted.tolist()]
+    if -1 in found:
+        at = found.index(-1)
+        got = f"the unknown id {describe(wanted[at].item())} at index {at}"
+        reject("ids", function, "an array of ids of this graph", got)
+    return np.asarray(found, dtype=np.int64)
 
 
 def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any] | None:

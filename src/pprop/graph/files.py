@@ -43,11 +43,7 @@ def existing_file(path: object, parameter: str, function: str) -> Path:
     pprop._errors.InputError: The 'path' parameter of read_edges must be an existing file. Got 'no/such.csv' instead.
     """
     file = path_of(path, parameter, function)
-    try:
-        found = file.is_file()
-    except (OSError, ValueError):  # a name too long, or with a null character
-        found = False
-    if not found:
+    if not os.path.isfile(file):  # also where the name is too long, or this user may not look
         reject(parameter, function, "an existing file", repr(str(path)))
     if not os.access(file, os.R_OK):
         reject(parameter, function, "a readable file", f"{str(path)!r}, which this user may not read,")

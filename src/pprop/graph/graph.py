@@ -16,6 +16,9 @@ from pprop.graph import attributes
 from pprop.graph.adjacency import canonical_csr, seal, share, symmetrized
 from pprop.graph.attributes import Features, Recommended
 
+# The arguments of `Graph.from_scipy`.
+FIELDS = ("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended")
+
 
 @final
 class Graph:
@@ -126,22 +129,20 @@ class Graph:
         kept = None if features is None else attributes.check_features(features, n, function)
         classes = attributes.check_names(class_names, "class_names", function)
         width = 0 if kept is None else kept.shape[1]
-        fields = {
-            "indptr": seal(indptr),
-            "indices": seal(indices),
-            "weights": None if weights is None else seal(weights),
-            "directed": directed,
-            "_features": kept,
-            "class_names": classes,
-            "labels": None if labels is None else attributes.check_labels(labels, n, classes, function),
-            "ids": None if ids is None else attributes.check_ids(ids, n, function),
-            "feature_names": attributes.check_names(feature_names, "feature_names", function, width),
-            "name": name,
-            "recommended": recommended,
-        }
         graph = object.__new__(cls)
-        for field, value in fields.items():
-            object.__setattr__(graph, field, value)
+        vars(graph).update(
+            indptr=seal(indptr),
+            indices=seal(indices),
+            weights=None if weights is None else seal(weights),
+            directed=directed,
+            _features=kept,
+            class_names=classes,
+            labels=None if labels is None else attributes.check_labels(labels, n, classes, function),
+            ids=None if ids is None else attributes.check_ids(ids, n, function),
+            feature_names=attributes.check_names(feature_names, "feature_names", function, width),
+            name=name,
+            recommended=recommended,
+        )
         return graph
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -343,18 +344,7 @@ class Graph:
         return {} if self.ids is None else {key: position for position, key in enumerate(self.ids.tolist())}
 
     def _fields(self) -> dict[str, Any]:
-        names = (
-            "adjacency",
-            "directed",
-            "features",
-            "labels",
-            "ids",
-            "class_names",
-            "feature_names",
-            "name",
-            "recommended",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {field: getattr(self, field) for field in FIELDS}
 
 
 def _rebuild(fields: dict[str, Any]) -> Graph:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import FormatError
+from pprop._validate import reject
 
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 10_000
@@ -99,11 +100,9 @@ def open_archive(path: Path) -> Generator[zipfile.ZipFile]:
     """Open `path` as a zip archive, or say that it is none."""
     try:
         archive = zipfile.ZipFile(path)
-    except DAMAGE as error:
-        raise FormatError(
-            "The 'path' parameter of read_npz must be an npz file (a zip archive of arrays). "
-            f"Got {str(path)!r}, which is cut short or something else, instead."
-        ) from error
+    except DAMAGE:
+        got = f"{str(path)!r}, which is cut short or something else,"
+        reject("path", "read_npz", "an npz file (a zip archive of arrays)", got, error=FormatError)
     with archive:
         yield archive
 
@@ -165,7 +164,7 @@ class CsrMembers:
 
     def read(self) -> sparse.csr_array:
         """Return the matrix, shape (rows, columns), once every pointer and index is known to be in range."""
-        rows, columns = self.shape
+        columns = self.shape[1]
         indptr = self.indptr.read().astype(np.int64, copy=False)
         entries = self.data.shape[0]
         if indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
@@ -175,14 +174,10 @@ class CsrMembers:
         if outside.any():
             bad = indices[outside][0]
             raise damage(self.path, f"the index {bad} in '{self.key}.indices', outside 0 to {columns - 1},")
-        index_dtype = np.int32 if max(entries, rows, columns) <= np.iinfo(np.int32).max else np.int64
         data = self.data.read()
-        parts: tuple[NDArray[np.generic], ...] = (
-            data.astype(np.float32) if data.dtype == np.float16 else data,  # scipy has no half precision
-            indices.astype(index_dtype, copy=False),
-            indptr.astype(index_dtype, copy=False),
-        )
-        return sparse.csr_array(parts, shape=self.shape)
+        if data.dtype == np.float16:  # scipy has no half precision
+            data = data.astype(np.float32)
+        return sparse.csr_array((data, indices, indptr), shape=self.shape)
 
 
 def open_csr(archive: zipfile.ZipFile, path: Path, key: str) -> CsrMembers | None:

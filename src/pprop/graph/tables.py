@@ -17,7 +17,7 @@ from typing import Any, NoReturn, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import FormatError
 from pprop._optional import require
 from pprop._validate import describe, reject
 from pprop.graph.files import check_memory, existing_file, read_file
@@ -61,10 +61,8 @@ class DataTable:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         present = ", ".join(repr(column) for column in islice(self.columns, MOST_NAMES))
         more = f" and {len(self.columns) - MOST_NAMES} more" if len(self.columns) > MOST_NAMES else ""
-        raise InputError(
-            f"The {parameter!r} parameter of {self.function} must be the name of a column of {str(self.path)!r}. "
-            f"Got {describe(name)} instead. Its columns of numbers or text are: {present}{more}.{hint}"
-        )
+        remedy = f"Its columns of numbers or text are: {present}{more}.{hint}"
+        reject(parameter, self.function, f"the name of a column of {str(self.path)!r}", describe(name), remedy=remedy)
 
     def texts(self, name: object, parameter: str) -> list[str]:
         """Return a column as text, integers in decimal, "" where empty. Other numbers must be whole."""
@@ -185,11 +183,9 @@ def _read_parquet(file: Path, parameter: str, function: str) -> DataTable:
             check_memory(file, 8 * opened.metadata.num_rows * opened.metadata.num_columns)
             content = opened.read()
         names: list[str] = content.column_names
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise FormatError(
-            f"The {parameter!r} parameter of {function} must be a sound Parquet file, as its suffix says. "
-            f"Got {str(file)!r} with damaged or other content instead."
-        ) from error
+    except (arrow.ArrowException, OSError, ValueError):
+        got = f"{str(file)!r} with damaged or other content"
+        reject(parameter, function, "a sound Parquet file, as its suffix says", got, error=FormatError)
     table = DataTable(file, parameter, function, {}, typed=True)
     _check_header(table, names)
     for name, column in zip(names, content.columns, strict=True):
