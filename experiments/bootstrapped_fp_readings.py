@@ -33,7 +33,7 @@ from sklearn.linear_model import LogisticRegression
 from pprop import VALIDATION_SEEDS, Graph, load_dataset, paper_split, transition_matrix
 from pprop.datasets import Split
 from pprop.models.feature_propagation import BootstrappedFP, lowest_entropy
-from pprop.models.feature_rows import CPU, Directions, FeatureRows, Floats, leading_directions
+from pprop.models.feature_rows import CPU, Directions, Floats, leading_directions
 from pprop.models.one_vs_rest import LearningRows, Regression, fit_one_vs_rest
 
 Nodes = NDArray[np.int64]
@@ -153,9 +153,7 @@ class Learner:
             nodes, classes = np.concatenate([nodes, more]), np.concatenate([classes, shares[more].argmax(axis=1)])
 
     def _ours(self, nodes: Nodes, classes: Nodes, start: Regression, strength: float) -> Regression:
-        device = CPU()
-        both = FeatureRows(self._features, device), FeatureRows(self._turned, device)
-        rows = LearningRows(both, self._directions)
+        rows = LearningRows(self._features, self._turned, self._directions, CPU())
         rows.add(nodes)
         return fit_one_vs_rest(rows, classes, start, strength)
 

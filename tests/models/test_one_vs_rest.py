@@ -42,7 +42,7 @@ def nothing(n_classes: int = C) -> Regression:
 def rows_of(features: Any, device: Device, directions: Directions | None = None) -> LearningRows:
     """All rows, with five directions, so that neither those nor the others do the whole work."""
     directions = leading_directions(features, device, k=5) if directions is None else directions
-    rows = LearningRows((FeatureRows(features, device), FeatureRows(directions.turned(features), device)), directions)
+    rows = LearningRows(features, directions.turned(features), directions, device)
     rows.add(np.arange(len(features)))
     return rows
 

@@ -2,11 +2,9 @@
 
 from pprop.models.architecture import Architecture
 from pprop.models.gat import GAT
-from pprop.models.gcn import GCN
-from pprop.models.jk import JK
+from pprop.models.gcn import GCN, JK, NGCN
 from pprop.models.model import APPNP, MLP, PPNP, Model, Predictor, PropagationSettings
 from pprop.models.network import FeatureNetwork
-from pprop.models.ngcn import NGCN
 from pprop.models.solved_ppnp import SolvedPPNP
 
 __all__ = [

@@ -23,7 +23,7 @@ from pprop.settings import check_fields
 
 @final
 class DropoutMasks:
-    """The dropout masks of one epoch, for R runs.
+    """The dropout masks of one epoch, for R runs; `epoch` is a number, or a tensor (1,) where it is counted on a device.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class DropoutMasks:
     """
 
     def __init__(self, seeds: Tensor | None, epoch: int | Tensor = 0) -> None:
-        self._seeds, self._epoch = seeds, epoch  # without seeds nothing is dropped
+        self._seeds, self.epoch = seeds, epoch  # without seeds nothing is dropped
         self._branches: dict[tuple[int, int], Tensor] = {}
 
     @classmethod
@@ -53,7 +53,7 @@ class DropoutMasks:
         """Return the same for product number `step`, of so many in an epoch, with the same sparse matrix."""
         if self._seeds is None or probability <= 0:
             return None
-        return Draw(self._seeds, self._epoch * of + step, probability)
+        return Draw(self._seeds, self.epoch * of + step, probability)
 
     def branches(self, count: int, layer: int = 0) -> DropoutMasks:
         """Return the masks of R * count runs: each head or tower of a layer is a run with a seed of its own."""
@@ -62,22 +62,17 @@ class DropoutMasks:
         known = self._branches.get((count, layer))
         if known is None:
             known = self._branches[count, layer] = branch_seeds(self._seeds, count, layer)
-        return DropoutMasks(known, self._epoch)
-
-    @property
-    def epoch(self) -> int | Tensor:
-        """The epoch, as `Draw` takes it."""
-        return self._epoch
+        return DropoutMasks(known, self.epoch)
 
     def advance(self) -> None:
         """Go on to the next epoch, in place where it is a tensor."""
-        self._epoch += 1
+        self.epoch += 1
 
     def keep(self, slots: Tensor) -> DropoutMasks:
         """Return the masks of some of the runs."""
         if self._seeds is None:
             return self
-        fewer = DropoutMasks(self._seeds[slots], self._epoch)
+        fewer = DropoutMasks(self._seeds[slots], self.epoch)
         for (count, layer), seeds in self._branches.items():
             fewer._branches[count, layer] = seeds.reshape(-1, count)[slots].flatten()
         return fewer

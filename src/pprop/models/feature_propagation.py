@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from pprop.graph import Graph, transition_matrix
-from pprop.models.feature_rows import CPU, Device, FeatureRows, Floats, device_named, leading_directions
+from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
 from pprop.models.network import normalized_features
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
 from pprop.settings import DEVICE, FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
@@ -178,9 +178,8 @@ class Diffused:
         all predictions, those with the lowest entropy first. `excluded` nodes are never added. Each round yields its
         regression and the log probabilities of all nodes, (n, c).
         """
-        both = FeatureRows(self._features, self._device), FeatureRows(self._turned, self._device)
-        rows = LearningRows(both, self._directions)
-        n, f = both[0].shape
+        rows = LearningRows(self._features, self._turned, self._directions, self._device)
+        n, f = rows.whole.shape
         free = np.ones(n, dtype=np.bool_)
         free[nodes], free[excluded] = False, False
         found = Regression(np.zeros((n_classes, f)), np.zeros(n_classes))
@@ -188,7 +187,7 @@ class Diffused:
             with self._device.fixed_order():  # not around the yield: what happens there is not ours
                 rows.add(nodes)
                 found = fit_one_vs_rest(rows, classes, found, model.C, tolerance)
-            shares = self.log_shares(found)
+            shares = _log_shares(self._features, found, self._device)
             yield found, shares
             if number == model.rounds:
                 return
@@ -197,11 +196,6 @@ class Diffused:
                 return  # all further rounds would be this one
             free[nodes] = False
             classes = np.concatenate([classes, shares[nodes].argmax(axis=1)])
-
-    def log_shares(self, found: Regression) -> Floats:
-        """Return the logarithm of sigmoid(F w_k + b_k), scaled to sum to one over the classes k, shape (n, c)."""
-        with self._device.fixed_order():
-            return _log_shares(self._features, found, self._device)
 
 
 def feature_logits(
@@ -215,11 +209,8 @@ def feature_logits(
     >>> logits.argmax(axis=1)
     array([0, 1])
     """
-    device = CPU()
-    with device.fixed_order():
-        return _log_shares(diffused_features(model, graph), Regression(coefficients, intercepts), device).astype(
-            np.float32
-        )
+    found = Regression(coefficients, intercepts)
+    return _log_shares(diffused_features(model, graph), found, CPU()).astype(np.float32)
 
 
 @final
@@ -274,7 +265,9 @@ class FeaturePropagation:
 
 
 def _log_shares(features: Any, found: Regression, device: Device) -> Floats:
-    odds = device.get(features @ device.put(np.ascontiguousarray(found.coefficients.T))) + found.intercepts
+    """Return the logarithm of sigmoid(F w_k + b_k), scaled to sum to one over the classes k, shape (n, c)."""
+    with device.fixed_order():
+        odds = device.get(features @ device.put(np.ascontiguousarray(found.coefficients.T))) + found.intercepts
     return special.log_softmax(special.log_expit(odds), axis=1)
 
 

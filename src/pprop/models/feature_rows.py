@@ -99,27 +99,48 @@ def device_named(name: str) -> Device:
     return CPU() if name == "cpu" else Torch(name)
 
 
-@final
-class FeatureRows:
+class Design(ABC):
+    """The matrix of a regression, (m, f), as an operator, and what is known of its spectrum."""
+
+    @abstractmethod
+    def times(self, coefficients: Any) -> Any:
+        """Return its product with the transpose of coefficients (c, f), shape (m, c)."""
+
+    @abstractmethod
+    def under(self, left: Any) -> Any:
+        """Return the product of the transpose of a matrix (m, c) and it, shape (c, f)."""
+
+    @abstractmethod
+    def inverse(self, curvature: Any, penalty: float) -> Callable[[Any], Any]:
+        """Return about the inverse of the Hessians ``X^T D_k X + penalty I``, where D_k has the trace curvature[k]."""
+
+    def largest(self, of_coefficients: Any, of_intercepts: Any, xp: Any) -> Any:
+        """Return the largest entry of a gradient, (c,), in the coordinates that the tolerance is meant for."""
+        return xp.maximum(xp.amax(abs(of_coefficients), 1), abs(of_intercepts))
+
+
+class FeatureRows(Design):
     """Rows of features to learn from, side by side in memory, so that a new one copies itself and no other.
 
     Parameters
     ----------
     features
         Of all nodes, shape (n, f), an array of the device.
+    directions
+        Those along which all features vary the most.
     device
         Where products are computed.
 
     Examples
     --------
-    >>> rows = FeatureRows(np.arange(6.0).reshape(3, 2), CPU())
+    >>> rows = Turned(np.arange(6.0).reshape(3, 2), Directions(np.zeros(2), np.eye(2), np.ones(2), 0.0), CPU())
     >>> rows.add(np.array([2])); rows.add(np.array([0]))
     >>> rows.times(np.ones((1, 2))).ravel(), rows.under(np.array([[1.0], [10.0]])).ravel()
     (array([9., 1.]), array([ 4., 15.]))
     """
 
-    def __init__(self, features: Any, device: Device) -> None:
-        self.device = device
+    def __init__(self, features: Any, directions: Directions, device: Device) -> None:
+        self.device, self._directions = device, directions
         self.shape: tuple[int, int] = int(features.shape[0]), int(features.shape[1])
         self.count = 0
         self._features = features
@@ -202,38 +223,9 @@ def leading_directions(features: Any, device: Device, k: int = N_DIRECTIONS) -> 
     return Directions(centre, columns, squares, others)
 
 
-class Design(ABC):
-    """The matrix of a regression, (m, f), as an operator, and what is known of its spectrum."""
-
-    @abstractmethod
-    def times(self, coefficients: Any) -> Any:
-        """Return its product with the transpose of coefficients (c, f), shape (m, c)."""
-
-    @abstractmethod
-    def under(self, left: Any) -> Any:
-        """Return the product of the transpose of a matrix (m, c) and it, shape (c, f)."""
-
-    @abstractmethod
-    def inverse(self, curvature: Any, penalty: float) -> Callable[[Any], Any]:
-        """Return about the inverse of the Hessians ``X^T D_k X + penalty I``, where D_k has the trace curvature[k]."""
-
-    def largest(self, of_coefficients: Any, of_intercepts: Any, xp: Any) -> Any:
-        """Return the largest entry of a gradient, (c,), in the coordinates that the tolerance is meant for."""
-        return xp.maximum(xp.amax(abs(of_coefficients), 1), abs(of_intercepts))
-
-
 @final
-class Turned(Design):
+class Turned(FeatureRows):
     """Rows of centred features along the directions: columns are nearly uncorrelated, so a diagonal is enough."""
-
-    def __init__(self, rows: FeatureRows, directions: Directions) -> None:
-        self._rows, self._directions = rows, directions
-
-    def times(self, coefficients: Any) -> Any:
-        return self._rows.times(coefficients)
-
-    def under(self, left: Any) -> Any:
-        return self._rows.under(left)
 
     def inverse(self, curvature: Any, penalty: float) -> Callable[[Any], Any]:
         diagonal = penalty + curvature[:, None] * self._directions.squares
@@ -241,17 +233,14 @@ class Turned(Design):
 
 
 @final
-class Centred(Design):
-    """Rows of all centred features: a diagonal along the directions, and one number for what is orthogonal to them."""
-
-    def __init__(self, rows: FeatureRows, directions: Directions) -> None:
-        self._rows, self._directions = rows, directions
+class Centred(FeatureRows):
+    """Rows of all features, centred: a diagonal along the directions, and one number for what is orthogonal to them."""
 
     def times(self, coefficients: Any) -> Any:
-        return self._rows.times(coefficients) - coefficients @ self._directions.centre
+        return super().times(coefficients) - coefficients @ self._directions.centre
 
     def under(self, left: Any) -> Any:
-        return self._rows.under(left) - left.sum(0)[:, None] * self._directions.centre
+        return super().under(left) - left.sum(0)[:, None] * self._directions.centre
 
     def inverse(self, curvature: Any, penalty: float) -> Callable[[Any], Any]:
         known = self._directions

@@ -14,6 +14,7 @@ from pprop.kernels import Draw, EdgeAttention, Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
 from pprop.models.operations import drop, elu, feature_product, linear
+from pprop.propagation.solvers import apply_linear
 from pprop.settings import GAT_DROPOUT, GAT_PENALTY, HEADS, UNITS
 
 
@@ -102,21 +103,26 @@ class _BoundGAT(BoundModel):
         vectors, score_biases, bias = weights
         scores = _add_row(self.kernels, linear(self.kernels, values, vectors), score_biases)
         dropped = drop(self.kernels, values, 2 + layer, draw)
-        return _add_row(self.kernels, _attend(self._layers[layer], dropped, scores, draw), bias)
-
-
-def _attend(attention: EdgeAttention, values: Tensor, scores: Tensor, draw: Draw | None) -> Tensor:
-    """Return sum_j drop(a_ij) values_j of values (R, n, d), with left and right scores side by side, (R, n, 2)."""
-    return cast("Tensor", _Attend.apply(values, *scores.unbind(-1), attention, draw))
+        attended = cast("Tensor", _Attend.apply(dropped, *scores.unbind(-1), self._layers[layer], draw))
+        return _add_row(self.kernels, attended, bias)
 
 
 def _add_row(kernels: Kernels, values: Tensor, row: Tensor) -> Tensor:
     """Return values (R, n, h) with one row (R, 1, h) added to all; the sum over nodes on the way back is a kernel's."""
-    return cast("Tensor", _AddRow.apply(values, row, kernels))
+
+    def repeated(row: Tensor) -> Tensor:
+        return row.expand_as(values)
+
+    def summed(gradient: Tensor) -> Tensor:
+        return kernels.linear_weight_adjoint(gradient.new_ones(*gradient.shape[:2], 1), gradient.contiguous())
+
+    return values + apply_linear(row, repeated, summed)
 
 
 @final
 class _Attend(torch.autograd.Function):
+    """sum_j drop(a_ij) values_j of values (R, n, d), given the left and right scores of a_ij, both (R, n)."""
+
     @staticmethod
     def forward(ctx: Any, values: Tensor, left: Tensor, right: Tensor, attention: EdgeAttention, draw: Any) -> Tensor:
         values, left, right = values.contiguous(), left.contiguous(), right.contiguous()
@@ -127,17 +133,3 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         return *ctx.attention.adjoint(gradients[0].contiguous(), *ctx.saved_tensors, ctx.draw), None, None
-
-
-@final
-class _AddRow(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, row: Tensor, kernels: Kernels) -> Tensor:
-        ctx.kernels = kernels
-        return values + row
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        gradient = gradients[0].contiguous()
-        ones = gradient.new_ones(*gradient.shape[:2], 1)
-        return gradient, ctx.kernels.linear_weight_adjoint(ones, gradient), None

@@ -11,7 +11,7 @@ from torch import nn
 from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.models.network import FeatureNetwork
-from pprop.propagation import Exact, PowerIteration, PPROperator, Solver
+from pprop.propagation import Exact, PowerIteration, PPROperator, Solver, ToleranceSolver
 from pprop.settings import ALPHA, DROPOUT, HIDDEN, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
 
 # The paper's network; or a module, copied for every run with the weights it has; or a function that makes one.
@@ -36,10 +36,14 @@ class PropagationSettings:
     self_loops: bool = SELF_LOOPS.field()
 
     def __post_init__(self) -> None:
+        name, expected = "PropagationSettings", "PowerIteration(steps), Exact() or Limit()"
+        if isinstance(self.solver, ToleranceSolver):  # dropout on the matrix and fused training know steps and rows
+            remedy = "Use SolvedPPNP(solver=...) or a module with a Propagation(solver=...) of its own."
+            reject("solver", name, expected, describe(self.solver), remedy=remedy)
         if not isinstance(self.solver, Solver):
-            reject("solver", "PropagationSettings", "PowerIteration(steps), Exact() or Limit()", describe(self.solver))
-        self.solver.check_alpha(self.alpha, "PropagationSettings")
-        check_fields(self, "PropagationSettings")
+            reject("solver", name, expected, describe(self.solver))
+        self.solver.check_alpha(self.alpha, name)
+        check_fields(self, name)
 
     def operator(self, graph: Graph) -> PPROperator:
         """Return the PPR operator of a graph with these settings."""

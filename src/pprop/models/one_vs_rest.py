@@ -23,7 +23,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.models.feature_rows import Centred, Design, Directions, FeatureRows, Floats, Turned
+from pprop.models.feature_rows import Centred, Design, Device, Directions, Floats, Turned
 
 # Log odds of a class that all training nodes have, and less of one that none has: no regression can be fitted then.
 CERTAIN = 50.0
@@ -195,24 +195,25 @@ class LearningRows:
 
     Parameters
     ----------
-    features
-        All features and those along the directions (`Directions.turned`), as rows without nodes yet.
+    features, turned
+        All features of all nodes, shape (n, f), and those along the directions, (n, k): `Directions.turned`.
     directions
         Those of the features. They change how long it takes, not what is found.
+    device
+        Where regressions are computed.
 
     Examples
     --------
     See `fit_one_vs_rest`.
     """
 
-    def __init__(self, features: tuple[FeatureRows, FeatureRows], directions: Directions) -> None:
-        self.features, self.turned = features
-        self.directions = directions
-        self.device = self.features.device
+    def __init__(self, features: Any, turned: Any, directions: Directions, device: Device) -> None:
+        self.whole, self.turned = Centred(features, directions, device), Turned(turned, directions, device)
+        self.directions, self.device = directions, device
 
     def add(self, nodes: NDArray[np.int64]) -> None:
         """Take the rows of some nodes along."""
-        self.features.add(nodes)
+        self.whole.add(nodes)
         self.turned.add(nodes)
 
 
@@ -246,7 +247,7 @@ def fit_one_vs_rest(
     >>> from pprop.models.feature_rows import CPU, leading_directions
     >>> features = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> directions = leading_directions(features, CPU())
-    >>> rows = LearningRows((FeatureRows(features, CPU()), FeatureRows(directions.turned(features), CPU())), directions)
+    >>> rows = LearningRows(features, directions.turned(features), directions, CPU())
     >>> rows.add(np.arange(4))
     >>> found = fit_one_vs_rest(rows, np.array([0, 0, 1, 1]), Regression(np.zeros((2, 1)), np.zeros(2)), 1.0)
     >>> found.coefficients.round(3).ravel(), (-found.intercepts / found.coefficients[:, 0]).round(3)
@@ -274,15 +275,13 @@ def fit_one_vs_rest(
 
 
 def _fitted(rows: LearningRows, signs: Floats, start: Regression, penalty: float, tolerance: float) -> Regression:
-    device, directions = rows.device, rows.directions
-    placed = device.put(signs)
-    whole = Centred(rows.features, directions)
-    W = device.put(start.coefficients)
+    device, directions, whole = rows.device, rows.directions, rows.whole
+    placed, W = device.put(signs), device.put(start.coefficients)
     b = device.put(start.intercepts) + W @ directions.centre  # the intercept of centred features
     inside = directions.inside(W)
     outside = W - directions.back(inside)
     begin = Fit(inside, b, whole.times(outside) + rows.turned.times(inside) + b)
-    part = minimise(Turned(rows.turned, directions), placed, begin, penalty, SHARPER * tolerance, device.xp)
+    part = minimise(rows.turned, placed, begin, penalty, SHARPER * tolerance, device.xp)
     whole_part = Fit(outside + directions.back(part.coefficients), part.intercepts, part.odds)
     end = minimise(whole, placed, whole_part, penalty, tolerance, device.xp)
     b = end.intercepts - end.coefficients @ directions.centre

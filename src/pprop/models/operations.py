@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
+from pprop.propagation.solvers import apply_linear
 
 
 def feature_product(product: FeatureProduct, weights: Tensor, draw: Draw | None) -> Tensor:
@@ -68,11 +69,6 @@ def linear(kernels: Kernels, inputs: Tensor, weights: Tensor) -> Tensor:
     return cast("Tensor", _Product.apply(inputs, weights, kernels))
 
 
-def apply_linear(values: Tensor, forward: Callable[[Tensor], Tensor], adjoint: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return a linear function of values; `adjoint` takes the gradient of the result to that of the values."""
-    return cast("Tensor", _Linear.apply(values, forward, adjoint))
-
-
 def _by_result(
     values: Tensor,
     forward: Callable[[Tensor], Tensor],
@@ -86,18 +82,6 @@ def _by_result(
 
 def _copy(values: Tensor) -> Tensor:
     return values.clone(memory_format=torch.contiguous_format)
-
-
-@final
-class _Linear(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any) -> Tensor:
-        ctx.adjoint = adjoint
-        return forward(values)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return ctx.adjoint(gradients[0]), None, None
 
 
 @final

@@ -18,9 +18,8 @@ from torch import Tensor
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels, StepPropagation
 from pprop.models.model import Model
-from pprop.models.operations import apply_linear
 from pprop.propagation.operator import PPROperator
-from pprop.propagation.solvers import PowerIteration, RowSolver
+from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
 
 
 class NodeReadout(ABC):
@@ -141,5 +140,5 @@ def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
 def apply_readout(readout: NodeReadout, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
     """Return the logits (R, m, c) of `nodes` with a gradient for the predictions (R, n, c)."""
     return apply_linear(
-        predictions, lambda h: readout.forward(h.detach(), nodes, draw), lambda g: readout.adjoint(g, nodes, draw)
+        predictions, lambda h: readout.forward(h, nodes, draw), lambda g: readout.adjoint(g, nodes, draw)
     )

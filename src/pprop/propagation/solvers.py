@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast, final
 
 import numpy as np
@@ -344,20 +344,25 @@ def _factors(transition: Transition) -> tuple[NDArray[np.float64], NDArray[np.fl
 def apply_map(linear_map: LinearMap, predictions: Tensor, draw: Draw | None) -> Tensor:
     """Apply a linear map to predictions (R, n, c) of any float type, with gradients of any order; the type stays."""
     wide = predictions if linear_map.takes_half else predictions.to(working_type(predictions.dtype))
-    return cast("Tensor", _Apply.apply(wide, linear_map, draw, False)).to(predictions.dtype)
+    forward, adjoint = partial(linear_map.forward, draw=draw), partial(linear_map.adjoint, draw=draw)
+    return apply_linear(wide, forward, adjoint).to(predictions.dtype)
+
+
+def apply_linear(values: Tensor, forward: Callable[[Tensor], Tensor], adjoint: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return a linear function of values; `adjoint` takes the gradient of the result to that of the values."""
+    return cast("Tensor", _Linear.apply(values, forward, adjoint))
 
 
 @final
-class _Apply(torch.autograd.Function):
-    """A linear map whose derivative is its adjoint, and the other way round."""
+class _Linear(torch.autograd.Function):
+    """A linear function whose derivative is its adjoint, and the other way round."""
 
     @staticmethod
-    def forward(ctx: Any, operand: Tensor, linear_map: LinearMap, draw: Draw | None, transposed: bool) -> Tensor:
-        ctx.arguments = linear_map, draw, transposed
-        plain = operand.detach()
-        return linear_map.adjoint(plain, draw) if transposed else linear_map.forward(plain, draw)
+    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any) -> Tensor:
+        ctx.functions = forward, adjoint
+        return forward(values.detach())
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        linear_map, draw, transposed = ctx.arguments
-        return _Apply.apply(gradients[0], linear_map, draw, not transposed), None, None, None
+        forward, adjoint = ctx.functions
+        return _Linear.apply(gradients[0], adjoint, forward), None, None

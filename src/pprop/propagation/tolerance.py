@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self, final
+from typing import final
 
 import numpy as np
 import torch
@@ -58,16 +58,6 @@ class ToleranceSolver(Solver):
     def wanted(self) -> float:
         """The tolerance; the default one of float64 where none was given and none is settled yet."""
         return 1e-6 if self.tol is None else self.tol
-
-    def settled(self, alpha: float, dtype: torch.dtype) -> Self:
-        """Return the solver with the tolerance that it has for results of a float type; refuse one out of their reach."""
-        return replace(self, tol=certificate.settle_tolerance(self.tol, alpha, dtype, type(self).__name__))
-
-    def check_alpha(self, alpha: object, function: str) -> float:
-        if function == "PropagationSettings":  # whose dropout, and whose fused training, know power steps and rows
-            remedy = "Use SolvedPPNP(solver=...) or a module with a Propagation(solver=...) of its own."
-            reject("solver", function, "PowerIteration(steps), Exact() or Limit()", repr(self), remedy=remedy)
-        return super().check_alpha(alpha, function)
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         if self.symmetric and not operator.transition.symmetric:
@@ -121,7 +111,8 @@ class ToleranceMap(LinearMap):
     def _apply(self, operand: Tensor, draw: Draw | None, *, transposed: bool) -> tuple[Tensor, int, float, float]:
         """Return the solution, the most products of a run, the relative error of the worst column, and the tolerance."""
         alpha, dtype = self._operator.alpha, operand.dtype
-        solver = self._solver.settled(alpha, dtype)
+        name = type(self._solver).__name__
+        solver = replace(self._solver, tol=certificate.settle_tolerance(self._solver.tol, alpha, dtype, name))
         if alpha == 1.0 or operand.numel() == 0:
             return operand.clone(), 0, 0.0, solver.wanted
         inner = replace(solver, tol=certificate.error_before_rounding(solver.wanted, dtype))
