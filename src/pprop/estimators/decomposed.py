@@ -82,12 +82,9 @@ def decompose(model: AnyModel, weights: Iterable[NDArray[Any]], name: str, funct
         with torch.random.fork_rng(devices=[]):  # making a module draws random weights
             module = make_module(description.predictor)
         if any(isinstance(part, Propagation) for part in module.modules()):
-            expected, got = (
-                "a model whose predictor sees each node alone",
-                f"{name}, whose predictor has a Propagation,",
-            )
-            remedy = "Leave the propagation to APPNPClassifier or PPNPClassifier."
-            reject("model", function, expected, got, remedy=remedy)
+            expected, remedy = "sees each node alone", "Leave the propagation to APPNPClassifier or PPNPClassifier."
+            got = f"{name}, whose predictor has a Propagation,"
+            reject("model", function, f"a model whose predictor {expected}", got, remedy=remedy)
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights]
     return Decomposed(description, tensors, solver, tol, choose_backend("auto", "cpu", function).kernels)
 

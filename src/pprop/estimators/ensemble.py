@@ -119,29 +119,23 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
             reject("folds", type(self).__name__, most, folds)
         begin = time.perf_counter()
         how: dict[str, Any] = {"labels": labels, "seed": seed, "options": train_options(values)}
-        each, first, accuracies, best = replace(model, members=members), None, None, 0
-        if len(alphas) > 1:
-            choice = choose_alpha(each, graph, split, alphas=alphas, folds=folds, **how)
-            best, first, accuracies = choice.index, choice.trained, choice.accuracies
-            each = Ensemble(choice.member, members)
+        choice = choose_alpha(replace(model, members=members), graph, split, alphas=alphas, folds=folds, **how)
+        self.alphas_, self.best_index_, self.scores_ = np.array(alphas), choice.index, choice.accuracies
+        each = Ensemble(choice.member, members)
         teaching = SelfTraining(values["rounds"], values["share"], values["emphasis"], folds)
-        rounds = list(self_train(each, teaching, graph, split, first=first, **how))
-        self.alphas_, self.best_index_ = np.array(alphas), best
-        self.scores_ = np.array([rounds[0].stopping_accuracy]) if accuracies is None else accuracies
+        rounds = list(self_train(each, teaching, graph, split, first=choice.trained, **how))
         every = np.concatenate([one.trained.logits for one in rounds])
         logits = mean_log_probabilities(every)
         own = member_splits(split, labels, members, folds) * len(rounds)
         _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels)
         self.errors_: KnownErrors | None = vote_errors(every, own, labels) if values["spread_errors"] > 0 else None
-        record = TrainingRecord(
+        record = replace(
+            TrainingRecord.of(rounds[0].trained),
             epochs=len(rounds),
             best_epoch=len(rounds) - 1,
             stopping_loss=stopping_loss,
             stopping_accuracy=stopping_accuracy,
             seconds=time.perf_counter() - begin,
-            backend=rounds[0].trained.backend,
-            device=rounds[0].trained.device,
-            seed=seed,
             train_nodes=len(split.train),
             stopping_nodes=len(split.stopping),
         )
@@ -149,7 +143,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
         layers = zip(*(one.trained.weights for one in rounds), strict=True)
         weights = member_weights(model, [np.concatenate(layer) for layer in layers])
         history = History(*(curve.copy() for curve in curves.T))
-        return Learned(weights, self._corrected(logits, graph), record, history, alphas[best])
+        return Learned(weights, self._corrected(logits, graph), record, history, alphas[choice.index])
 
     def _corrected(self, logits: NDArray[np.float32], graph: Graph) -> NDArray[np.float32]:
         """Return the logits with the errors at known nodes spread."""

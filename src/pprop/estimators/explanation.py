@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast, final, overload
+from typing import Any, NamedTuple, final, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -130,55 +130,10 @@ class Explanation:
                 }
                 for k, node in enumerate(self.nodes)
             ],
-            "others": {
-                "nodes": self.other_count,
-                "share": self.other_share,
-                "contribution": per_class(self.others),
-            },
+            "others": {"nodes": self.other_count, "share": self.other_share, "contribution": per_class(self.others)},
             "mode": self.mode,
             "error": self.error,
         }
-
-
-@final
-class NodeSum(NamedTuple):
-    """The logits of a fitted model, or its probabilities, as a sum over nodes."""
-
-    logits: NDArray[Any]
-    quantity: str
-    attributor: Attributor
-
-
-# Beside the models and not in them: a fitted model is pickled, copied and compared, and a sum can be computed again.
-_sums: WeakKeyDictionary[Explainable, NodeSum] = WeakKeyDictionary()
-
-
-class Explainable(FittedScores, ABC):
-    """A fitted model that may be a sum over nodes."""
-
-    @abstractmethod
-    def _node_sum(self) -> NodeSum:
-        """Return the sum that the logits are, or raise InputError where they are none."""
-
-    @overload
-    def explain(
-        self, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
-    ) -> Explanation: ...
-    @overload
-    def explain(
-        self, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
-    ) -> list[Explanation]: ...
-    def explain(self, node: Any, k: int = 10, mode: str = "exact", eps: float | None = None) -> Any:
-        """Take the logits of a node apart into the contributions of other nodes; see `pprop.explain`.
-
-        Parameters
-        ----------
-        node
-            A position; or several, for a list of explanations.
-        k, mode, eps
-            As in `pprop.explain`.
-        """
-        return cast("Any", explain)(self, node, k, mode, eps)
 
 
 @overload
@@ -261,6 +216,29 @@ def explain(
     return explanations[0] if one else explanations
 
 
+@final
+class NodeSum(NamedTuple):
+    """The logits of a fitted model, or its probabilities, as a sum over nodes."""
+
+    logits: NDArray[Any]
+    quantity: str
+    attributor: Attributor
+
+
+class Explainable(FittedScores, ABC):
+    """A fitted model that may be a sum over nodes; ``model.explain(node)`` is ``explain(model, node)``."""
+
+    @abstractmethod
+    def _node_sum(self) -> NodeSum:
+        """Return the sum that the logits are, or raise InputError where they are none."""
+
+    explain = explain
+
+
+# Beside the models and not in them: a fitted model is pickled, copied and compared, and a sum can be computed again.
+_sums: WeakKeyDictionary[Explainable, NodeSum] = WeakKeyDictionary()
+
+
 def check_agreement(
     name: str,
     attributor: Attributor,
@@ -287,20 +265,11 @@ def _named(model: FittedScores, quantity: str, mode: str, taken: Attribution) ->
         for node, at in zip(taken.nodes.tolist(), places.tolist(), strict=True)
     ]
     return Explanation(
-        node=taken.node,
+        **vars(taken),
         name=taken.node if ids is None else ids[taken.node].item(),
         quantity=quantity,
         classes=model.classes_,
-        value=taken.value,
-        nodes=taken.nodes,
         names=taken.nodes.tolist() if ids is None else ids[taken.nodes].tolist(),
-        weights=taken.weights,
-        contributions=taken.contributions,
-        shares=taken.shares,
         labels=labels,
-        others=taken.others,
-        other_count=taken.other_count,
-        other_share=taken.other_share,
         mode=mode,
-        error=taken.error,
     )

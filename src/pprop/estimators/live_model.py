@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.base import NodeClassifier
+from pprop.estimators.base import NodeClassifier, NodeScores
 from pprop.estimators.decomposed import EXPECTED, decompose
 from pprop.estimators.explanation import AGREE
 from pprop.estimators.fitted import check_same_graph
@@ -97,6 +97,10 @@ def live(
     for name, value in fixed.items():
         if value is not None:
             reject(name, "live", "None with a fitted model, which has its own", describe(value))
+    if isinstance(model, NodeScores):
+        if not hasattr(model, "logits_"):
+            reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
+        check_same_graph(model)
     if isinstance(model, PropagatedClassifier):
         return _from_propagated(model, tol, history)
     return _from_model(model, tol, history)
@@ -109,12 +113,8 @@ def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
         name, graph, logits, classes = type(fitted.model).__name__, fitted.graph, fitted.logits[0], None
         parts = decompose(fitted.model, (array[0] for array in fitted.weights), name, "live")
     elif isinstance(fitted, NodeClassifier):
-        name = type(fitted).__name__
-        if not hasattr(fitted, "weights_"):
-            reject("model", "live", EXPECTED["live"], f"a {name} that is not fitted")
-        check_same_graph(fitted)
         graph, logits, classes = fitted.graph_, fitted.logits_, fitted.classes_
-        parts = decompose(fitted.model_, fitted.weights_.values(), name, "live")
+        parts = decompose(fitted.model_, fitted.weights_.values(), type(fitted).__name__, "live")
     else:
         reject("model", "live", EXPECTED["live"], describe(fitted))
     settings, solver = parts.description.propagation, parts.solver
@@ -143,9 +143,6 @@ def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
 
 
 def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> LiveGraph:
-    if not hasattr(model, "alone_"):
-        reject("model", "live", EXPECTED["live"], "a PropagatedClassifier that is not fitted")
-    check_same_graph(model)
     _check_teleport(model.alpha_)
     solver, graph, classes, response = model.solver_, model.graph_, model.classes_, model.response_
     probabilities = response == "probabilities"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -19,22 +19,8 @@ from safetensors.numpy import load as read_tensors
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.appnp import (
-    APPNPClassifier,
-    APPNPClassifierCV,
-    MLPNodeClassifier,
-    PPNPClassifier,
-    SolvedPPNPClassifier,
-)
+from pprop.estimators import appnp, baselines, ensemble
 from pprop.estimators.base import NodeClassifier
-from pprop.estimators.baselines import (
-    BootstrappedFPClassifier,
-    GATClassifier,
-    GCNClassifier,
-    JKClassifier,
-    NGCNClassifier,
-)
-from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.fitted import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
@@ -49,24 +35,13 @@ FUNCTION = "load"
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_CLASSES: Mapping[str, Callable[..., NodeClassifier]] = MappingProxyType(
-    {
-        kind.__name__: kind
-        for kind in (
-            APPNPClassifier,
-            APPNPClassifierCV,
-            APPNPEnsembleClassifier,
-            PPNPClassifier,
-            SolvedPPNPClassifier,
-            MLPNodeClassifier,
-            GCNClassifier,
-            NGCNClassifier,
-            GATClassifier,
-            JKClassifier,
-            BootstrappedFPClassifier,
-        )
-    }
-)
+# What a manifest may name: the classifiers that these modules define.
+_CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
+    name: kind
+    for module in (appnp, baselines, ensemble)
+    for name, kind in inspect.getmembers(module, inspect.isclass)
+    if kind.__module__ == module.__name__ and issubclass(kind, NodeClassifier)
+}
 
 
 def load(
@@ -123,7 +98,10 @@ def load(
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     found, history, known, extras = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
-    used = _check_features(_find_graph(folder, manifest) if graph is None else graph, manifest)
+    used = _find_graph(folder, manifest) if graph is None else graph
+    if feature_shape(used) != manifest.feature_shape:
+        wanted, got = _text(manifest.feature_shape), _text(feature_shape(used))
+        reject("graph", FUNCTION, f"a graph with {wanted} per node, as in the training", f"one with {got}")
     estimator = _unfitted(folder, manifest, used, predictor)
     try:
         values = estimator._checked()  # pyright: ignore[reportPrivateUsage]
@@ -218,13 +196,6 @@ def _find_graph(folder: Path, manifest: Manifest) -> Graph:
             f"The graph {manifest.source} is not the one that the model in {str(folder)!r} was trained on: its "
             f"fingerprint is {graph.fingerprint}, not {manifest.fingerprint}. Pass graph=... to use it all the same."
         )
-    return graph
-
-
-def _check_features(graph: Graph, manifest: Manifest) -> Graph:
-    if feature_shape(graph) != manifest.feature_shape:
-        wanted, got = _text(manifest.feature_shape), _text(feature_shape(graph))
-        reject("graph", FUNCTION, f"a graph with {wanted} per node, as in the training", f"one with {got}")
     return graph
 
 

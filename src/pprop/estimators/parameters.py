@@ -78,11 +78,8 @@ def _documented(kind: type) -> str:
     """Return the docstring of a class with its parameters before the first section: the graph, its own, those it shares."""
     text = textwrap.dedent("    " + (kind.__doc__ or "")).rstrip() + "\n"
     fields = sorted(dataclasses.fields(kind), key=lambda field: (field.kw_only, field.name not in kind.__annotations__))
-    helps = [
-        textwrap.fill(field.metadata["setting"].help, 116, initial_indent="    ", subsequent_indent="    ")
-        for field in fields
-    ]
-    lines = [f"{field.name}\n{line}" for field, line in zip(fields, helps, strict=True)]
+    helps = (textwrap.fill(field.metadata["setting"].help, 112) for field in fields)
+    lines = [f"{field.name}\n{textwrap.indent(line, '    ')}" for field, line in zip(fields, helps, strict=True)]
     section = "\n".join(["Parameters", "----------", *lines, "", ""])
     first = re.search(r"^\w[\w ]*\n-{3,}$", text, flags=re.MULTILINE)
     assert first is not None

@@ -191,13 +191,10 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
 
     def __sklearn_clone__(self) -> Self:
         # scikit-learn would copy the features, which are shared like the graph: they may be larger than memory
-        settings = cast("dict[str, Any]", self.get_params(deep=False))
-        twin = type(self)(
-            **{
-                name: value if name == "features" else cast("Any", clone(value, safe=False))
-                for name, value in settings.items()
-            }
-        )
+        given = cast("dict[str, Any]", self.get_params(deep=False))
+        features = given.pop("features")
+        copies: dict[str, Any] = {name: clone(value, safe=False) for name, value in given.items()}
+        twin = type(self)(features=features, **copies)
         if hasattr(self, "_metadata_request"):  # the arguments of set_score_request
             object.__setattr__(twin, "_metadata_request", copy.deepcopy(cast("Any", self)._metadata_request))
         return twin

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from pprop._errors import InputError
-from pprop._validate import check_float, check_int, check_texts, describe, reject
+from pprop._validate import check_array, check_float, check_int, check_texts, describe, reject
 from pprop.datasets import Split
 
 
@@ -27,10 +27,7 @@ def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> ND
     expected = f"an array of node positions, integers from 0 to {n_nodes - 1}, of shape (m,) or (m, 1)"
     if sparse.issparse(X):
         reject(parameter, function, expected, "a sparse matrix")
-    try:
-        array: NDArray[Any] = np.asarray(X)
-    except (TypeError, ValueError):
-        reject(parameter, function, expected, describe(X))
+    array = check_array(X, parameter, function, expected)
     if array.dtype.kind == "c":
         reject(parameter, function, expected, array, remedy="Complex data not supported.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -47,12 +44,10 @@ def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> ND
     if array.size and array.dtype.kind not in "iu":
         remedy = "Use graph.positions(ids) to turn ids into positions." if array.dtype.kind in "UO" else ""
         reject(parameter, function, expected, array, remedy=remedy)
-    if array.size and array.min() < 0:
-        at = int(array.argmin())
-        reject(parameter, function, expected, f"{array[at]} at index {at}", remedy="Negative values in data.")
-    if array.size and array.max() >= n_nodes:
-        at = int(array.argmax())
-        reject(parameter, function, expected, f"{array[at]} at index {at}")
+    if array.size and (array.min() < 0 or array.max() >= n_nodes):
+        at = array.argmin() if array.min() < 0 else array.argmax()
+        remedy = "Negative values in data." if array[at] < 0 else ""
+        reject(parameter, function, expected, f"{array[at]} at index {at}", remedy=remedy)
     return array.astype(np.int64)
 
 

@@ -93,27 +93,24 @@ def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     parent, mark = target.parent, secrets.token_hex(4)
     temporary, old = parent / f".{target.name}.{mark}.part", parent / f".{target.name}.{mark}.old"
     try:
+        temporary.mkdir()
+        for name, content in files.items():
+            _write_file(temporary / name, content)
+        _sync(temporary)
+        replaced = os.path.lexists(target)
+        if replaced:
+            target.rename(old)
         try:
-            temporary.mkdir()
-            for name, content in files.items():
-                _write_file(temporary / name, content)
-            _sync(temporary)
-            replaced = os.path.lexists(target)
+            temporary.rename(target)
+        except BaseException:
             if replaced:
-                target.rename(old)
-            try:
-                temporary.rename(target)
-            except BaseException:
-                if replaced:
-                    old.rename(target)
-                raise
-        except OSError as error:
-            raise InputError(
-                f"The 'path' parameter of {FUNCTION} must be a path that can be written. "
-                f"Got {str(target)!r} instead ({error.strerror})."
-            ) from error
-    except BaseException:
+                old.rename(target)
+            raise
+    except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            expected, got = "a path that can be written", f"{str(target)!r} instead ({error.strerror})."
+            raise InputError(f"The 'path' parameter of {FUNCTION} must be {expected}. Got {got}") from error
         raise
     _sync(parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,18 +16,6 @@ from pprop.graph import Graph, read_edges, read_npz
 from pprop.graph.files import path_of
 
 _READERS: Mapping[str, Any] = MappingProxyType({"dataset": load_dataset, "npz": read_npz, "edges": read_edges})
-_ARGUMENTS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "dataset": frozenset({"name"}),
-        "npz": frozenset({"path", "directed"}),
-        "edges": frozenset(
-            {
-                *("path", "nodes", "source", "target", "weight", "directed"),
-                *("id_column", "label_column", "feature_columns"),
-            }
-        ),
-    }
-)
 _PATHS = ("path", "nodes")
 
 
@@ -55,7 +44,8 @@ class GraphSource:
     arguments: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        allowed = _ARGUMENTS[check_choice(self.kind, "kind", "GraphSource", list(_READERS))]
+        reader = _READERS[check_choice(self.kind, "kind", "GraphSource", list(_READERS))]
+        allowed = inspect.signature(reader).parameters
         first = "name" if self.kind == "dataset" else "path"
         given = dict(self.arguments)
         for argument, value in given.items():

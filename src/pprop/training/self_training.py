@@ -173,18 +173,10 @@ def self_train(
     own = member_splits(split, labels, model.members, teaching.folds)
     learnt, known, taught = own, labels, np.empty(0, dtype=np.int64)
     for number in range(teaching.rounds + 1):
-        trained = (
-            first
-            if number == 0 and first is not None
-            else train_with(
-                model.member,
-                graph,
-                learnt,
-                options,
-                seeds=member_seeds(seed, number, model.members),
-                labels=known,
-            )
-        )
+        trained = first
+        if number > 0 or trained is None:
+            seeds = member_seeds(seed, number, model.members)
+            trained = train_with(model.member, graph, learnt, options, seeds=seeds, labels=known)
         logits = mean_log_probabilities(trained.logits)
         yield Round(trained, taught, logits, *scores(trained.logits, own, split.train, labels))
         taught = most_certain(logits, free, teaching.share)

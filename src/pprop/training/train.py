@@ -149,7 +149,7 @@ def train_with(
     """`train`, with some of its arguments as one object."""
     if not isinstance(model, Model | Architecture):
         reject("model", "train", "a model such as pprop.APPNP()", describe(model))
-    result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, options, "train", on_end)
+    result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, options, on_end)
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
     return trained[0]
@@ -206,11 +206,11 @@ def train_alphas(
     if settings is None or not isinstance(settings.solver, PowerIteration):
         reject("model", "train_alphas", "a model with power steps such as pprop.APPNP()", describe(model))
     models = [replace(model, propagation=replace(settings, alpha=alpha)) for alpha in given]
-    result, sound, trained = _train_models(models, given, graph, splits, seeds, labels, options, "train_alphas")
+    result, sound, trained = _train_models(models, given, graph, splits, seeds, labels, options)
     if not sound.all():
         each = len(sound) // len(given)
         names = [f"run {run} with alpha {alpha:g}" for alpha in given for run in range(each)]
-        raise diverged(result, sound, trained or None, names)
+        raise diverged(result, sound, trained or None, names if len(given) > 1 else None)
     return trained
 
 
@@ -222,7 +222,6 @@ def _train_models(
     seeds: int | Sequence[int],
     labels: ArrayLike | None,
     options: TrainOptions,
-    function: str,
     on_end: OnEnd | None = None,
 ) -> tuple[LoopResult, NDArray[np.bool_], tuple[Trained, ...]]:
     """Train models that differ in alpha alone, if there are several: all runs of the first, then all of the next.
@@ -232,13 +231,13 @@ def _train_models(
     begin = time.perf_counter()
     for value, kind, name in ((graph, Graph, "graph"), (options.stopping, Stopping, "stopping")):
         if not isinstance(value, kind):
-            reject(name, function, f"a pprop.{kind.__name__}", describe(value))
-    run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes, function)
-    known, n_classes = check_split_labels(graph, labels, run_splits, function)
-    place, first, each = check_device(options.device, function), models[0], len(run_seeds)
+            reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
+    run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes, "train")
+    known, n_classes = check_split_labels(graph, labels, run_splits, "train")
+    place, first, each = check_device(options.device, "train"), models[0], len(run_seeds)
     if isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork) and place.type != "cpu":
         raise InputError(f"A torch module is trained on the CPU. Got device={options.device!r}.")
-    chosen = choose_backend(options.backend, place.type, function)
+    chosen = choose_backend(options.backend, place.type, "train")
     run_splits, run_seeds = run_splits * len(models), run_seeds * len(models)
     task = Task(
         graph=graph,
@@ -248,7 +247,7 @@ def _train_models(
         train=node_sets([split.train for split in run_splits], known).to(place),
         stopping=node_sets([split.stopping for split in run_splits], known).to(place),
         rule=options.stopping,
-        rate=min(LEARNING_RATE.check(options.learning_rate, function), LARGEST_RATE),
+        rate=min(LEARNING_RATE.check(options.learning_rate, "train"), LARGEST_RATE),
         device=place,
         alphas=None if len(models) == 1 else tuple(alpha for alpha in alphas for _ in range(each)),
     )
