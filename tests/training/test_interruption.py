@@ -45,7 +45,7 @@ class Watcher:
         self.reports, self.acts, self.threads = 0, 0, set[threading.Thread]()
         self._act, self._once = act, once
 
-    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
+    def __call__(self, epoch: int, runs_ended: int, work: int) -> None:
         self.reports += 1
         self.threads.add(threading.current_thread())
         if self.reports >= FIRST and len(self.threads) > 1 and not (self._once and self.acts):

@@ -132,12 +132,12 @@ def test_durations_are_short_and_never_zero(seconds, text):
 
 
 def test_the_line_goes_to_standard_error_and_tells_runs_and_rate(capsys):
-    with show_progress(True, "Training", 3, batch=2, max_epochs=50) as progress:
+    with show_progress(True, "Training", 3, batch=2, max_epochs=50) as report:
         for epoch in range(1, 4):
-            progress.epoch(epoch, 0)
-        progress.epoch(4, 2)
-        progress.epoch(1, 2)
-        progress.epoch(2, 3)
+            report(epoch, 0, 2 * epoch)
+        report(4, 2, 8)
+        report(1, 2, 9)
+        report(2, 3, 10)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "Training" in shown.err
@@ -148,6 +148,6 @@ def test_the_line_goes_to_standard_error_and_tells_runs_and_rate(capsys):
 @pytest.mark.parametrize("show", [False, None])
 def test_nothing_is_drawn_when_nobody_looks(show, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    with show_progress(show, "Training", 1) as progress:
-        progress.epoch(1, 1)
+    with show_progress(show, "Training", 1) as report:
+        report(1, 1, 1)
     assert capsys.readouterr().err == ""

@@ -30,9 +30,9 @@ class Recorder:
     """Keeps every report."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[int, int, int | None]] = []
+        self.calls: list[tuple[int, int, int]] = []
 
-    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
+    def __call__(self, epoch: int, runs_ended: int, work: int) -> None:
         self.calls.append((epoch, runs_ended, work))
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,8 +57,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
             Node positions, shape (m,) or (m, 1).
         """
         logits = self._logits(X, "predict_proba")
-        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return powers / powers.sum(axis=1, keepdims=True)
+        return special.softmax(logits, axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,).

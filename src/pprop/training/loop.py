@@ -41,8 +41,9 @@ class Observer(Protocol):
 class Ledger:
     """Weights, curves and ends of the runs of a loop, collected as they end."""
 
-    def __init__(self, runs: int, weights: list[Tensor]) -> None:
-        self.run_of_slot = np.arange(runs)
+    def __init__(self, runs: int, weights: list[Tensor], observer: Observer) -> None:
+        self._observer, self._run_of_slot = observer, np.arange(runs)
+        self.ended = np.zeros(runs, dtype=np.bool_)  # which slots have
         self._weights = [torch.empty((runs, *w.shape[1:]), dtype=w.dtype) for w in weights]
         self._epochs, self._best_epoch = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
         self._loss, self._accuracy = np.zeros(runs), np.zeros(runs)
@@ -50,28 +51,38 @@ class Ledger:
 
     def record(self, values: NDArray[np.float64]) -> None:
         """Note the values (3, epochs, slots) of some epochs of all slots."""
-        self._curves.append((self.run_of_slot, values))
+        self._curves.append((self._run_of_slot, values))
 
     def keep_weights(self, slots: NDArray[np.int64], weights: list[Tensor]) -> None:
         """Copy the weights of some slots, the best so far."""
         for kept, live in zip(self._weights, weights, strict=True):
             for slot in slots:  # by numpy: torch would wake its own threads for it, beside those that train other runs
-                kept.numpy()[self.run_of_slot[slot]] = live[int(slot)].detach().cpu().numpy()
+                kept.numpy()[self._run_of_slot[slot]] = live[int(slot)].detach().cpu().numpy()
 
-    def end(self, slots: NDArray[np.int64], state: StoppingState) -> None:
-        """Note where the runs of these slots stand, which have ended."""
-        runs = self.run_of_slot[slots]
+    def look(self, epoch: int, state: StoppingState, ended: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+        """Note which slots have ended by an epoch, and where their runs stand; tell the observer.
+
+        Return the slots to go on with, where enough have ended to pack the batch anew, or all; None: just go on.
+        """
+        size, count = len(self._run_of_slot), np.count_nonzero(ended)
+        self._observer.epoch(epoch, len(self._epochs) - size + int(count))
+        if count == np.count_nonzero(self.ended):
+            return None
+        fresh = np.flatnonzero(ended & ~self.ended)
+        self.ended, runs = ended.copy(), self._run_of_slot[fresh]
         for mine, theirs in (
             (self._epochs, state.epochs),
             (self._best_epoch, state.best_epoch),
             (self._loss, state.kept_loss),
             (self._accuracy, state.kept_accuracy),
         ):
-            mine[runs] = (theirs if isinstance(theirs, np.ndarray) else theirs.cpu().numpy())[slots]
-
-    def keep(self, slots: NDArray[np.int64]) -> None:
-        """Go on with some of the slots."""
-        self.run_of_slot = self.run_of_slot[slots]
+            mine[runs] = (theirs if isinstance(theirs, np.ndarray) else theirs.cpu().numpy())[fresh]
+        self._observer.ended(self.result(runs), runs)
+        if count < COMPACT_SHARE * size:
+            return None
+        going = np.flatnonzero(~ended)
+        self._run_of_slot, self.ended = self._run_of_slot[going], self.ended[going]
+        return going
 
     def result(self, runs: NDArray[np.int64] | None = None) -> LoopResult:
         """Return everything of some runs (default: all, in their order), which have ended."""
@@ -103,29 +114,21 @@ def run_loop(trainer: Trainer, runs: int, stopping: Stopping, observer: Observer
 
     One epoch is one training step, then the stopping loss and accuracy with dropout off.
     """
-    state, ledger = StoppingState(stopping, runs), Ledger(runs, trainer.weights())
+    state, ledger = StoppingState(stopping, runs), Ledger(runs, trainer.weights(), observer)
     for epoch in itertools.count(1):
         values = trainer.epoch().double().numpy().copy()
         check_interrupt()
         ledger.record(values[:, None])
-        before = state.ended.copy()
         improved = np.flatnonzero(state.update(values[1], values[2]))
         if len(improved):
             ledger.keep_weights(improved, trainer.weights())
-        ended = int(np.count_nonzero(state.ended))
-        observer.epoch(epoch, runs - len(ledger.run_of_slot) + ended)
-        if ended > np.count_nonzero(before):
-            fresh = np.flatnonzero(state.ended & ~before)
-            ledger.end(fresh, state)
-            over = ledger.run_of_slot[fresh]
-            observer.ended(ledger.result(over), over)
-        if ended == len(ledger.run_of_slot):
+        going = ledger.look(epoch, state, state.ended)
+        if going is None:
+            continue
+        if len(going) == 0:
             break
-        if ended >= max(1, COMPACT_SHARE * len(ledger.run_of_slot)):
-            slots = np.flatnonzero(~state.ended)
-            ledger.keep(slots)
-            trainer.keep(torch.from_numpy(slots))
-            state.keep(slots)
+        trainer.keep(torch.from_numpy(going))
+        state.keep(going)
     return ledger.result()
 
 
@@ -178,24 +181,16 @@ def run_captured(
     trainer: Trainer, runs: int, stopping: Stopping, observer: Observer, device: torch.device
 ) -> LoopResult:
     """Train until every run has ended, as `run_loop` does; up to a few epochs more are computed and not counted."""
-    ledger = Ledger(runs, trainer.weights())
+    ledger = Ledger(runs, trainer.weights(), observer)
     batch = _CapturedBatch(trainer, StoppingState(stopping, runs, device), runs, device)
-    known = np.zeros(runs, dtype=np.bool_)
     for epochs in itertools.count(_EPOCHS_PER_LOOK, _EPOCHS_PER_LOOK):
         ledger.record(batch.advance())
-        now = batch.state.ended.cpu().numpy().copy()
-        fresh, known, ended = np.flatnonzero(now & ~known), now, int(now.sum())
-        observer.epoch(epochs, runs - len(ledger.run_of_slot) + ended)
-        if len(fresh):
-            ledger.keep_weights(fresh, trainer.remembered())
-            ledger.end(fresh, batch.state)
-            over = ledger.run_of_slot[fresh]
-            observer.ended(ledger.result(over), over)
-        if ended == len(known):
+        ended = batch.state.ended.cpu().numpy()
+        ledger.keep_weights(np.flatnonzero(ended & ~ledger.ended), trainer.remembered())
+        going = ledger.look(epochs, batch.state, ended)
+        if going is None:
+            continue
+        if len(going) == 0:
             break
-        if ended >= max(1, COMPACT_SHARE * len(known)):
-            slots = np.flatnonzero(~known)
-            ledger.keep(slots)
-            batch.keep(torch.from_numpy(slots).to(device))
-            known = known[slots]
+        batch.keep(torch.from_numpy(going).to(device))
     return ledger.result()

@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Protocol, final
+from typing import final
 
 _PAUSE = 0.1  # seconds between two updates of the line: an epoch may be much shorter
 LEAST_ENDED = 5  # runs; the relative error is about one over the square root of their number
@@ -155,15 +155,9 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 24 and minutes else f"{hours + round(minutes / 60)} h"
 
 
-class TrainingProgress(Protocol):
-    """What a training reports to after an epoch, or a few of them."""
-
-    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
-        """Report that the runs now in training have made `epoch` epochs, and `runs_ended` of all runs have ended.
-
-        Runs that are trained at different paces report the mean of their epochs, and in `work` those of all together.
-        """
-        ...
+# What a training calls after an epoch, or a few of them: the runs now in training have made so many epochs (those that
+# are trained at different paces, on average), so many of all runs have ended, and all have made so many epochs together.
+Report = Callable[[int, int, int], None]
 
 
 @contextmanager
@@ -175,7 +169,7 @@ def show_progress(
     batch: int | None = None,
     max_epochs: int | None = None,
     refill: bool = False,
-) -> Generator[TrainingProgress]:
+) -> Generator[Report]:
     """Draw a live line while the block runs, if `show`, or if it is None and standard error is a terminal.
 
     The line says how many runs have ended, how many epochs all runs together make in a second, and how long it may
@@ -198,11 +192,11 @@ def show_progress(
 
     Examples
     --------
-    >>> with show_progress(False, "Training", 1) as progress:
-    ...     progress.epoch(1, 0)
+    >>> with show_progress(False, "Training", 1) as report:
+    ...     report(1, 0, 1)
     """
     if not (sys.stderr.isatty() if show is None else show):
-        yield _Silent()
+        yield _silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -221,29 +215,18 @@ def show_progress(
         begin = time.perf_counter()
         drawn = (0.0, 0)  # when, and how many runs had ended
 
-        @final
-        class Line:
-            """Runs ended, epochs made, epochs per second, time spent and left."""
+        def draw(epoch: int, runs_ended: int, work: int) -> None:
+            nonlocal drawn
+            now = time.perf_counter() - begin
+            pace.report(epoch, runs_ended, now, work)
+            if now < drawn[0] + _PAUSE and runs_ended == drawn[1]:
+                return
+            drawn, left = (now, runs_ended), pace.time_left()
+            text = f"{left} left" if left else ""
+            bar.update(task, completed=runs_ended, epoch=epoch, rate=pace.epochs_per_second, left=text)
 
-            def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
-                nonlocal drawn
-                now = time.perf_counter() - begin
-                pace.report(epoch, runs_ended, now, work)
-                if now < drawn[0] + _PAUSE and runs_ended == drawn[1]:
-                    return
-                drawn, left = (now, runs_ended), pace.time_left()
-                bar.update(
-                    task,
-                    completed=runs_ended,
-                    epoch=epoch,
-                    rate=pace.epochs_per_second,
-                    left=f"{left} left" if left else "",
-                )
-
-        yield Line()
+        yield draw
 
 
-@final
-class _Silent:
-    def epoch(self, epoch: int, runs_ended: int, work: int | None = None) -> None:
-        pass
+def _silent(epoch: int, runs_ended: int, work: int) -> None:
+    """Draw nothing."""

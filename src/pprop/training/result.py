@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -9,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 from torch import Tensor
 
 from pprop._errors import DivergenceError, InputError
@@ -62,18 +64,17 @@ class LoopResult:
     stopping_accuracy: NDArray[np.float64]
     history: tuple[History, ...]
 
-    def of(self, runs: NDArray[np.bool_] | slice) -> LoopResult:
+    def of(self, runs: NDArray[np.bool_]) -> LoopResult:
         """Return what some of the runs leave behind."""
-        if not isinstance(runs, slice) and runs.all():
+        if runs.all():
             return self
-        places: list[int] = np.arange(len(self.history))[runs].tolist()
         return LoopResult(
             [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
             self.epochs[runs],
             self.best_epoch[runs],
             self.stopping_loss[runs],
             self.stopping_accuracy[runs],
-            tuple(self.history[place] for place in places),
+            tuple(itertools.compress(self.history, runs)),
         )
 
 
@@ -155,24 +156,19 @@ class Trained:
     def predict_proba(self, nodes: ArrayLike | None = None) -> NDArray[np.float32]:
         """Return the class probabilities of `nodes` (default: all) in every run, shape (R, m, c)."""
         logits = self.logits[:, self._positions(nodes, "predict_proba")]
-        powers = np.exp(logits - logits.max(axis=2, keepdims=True))
-        return powers / powers.sum(axis=2, keepdims=True)
+        return special.softmax(logits, axis=2)
 
     def accuracy(self) -> NDArray[np.float64]:
         """Return each run's accuracy on the evaluation nodes of its split, by the graph's labels, shape (R,)."""
         if self.graph.labels is None:
             raise InputError("The graph has no labels to compare with. Use predict and compare with your own.")
-        for split in self.splits:
-            if len(split.evaluation) == 0 or self.graph.labels[split.evaluation].min() < 0:
-                what = (
-                    "has no evaluation nodes" if len(split.evaluation) == 0 else "has evaluation nodes without a label"
-                )
-                raise InputError(f"Accuracy needs labelled evaluation nodes, and {split} {what}.")
-        labels, predicted = self.graph.labels, self.predict()
-        shares = [
-            np.count_nonzero(row[split.evaluation] == labels[split.evaluation]) / len(split.evaluation)
-            for row, split in zip(predicted, self.splits, strict=True)
-        ]
+        shares: list[float] = []
+        for predicted, split in zip(self.predict(), self.splits, strict=True):
+            nodes, labels = split.evaluation, self.graph.labels[split.evaluation]
+            if len(nodes) == 0 or labels.min() < 0:
+                what = "evaluation nodes without a label" if len(nodes) else "no evaluation nodes"
+                raise InputError(f"Accuracy needs labelled evaluation nodes, and {split} has {what}.")
+            shares.append(np.count_nonzero(predicted[nodes] == labels) / len(nodes))
         return np.array(shares)
 
     def _positions(self, nodes: ArrayLike | None, function: str) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pprop.kernels.trainer import Trainer
 from pprop.training.loop import run_captured, run_loop
-from pprop.training.progress import TrainingProgress
+from pprop.training.progress import Report
 from pprop.training.result import LoopResult, join_results
 from pprop.training.stopping import Stopping
 
@@ -45,14 +45,14 @@ def train_chunks(
     batches_of: Callable[[slice], Batches],
     rule: Stopping,
     device: torch.device,
-    progress: TrainingProgress,
+    report: Report,
     ended: RunsEnded,
 ) -> LoopResult:
     """Train the runs of every chunk in turn; return the results of all runs in their order.
 
     `batches_of` makes what the runs of a chunk share; it is freed before the next chunk begins.
     """
-    tally = _Tally(progress, ended)
+    tally = _Tally(report, ended)
 
     def train_chunk(chunk: slice) -> list[LoopResult]:
         def train_batch(batch: Batch, observer: _Part) -> LoopResult:
@@ -97,9 +97,9 @@ class _Stopped(Exception):  # noqa: N818  no error: the main thread raises what 
 class _Tally:
     """Adds up the progress of all batches, trained one after another or side by side."""
 
-    def __init__(self, progress: TrainingProgress, ended: RunsEnded) -> None:
+    def __init__(self, report: Report, ended: RunsEnded) -> None:
         self.stop = threading.Event()
-        self._progress, self._ended, self._lock = progress, ended, threading.Lock()
+        self._report, self._ended, self._lock = report, ended, threading.Lock()
         self._runs_ended, self._work, self._going = 0, 0, dict[_Part, tuple[int, int]]()
 
     def epoch(self, part: _Part, epoch: int, ended: int) -> None:
@@ -114,7 +114,7 @@ class _Tally:
             mean = sum(one for one, _ in self._going.values()) // len(self._going)
             if ended == part.runs:
                 del self._going[part]
-            self._progress.epoch(mean, self._runs_ended, self._work)
+            self._report(mean, self._runs_ended, self._work)
 
     def ended(self, result: LoopResult, runs: NDArray[np.int64]) -> None:
         """Pass on what runs leave behind; called in the main thread alone."""

@@ -113,16 +113,16 @@ class Task:
         )
 
 
-def check_device(device: object, function: str) -> torch.device:
+def check_device(device: object) -> torch.device:
     """Return the torch device of that name: the CPU, or torch's current GPU."""
     try:
         place = torch.device(device)  # pyright: ignore[reportArgumentType]  what is no device is refused below
     except (RuntimeError, TypeError):
-        reject("device", function, "a torch device such as 'cpu' or 'cuda'", describe(device))
+        reject("device", "train", "a torch device such as 'cpu' or 'cuda'", describe(device))
     if place.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device={str(place)!r} needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
     if place.type not in ("cpu", "cuda"):
-        reject("device", function, "'cpu' or 'cuda'", describe(device))
+        reject("device", "train", "'cpu' or 'cuda'", describe(device))
     if place.type == "cpu":
         return place
     current = torch.device("cuda", torch.cuda.current_device())
@@ -134,24 +134,24 @@ def check_device(device: object, function: str) -> torch.device:
     return current
 
 
-def check_runs(splits: object, seeds: object, n_nodes: int, function: str) -> tuple[tuple[Split, ...], tuple[int, ...]]:
+def check_runs(splits: object, seeds: object, n_nodes: int) -> tuple[tuple[Split, ...], tuple[int, ...]]:
     """Return one split and one seed per run."""
     run_splits = (splits,) if isinstance(splits, Split) else _elements(splits)
     if not run_splits or not all(isinstance(split, Split) for split in run_splits):
-        reject("splits", function, "a Split or a sequence of at least one", describe(splits))
+        reject("splits", "train", "a Split or a sequence of at least one", describe(splits))
     run_seeds = (seeds,) if isinstance(seeds, numbers.Number) else _elements(seeds)
     if not run_seeds:
-        reject("seeds", function, "an integer or a sequence of at least one", describe(seeds))
+        reject("seeds", "train", "an integer or a sequence of at least one", describe(seeds))
     if len(run_splits) == 1:
         run_splits = run_splits * len(run_seeds)
     if len(run_seeds) == 1:
         run_seeds = run_seeds * len(run_splits)
     if len(run_seeds) != len(run_splits):
-        reject("seeds", function, f"one seed, or {len(run_splits)} of them, one per split", f"{len(run_seeds)} seeds")
+        reject("seeds", "train", f"one seed, or {len(run_splits)} of them, one per split", f"{len(run_seeds)} seeds")
     for split in set(run_splits):
         for name in ("train", "stopping", "evaluation"):
-            check_positions(getattr(split, name), f"splits.{name}", function, n_nodes=n_nodes)
-    checked = tuple(check_int(seed, "seeds", function, low=-(2**63), high=2**64 - 1) for seed in run_seeds)
+            check_positions(getattr(split, name), f"splits.{name}", "train", n_nodes=n_nodes)
+    checked = tuple(check_int(seed, "seeds", "train", low=-(2**63), high=2**64 - 1) for seed in run_seeds)
     return cast("tuple[Split, ...]", run_splits), checked
 
 
@@ -160,23 +160,21 @@ def _elements(value: object) -> tuple[object, ...]:
 
 
 def check_split_labels(
-    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...], function: str
+    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]
 ) -> tuple[NDArray[np.int64], int]:
     """Return the labels, -1 for all nodes but training and stopping nodes, and the number of classes."""
     n = graph.n_nodes
     if labels is None and graph.labels is None:
-        raise InputError(
-            f"{function} needs labels, and this graph has none. Pass labels=..., one class index per node."
-        )
-    given = graph.labels if labels is None else check_labels(labels, n, graph.class_names, function)
+        raise InputError("train needs labels, and this graph has none. Pass labels=..., one class index per node.")
+    given = graph.labels if labels is None else check_labels(labels, n, graph.class_names, "train")
     assert given is not None
     known = np.full(n, -1, dtype=np.int64)
     for split in splits:
         for name, nodes in (("train", split.train), ("stopping", split.stopping)):
             if len(nodes) == 0:
-                reject(f"splits.{name}", function, "at least one node", "none")
+                reject(f"splits.{name}", "train", "at least one node", "none")
             if given[nodes].min() < 0:
                 bad = nodes[given[nodes] < 0][0]
-                reject("labels", function, f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
+                reject("labels", "train", f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
             known[nodes] = given[nodes]
     return known, max(graph.n_classes, int(known.max()) + 1)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -232,9 +232,9 @@ def _train_models(
     for value, kind, name in ((graph, Graph, "graph"), (options.stopping, Stopping, "stopping")):
         if not isinstance(value, kind):
             reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
-    run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes, "train")
-    known, n_classes = check_split_labels(graph, labels, run_splits, "train")
-    place, first, each = check_device(options.device, "train"), models[0], len(run_seeds)
+    run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes)
+    known, n_classes = check_split_labels(graph, labels, run_splits)
+    place, first, each = check_device(options.device), models[0], len(run_seeds)
     if isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork) and place.type != "cpu":
         raise InputError(f"A torch module is trained on the CPU. Got device={options.device!r}.")
     chosen = choose_backend(options.backend, place.type, "train")
@@ -256,17 +256,13 @@ def _train_models(
 
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
         now = time.perf_counter()
+        left_behind: dict[str, Any] = vars(result) | {"weights": tuple(tensor.numpy() for tensor in result.weights)}
         return Trained(
             model=models[int(runs[0]) // each],
             graph=graph,
             splits=tuple(run_splits[int(run)] for run in runs.tolist()),
             seeds=tuple(run_seeds[int(run)] for run in runs.tolist()),
-            epochs=result.epochs,
-            best_epoch=result.best_epoch,
-            stopping_loss=result.stopping_loss,
-            stopping_accuracy=result.stopping_accuracy,
-            history=result.history,
-            weights=tuple(tensor.numpy() for tensor in result.weights),
+            **left_behind,
             logits=logits[runs],
             backend=chosen.name,
             device=str(place),
@@ -292,11 +288,9 @@ def _train_models(
                         on_end(trained(part.of(finite), mine[finite], work), mine[finite])
 
         result = _train(task, training, ended, options)
-    made: list[Trained] = []
-    for runs in np.split(np.arange(len(run_seeds)), len(models)):
-        mine = sound & np.isin(np.arange(len(run_seeds)), runs)
-        if mine.any():
-            made.append(trained(result.of(mine), np.flatnonzero(mine), int(result.epochs.sum())))
+    model_of_run, work = np.arange(len(run_seeds)) // each, int(result.epochs.sum())
+    parts = [sound & (model_of_run == number) for number in range(len(models))]
+    made = [trained(result.of(part), np.flatnonzero(part), work) for part in parts if part.any()]
     return result, sound, tuple(made)
 
 
@@ -310,5 +304,5 @@ def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: Train
         batch = plan.at_once if refill else plan.chunk
         if options.verbose:
             sys.stderr.write(plan.describe() + "\n")
-    with show_progress(options.progress, "Training", runs, batch=batch, max_epochs=cap, refill=refill) as progress:
-        return train_chunks(chunks, training.batches, task.rule, task.device, progress, ended)
+    with show_progress(options.progress, "Training", runs, batch=batch, max_epochs=cap, refill=refill) as report:
+        return train_chunks(chunks, training.batches, task.rule, task.device, report, ended)

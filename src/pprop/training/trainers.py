@@ -9,14 +9,7 @@ from typing import final
 import torch
 
 from pprop.graph import transition_matrix
-from pprop.kernels.trainer import (
-    LabelledNodes,
-    PropagateRows,
-    PropagateSteps,
-    Trainer,
-    TrainerSizes,
-    TrainerSpec,
-)
+from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.network import initial_weights, normalized_features
 from pprop.models.readout import PropagatedModel, RowReadout, bind_propagation
