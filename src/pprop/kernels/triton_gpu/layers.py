@@ -78,10 +78,11 @@ def forward_first(
                 whole += value[:, None] * gathered[k]
                 if DROP:
                     kept += tl.where(((bits >> k) & 1) == 1, value, 0.0)[:, None] * gathered[k]
+        row_at = rows + tile * T
         for k in tl.static_range(4):
             if 4**k <= T:
                 if klass == k:
-                    _finish_pair(whole, kept, rows + tile * T, hidden_words, hidden, quiet, n, run, group, kept_scale,
+                    _finish_pair(whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale,
                                  hidden_scale, 4**k, T, C, WORDS, SLICES, DROP)  # fmt: skip
         unit += tl.num_programs(0)
 

@@ -37,7 +37,8 @@ def _finish(
 ):  # fmt: skip
     """y' = S_c ((1 - alpha) S_r sum + alpha h); the last step leaves out S_c.
 
-    ADJOINT: g = (1 - alpha) S_r sum; y' = S_c g, and alpha g (g itself in the last step) goes to the total.
+    ADJOINT: g = (1 - alpha) S_r sum; y' = S_c g, and alpha g (g itself in the last step) goes to the total. Each side
+    loads in the order that leaves the gathers before it the most loads in flight.
     """
     rows = tl.load(row_at + tl.arange(0, T // E) * E)
     column = first + tl.arange(0, C)
@@ -45,16 +46,17 @@ def _finish(
     at = rows[:, None] * (CLASSES if ADJOINT else 2 * CLASSES) + column[None, :]
     scale = tl.load(row_scale + rows, mask=there, other=0.0)
     factor = tl.load(column_scale + rows, mask=there, other=0.0)
-    old = tl.load(fixed + at, mask=there[:, None], other=0.0)
-    value = rows_of(acc, E, T, C)
     if ADJOINT:
-        value = ((1.0 - alpha) * keep_scale * scale)[:, None] * value
+        value = ((1.0 - alpha) * keep_scale * scale)[:, None] * rows_of(acc, E, T, C)
+        old = tl.load(fixed + at, mask=there[:, None], other=0.0)
         tl.store(fixed + at, old + tl.where(last, 1.0, alpha) * value, mask=there[:, None])
         value = factor[:, None] * value
     else:
         factor = tl.where(last, 1.0, factor)
+        old = tl.load(fixed + at, mask=there[:, None], other=0.0)
         share = tl.where(column < CLASSES, keep_scale, 1.0)
-        value = ((1.0 - alpha) * scale * factor)[:, None] * share[None, :] * value + (alpha * factor)[:, None] * old
+        arrived = ((1.0 - alpha) * scale * factor)[:, None] * share[None, :]
+        value = arrived * rows_of(acc, E, T, C) + (alpha * factor)[:, None] * old
     tl.store(target + at, value, mask=there[:, None])
 
 
@@ -63,15 +65,16 @@ def power_step(
     clock, ahead, tiles, count, rows, index, planes, words, rounds, groups, values, fixed, states, row_scale,
     column_scale, n, done, steps, alphas, keep_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, CLASSES: tl.constexpr, RING: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTS: tl.constexpr, ADJOINT: tl.constexpr, TILES: tl.constexpr,
+    WEIGHTS: tl.constexpr, ADJOINT: tl.constexpr, TILES: tl.constexpr, ALPHAS: tl.constexpr,
 ):  # fmt: skip
     """TILES neighbouring tiles of one step of one run, after `done` steps.
 
-    `fixed` is H, read in every step, or with ADJOINT the gradient's total, added to in every step.
+    `fixed` is H, read in every step, or with ADJOINT the gradient's total, added to in every step. `alphas` is one
+    number, which takes no register, or with ALPHAS points to one a run.
     """
     width: tl.constexpr = CLASSES if ADJOINT else 2 * CLASSES
     begin, run = tl.program_id(0) * TILES, tl.program_id(1)
-    alpha = tl.load(alphas + run)
+    alpha = tl.load(alphas + run) if ALPHAS else alphas
     step = steps - 1 - done if ADJOINT else done  # the adjoint takes the masks in reverse
     position = (tl.load(clock) + ahead) * steps + step
     plane, most_at = plane_of(planes, run, position, words, RING), plane_of(rounds, run, position, groups, RING)
@@ -88,10 +91,11 @@ def power_step(
             else:
                 acc = gather(source, plane + word, index, values, base, length, first, width,
                              T, C, U, CLASSES, DROP, WEIGHTS)  # fmt: skip
+            row_at = rows + tile * T
             for k in tl.static_range(4):
                 if 4**k <= T:
                     if klass == k:
-                        _finish(acc, rows + tile * T, fixed + run * size, target, row_scale, column_scale, first, last,
+                        _finish(acc, row_at, fixed + run * size, target, row_scale, column_scale, first, last,
                                 alpha, keep_scale, 4**k, T, C, CLASSES, ADJOINT)  # fmt: skip
 
 
@@ -164,7 +168,8 @@ class StepsPropagation(Propagation):
         super().__init__(spec, shape)
         runs, device = self._runs, self._device
         self._steps, self._tuning = steps.steps, tuning
-        self._alphas = steps.alphas(runs).to(device).contiguous()
+        alphas = steps.alphas(runs).to(device)
+        self._alphas = alphas.contiguous() if isinstance(steps.alpha, Tensor) else steps.alpha
         self._n, self._classes = shape.n, shape.padded_classes
         self._columns = [min(2 * self._classes, 128), min(self._classes, 128)]
         self._values: list[Tensor] = []
@@ -183,7 +188,7 @@ class StepsPropagation(Propagation):
         self.states = torch.zeros(runs, 2, shape.n + 1, 2 * self._classes, device=device)
         self.above_states = torch.zeros(runs, 2, shape.n + 1, self._classes, device=device)
         # without a step the gradient of the logits is that of the predictions
-        first_share = self._alphas if steps.steps > 0 else torch.ones_like(self._alphas)
+        first_share = alphas.contiguous() if steps.steps > 0 else torch.ones_like(alphas)
         self.gradient = Gradient(2, self.above, self.above_states, self._scales[1][1], first_share)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
@@ -208,7 +213,8 @@ class StepsPropagation(Propagation):
 
     def keep(self, slots: Tensor) -> None:
         super().keep(slots)
-        self._alphas = self._alphas[slots]
+        if isinstance(self._alphas, Tensor):
+            self._alphas = self._alphas[slots]
         self.gradient = replace(self.gradient, alphas=self.gradient.alphas[slots])
 
     def _launch(self, side: int, clock: Tensor, ahead: int, fixed: Tensor, states: Tensor) -> None:
@@ -220,7 +226,8 @@ class StepsPropagation(Propagation):
                 *self._scales[side], self._n, done, self._steps, self._alphas, planes.scale,
                 T=planes.plan.slots, C=self._columns[side], U=tuning.step_unroll, CLASSES=self._classes,
                 RING=planes.ring, DROP=planes.law is not None, WEIGHTS=self._weights, ADJOINT=side == 1, TILES=tiles,
-                num_warps=tuning.tile_warps, **tuning.registers(tuning.step_registers, tuning.tile_warps),
+                ALPHAS=isinstance(self._alphas, Tensor), num_warps=tuning.tile_warps,
+                **tuning.registers(tuning.step_registers, tuning.tile_warps),
             )  # fmt: skip
 
 
