@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import pprop
-from pprop.cli.splits import own_split
+from pprop.cli.graphs import own_split
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.splits import own_split
+from pprop.cli.graphs import GraphInput, Tables, own_split
 
 TRAIN = "train edges.csv --nodes nodes.csv --label-column hobby --hidden 8 --max-epochs 12 --out model"
 CHOICE = f"{TRAIN} --model appnp-cv --alphas 0.05,0.2,0.8 --runs 2 --steps 4"

@@ -16,7 +16,7 @@ from pprop._errors import PpropError
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import counted, listed
 from pprop.graph import Graph
-from pprop.graph.tables import DataTable, read_table
+from pprop.graph.tables import read_table
 
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
 DOMINANT = 0.9
@@ -68,7 +68,7 @@ def inspect_graph(graph: Graph) -> list[Finding]:
 
 
 def _structure(graph: Graph) -> Iterator[Finding]:
-    adjacency, nodes = graph.adjacency, counted(graph.n_nodes, "node")
+    adjacency = graph.adjacency
     if graph.directed:
         one_way = adjacency.nnz - int(adjacency.sign().multiply(adjacency.T.sign()).nnz)
         yield _note(f"Directed: {counted(one_way, 'edge')} of {adjacency.nnz:,} without the edge back.", one_way)
@@ -88,10 +88,9 @@ def _structure(graph: Graph) -> Iterator[Finding]:
         yield _warning(f"{counted(isolated, 'node')} without edges: {stays}.", isolated)
     n_components, component = sparse.csgraph.connected_components(adjacency, directed=True, connection="weak")
     if n_components > 1:
-        largest = f"the largest has {int(np.bincount(component).max()):,} of {nodes}"
-        yield _note(
-            f"{n_components:,} components; {largest}, and nothing spreads from one to another.", int(n_components)
-        )
+        size = f"{n_components:,} components; the largest has {int(np.bincount(component).max()):,} of "
+        nodes = counted(graph.n_nodes, "node")
+        yield _note(f"{size}{nodes}, and nothing spreads from one to another.", int(n_components))
 
 
 def _ids(graph: Graph) -> Iterator[Finding]:
@@ -113,8 +112,7 @@ def _features(graph: Graph) -> Iterator[Finding]:
     row_sums, column_sums = np.asarray(sizes.sum(axis=1)), np.asarray(sizes.sum(axis=0))
     empty = int(np.count_nonzero(row_sums == 0))
     if empty:
-        has = f"{empty:,} of {counted(graph.n_nodes, 'node')} {'has' if empty == 1 else 'have'}"
-        yield _warning(f"{has} no features (all zero).", empty)
+        yield _warning(f"{_have(empty, counted(graph.n_nodes, 'node'))} no features (all zero).", empty)
     unused = int(np.count_nonzero(column_sums == 0))
     if unused:
         yield _note(f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
@@ -135,17 +133,14 @@ def _labels(graph: Graph) -> Iterator[Finding]:
         return
     missing = int(np.count_nonzero(graph.labels < 0))
     if missing:
-        has = "has" if missing == 1 else "have"
-        yield _note(f"{missing:,} of {counted(graph.n_nodes, 'node')} {has} no label.", missing)
+        yield _note(f"{_have(missing, counted(graph.n_nodes, 'node'))} no label.", missing)
     sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=graph.n_classes)
     names = graph.class_names or tuple(str(index) for index in range(graph.n_classes))
     few = [f"{names[index]!r}: {sizes[index]}" for index in np.flatnonzero(sizes < FEW)]
     if few:
         more = f" and {len(few) - FEW} more" if len(few) > FEW else ""
-        have = f"{counted(len(sizes), 'class', 'classes')} {'has' if len(few) == 1 else 'have'}"
-        yield _warning(
-            f"{len(few):,} of {have} fewer than {FEW} labelled nodes ({', '.join(few[:FEW])}{more}).", len(few)
-        )
+        have = _have(len(few), counted(len(sizes), "class", "classes"))
+        yield _warning(f"{have} fewer than {FEW} labelled nodes ({', '.join(few[:FEW])}{more}).", len(few))
     if len(sizes) == 1:
         yield _warning("There is only one class, so there is nothing to tell apart.", 1)
 
@@ -153,67 +148,60 @@ def _labels(graph: Graph) -> Iterator[Finding]:
 def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
     """Yield what both tables show and the graph made of them hides: rows that are repeated, unknown or empty."""
     assert source.path is not None
-    given = source.tables
+    given, name = source.tables, source.path.name
     edges = read_table(source.path, "path", "read_edges")
     ends = edges.texts(given.source, "source"), edges.texts(given.target, "target")
-    known: set[str] | None = None
+    ids = None
     if given.nodes is not None:
-        nodes = read_table(given.nodes, "nodes", "read_edges")
-        yield from _node_rows(nodes, given.id_column)
-        known = set(nodes.texts(given.id_column, "id_column"))
-    yield from _edge_rows(edges, ends, known)
-    yield from _repeats(ends, Path(edges.path).name, source)
+        ids = read_table(given.nodes, "nodes", "read_edges").texts(given.id_column, "id_column")
+        yield from _node_rows(ids, Path(given.nodes).name, given.id_column)
+    empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
+    if empty:
+        yield _problem(f"{_rows(name, empty)} without an id at an end.", len(empty))
+    if ids is not None:
+        yield from _unknown_ends(ends, set(ids), name)
+    yield from _repeats(ends, name, source)
 
 
-def _node_rows(nodes: DataTable, id_column: str) -> Iterator[Finding]:
-    ids = nodes.texts(id_column, "id_column")
-    name = Path(nodes.path).name
+def _node_rows(ids: list[str], name: str, id_column: str) -> Iterator[Finding]:
     empty = [row for row, key in enumerate(ids) if not key]
     if empty:
         yield _problem(f"{_rows(name, empty)} without an id under {id_column!r}.", len(empty))
     repeated = [key for key, times in Counter(filter(None, ids)).items() if times > 1]
     if repeated:
-        yield _problem(
-            f"{counted(len(repeated), 'id')} of {name} in more than one row ({listed(repeated, 3)}).", len(repeated)
-        )
+        which = f"{counted(len(repeated), 'id')} of {name} in more than one row"
+        yield _problem(f"{which} ({listed(repeated, 3)}).", len(repeated))
 
 
-def _edge_rows(edges: DataTable, ends: tuple[list[str], list[str]], known: set[str] | None) -> Iterator[Finding]:
-    name = Path(edges.path).name
-    empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
-    if empty:
-        yield _problem(f"{_rows(name, empty)} without an id at an end.", len(empty))
-    if known is None:
-        return
+def _unknown_ends(ends: tuple[list[str], list[str]], known: set[str], name: str) -> Iterator[Finding]:
     strange = [row for row, (s, t) in enumerate(zip(*ends, strict=True)) if s not in known or t not in known]
     ids = list(dict.fromkeys(key for end in ends for key in end if key and key not in known))
     if ids:
         which = f"{counted(len(ids), 'id')} that the node table does not have ({listed(ids, 3)})"
         yield _problem(f"{_rows(name, strange)} with {which}.", len(strange))
-    lonely = len(known - set(ends[0]) - set(ends[1]))
-    if lonely == len(known) and edges.n_rows:
-        yield _problem(f"No id of {name} is in the node table: are these the right columns?", lonely)
+    if ends[0] and known.isdisjoint(ends[0]) and known.isdisjoint(ends[1]):
+        yield _problem(f"No id of {name} is in the node table: are these the right columns?", len(known))
 
 
 def _repeats(ends: tuple[list[str], list[str]], name: str, source: GraphInput) -> Iterator[Finding]:
-    number = {key: index for index, key in enumerate(dict.fromkeys(key for end in ends for key in end))}
-    codes = np.array([[number[key] for key in end] for end in ends], dtype=np.int64).reshape(2, -1)
-    distinct = np.unique(codes[0] * len(number) + codes[1])
-    repeated = codes.shape[1] - len(distinct)
+    pairs = set(zip(*ends, strict=True))
+    repeated = len(ends[0]) - len(pairs)
     if repeated:
         merged = "their weights are added" if source.tables.weight is not None else "each edge counts once"
         repeats = "repeats" if repeated == 1 else "repeat"
-        yield _note(f"{counted(repeated, 'row')} of {name} {repeats} an earlier one; {merged}.", int(repeated))
+        yield _note(f"{counted(repeated, 'row')} of {name} {repeats} an earlier one; {merged}.", repeated)
     if source.tables.directed:
         return  # inspect_graph counts edges without the edge back
-    forth, back = distinct // max(len(number), 1), distinct % max(len(number), 1)
-    loops = forth == back
-    proper = distinct[~loops]
-    both = int(np.isin((back * len(number) + forth)[~loops], proper).sum()) // 2
+    proper = {(s, t) for s, t in pairs if s != t}
+    both = sum((t, s) in proper for s, t in proper) // 2
     single = len(proper) - 2 * both
     if both and single:
         listed_once = f"{counted(single, 'edge')} listed in one direction and {both:,} in both"
-        yield _note(f"{listed_once}; all are read as undirected.", int(single))
+        yield _note(f"{listed_once}; all are read as undirected.", single)
+
+
+def _have(some: int, every: str) -> str:
+    return f"{some:,} of {every} {'has' if some == 1 else 'have'}"
 
 
 def _rows(name: str, rows: list[int]) -> str:

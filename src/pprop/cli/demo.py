@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pprop.cli.graphs import class_names
 from pprop.cli.models import write_artefact, write_figure
 from pprop.cli.output import Session, check_folder, columns, counted, new_folder, picked
-from pprop.cli.splits import class_names
 from pprop.cli.verbs import DeviceOption, VerboseOption, option, setting, verb
 from pprop.settings import ALPHA, DEVICE, MAX_EPOCHS, PATIENCE, STEPS
 
@@ -44,10 +44,11 @@ def demo(
     of an earlier demo is replaced, any other folder left alone.
     """
     check_folder(out, names=NAMES, force=(out / SUMMARY).is_file())
-    begin = time.perf_counter()
+    begin, can_draw = time.perf_counter(), find_spec("matplotlib") is not None
 
     from pprop.datasets import TEST_SEEDS, load_dataset, paper_split
-    from pprop.training import Stopping
+    from pprop.models import APPNP, MLP, PPNP
+    from pprop.training import Stopping, run_seed, train
 
     graph = load_dataset("citeseer")
     drawn = [paper_split(graph, seed) for seed in TEST_SEEDS[:splits]]
@@ -62,7 +63,16 @@ def demo(
             f"Runs end after {patience} epochs without improvement (the paper: {PATIENCE.default}), to be quick."
         )
     rule = Stopping(patience, max_epochs)
-    trained = _train_all(graph, drawn, rule, session, device=device, verbose=verbose)
+    seeds = [run_seed(split.seed, 0) for split in drawn]
+    models: dict[str, tuple[Model, str]] = {
+        "MLP": (MLP(), "the network alone, no citations"),
+        "APPNP": (APPNP(), "the network, then ten steps of personalized PageRank"),
+        "PPNP": (PPNP(), "the network, then personalized PageRank solved exactly"),
+    }
+    trained: dict[str, Trained] = {}
+    for name, (model, about) in models.items():
+        session.say(f"{name}: {about}")
+        trained[name] = train(model, graph, drawn, seeds=seeds, stopping=rule, device=device, verbose=verbose)
     record: dict[str, Any] = {
         "graph": "citeseer",
         "fingerprint": graph.fingerprint,
@@ -73,29 +83,11 @@ def demo(
     with new_folder(out, session, names=NAMES, force=True) as folder:
         folder.mkdir()
         _save_model(folder / "model", graph, first, trained["APPNP"], rule, session)
-        drawn_figure = _save_figure(folder / "accuracy", trained, splits)
+        if can_draw:
+            _save_figure(folder / "accuracy", trained, splits)
         record |= {"out": out, "seconds": time.perf_counter() - begin}
         (folder / SUMMARY).write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
-    session.result(record, _text(record, out, drawn_figure))
-
-
-def _train_all(
-    graph: Graph, splits: list[Split], rule: Stopping, session: Session, *, device: str, verbose: bool
-) -> dict[str, Trained]:
-    from pprop.models import APPNP, MLP, PPNP
-    from pprop.training import run_seed, train
-
-    models: dict[str, tuple[Model, str]] = {
-        "MLP": (MLP(), "the network alone, no citations"),
-        "APPNP": (APPNP(), "the network, then ten steps of personalized PageRank"),
-        "PPNP": (PPNP(), "the network, then personalized PageRank solved exactly"),
-    }
-    seeds = [run_seed(split.seed, 0) for split in splits]
-    trained: dict[str, Trained] = {}
-    for name, (model, about) in models.items():
-        session.say(f"{name}: {about}")
-        trained[name] = train(model, graph, splits, seeds=seeds, stopping=rule, device=device, verbose=verbose)
-    return trained
+    session.result(record, _text(record, out, can_draw))
 
 
 def _summary(name: str, runs: Trained) -> dict[str, Any]:
@@ -130,19 +122,15 @@ def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: S
     write_artefact(folder, model, GraphSource("dataset", {"name": "citeseer"}), accuracy, session)
 
 
-def _save_figure(stem: Path, trained: dict[str, Trained], splits: int) -> bool:
-    """Draw the accuracies where matplotlib is installed; return whether it is."""
-    if find_spec("matplotlib") is None:
-        return False
+def _save_figure(stem: Path, trained: dict[str, Trained], splits: int) -> None:
     from pprop.study.figures.distribution import distribution_data, draw_distribution
 
     rows = distribution_data({name: runs.accuracy() for name, runs in trained.items()})
     title = f"Citeseer, {counted(splits, 'test split')}: runs, mean, 95 % interval"
     write_figure(draw_distribution(rows, title), stem)
-    return True
 
 
-def _text(record: dict[str, Any], out: Path, drawn_figure: bool) -> str:
+def _text(record: dict[str, Any], out: Path, can_draw: bool) -> str:
     headings = ("model", "accuracy %", "95 % interval", "paper (100 runs)", "epochs", "seconds", "parameters")
     rows = [
         (
@@ -156,7 +144,7 @@ def _text(record: dict[str, Any], out: Path, drawn_figure: bool) -> str:
         )
         for row in record["models"]
     ]
-    figure = f"{out / 'accuracy.png'} (and .svg)" if drawn_figure else 'needs: pip install "pprop[figures]"'
+    figure = f"{out / 'accuracy.png'} (and .svg)" if can_draw else 'needs: pip install "pprop[figures]"'
     return (
         f"{columns(headings, rows)}\n\nfigure   {figure}\nmodel    {out / 'model'}\nnumbers  {out / SUMMARY}\n\n"
         f"Try next: pprop predict {out / 'model'} --out predictions.csv\n"

@@ -241,23 +241,20 @@ def make_edits(live: LiveGraph, graph: Graph, edits: Sequence[Edit]) -> list[Liv
 def _make(live: LiveGraph, graph: Graph, edit: Edit, free: int) -> LiveUpdate:
     if edit.verb == "node":
         (key,) = node_keys(graph.ids, edit.words)
-        row = _row(graph, edit.features)
         if graph.ids is not None:
-            return live.add_node(row, id=key)
+            return live.add_node(_row(graph, edit.features), id=key)
         if key != free:
             have = f"The nodes of this graph have positions, and the next new one is {free}"
             raise InputError(f"{have}. Got {key} instead.")
-        return live.add_node(row)
+        return live.add_node(_row(graph, edit.features))
     at = [_position(live, graph, name) for name in edit.words]
-    match edit.verb:
-        case "+":
-            return live.add_edge(at[0], at[1], edit.weight)
-        case "-":
-            return live.remove_edge(at[0], at[1])
-        case "features":
-            return live.set_features(at[0], _row(graph, edit.features))
-        case _:
-            return live.remove_node(at[0])
+    if edit.verb == "+":
+        return live.add_edge(at[0], at[1], edit.weight)
+    if edit.verb == "-":
+        return live.remove_edge(at[0], at[1])
+    if edit.verb == "features":
+        return live.set_features(at[0], _row(graph, edit.features))
+    return live.remove_node(at[0])
 
 
 def _position(live: LiveGraph, graph: Graph, name: str) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pprop.cli.output import BAD_INPUT, UNEXPECTED, Session, columns, counted
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, Session, columns, counted, picked
 from pprop.cli.study_run import run
 from pprop.cli.verbs import examples, make_app, option, verb
 
@@ -23,12 +23,10 @@ def list_all(session: Session) -> None:
     experiments = load_experiments().values()
     records: list[dict[str, Any]] = [
         {
-            "name": experiment.name,
-            "title": experiment.title,
-            "shows": experiment.shows,
+            **picked(experiment, "name", "title", "shows"),
             "cells": len(experiment.points),
             "runs": sum(len(experiment.seeds(cell=point.cell)) for point in experiment.points),
-            "groups": list(experiment.groups),
+            "groups": experiment.groups,
             "published": None
             if experiment.published is None
             else {name: value for name, value in vars(experiment.published).items() if value is not None},

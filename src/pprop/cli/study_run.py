@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._errors import InputError
-from pprop.cli.output import BAD_INPUT, UNFINISHED, Session, columns, counted
+from pprop.cli.output import BAD_INPUT, UNFINISHED, Session, columns, counted, picked
 from pprop.cli.verbs import DeviceOption, option, verb
 from pprop.settings import DEVICE
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pprop.study.run.progress import Watch
     from pprop.study.run.runner import Job, StudyOutcome
     from pprop.study.stats.estimate import Estimate
-    from pprop.study.stats.paired import Versus
+    from pprop.study.stats.paired import Paired, Versus
     from pprop.study.store.store import Store
 
 
@@ -156,10 +156,9 @@ def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
 
 
 def _record(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> dict[str, Any]:
-    counts = ("wanted", "found", "computed", "elsewhere", "left", "time_up")
     record: dict[str, Any] = {
         "out": out,
-        **{name: getattr(outcome, name) for name in counts},
+        **picked(outcome, "wanted", "found", "computed", "elsewhere", "left", "time_up"),
         "refused": [{"cell": refused.cell.text, "reason": refused.reason} for refused in outcome.refused],
     }
     if compared:
@@ -192,6 +191,10 @@ def _measure(summary: Estimate, scale: float, decimals: int) -> str:
     return mean if summary.runs < 2 else f"{mean} ± {scale * summary.half:.{decimals}f}"
 
 
+def _p(test: Paired | None) -> str:
+    return "-" if test is None or math.isnan(test.holm) else f"{test.holm:.2g}"
+
+
 def _text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> str:
     lines: list[str] = []
     if compared:
@@ -203,10 +206,8 @@ def _text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> str:
                 _measure(each.accuracy, 100, 2),
                 _measure(each.f1, 1, 4),
                 f"{each.seconds:.2f}",
-                *(
-                    "-" if p is None or math.isnan(p.holm) else f"{p.holm:.2g}"
-                    for p in (each.over_runs, each.over_splits)
-                ),
+                _p(each.over_runs),
+                _p(each.over_splits),
             )
             for each in compared
         ]

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop import settings
-from pprop.cli.graphs import GraphArgument, GraphInput, Tables
+from pprop.cli.graphs import GraphArgument, GraphInput, SplitOptions, Tables, class_names
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, columns, counted, new_folder, picked
-from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import (
     BackendOption,
     DeviceOption,

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._errors import InputError
-from pprop.cli.graphs import GraphArgument, GraphInput, Tables
+from pprop.cli.graphs import GraphArgument, GraphInput, SplitOptions, Tables, class_names
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, columns, counted, new_folder, picked
-from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, out_option, verb
 from pprop.settings import BACKEND, DEVICE
 

@@ -13,8 +13,7 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, check_positions, describe, reject
 from pprop.graph import attributes
-from pprop.graph.adjacency import canonical_csr, seal, share, symmetrized
-from pprop.graph.attributes import Features, Recommended
+from pprop.graph.attributes import Features, Recommended, canonical_csr, seal, share, symmetrized
 
 # The arguments of `Graph.from_scipy`.
 FIELDS = ("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended")
