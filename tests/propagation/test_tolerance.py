@@ -280,11 +280,10 @@ def test_dropout_removes_whole_edges_and_normalises_what_is_left(make_random, de
     """The twin is the dense solve on one of the graphs that dropping can leave, and the scale of kept edges is one."""
     from pprop.kernels import Draw
     from pprop.propagation import PPROperator
-    from pprop.propagation.tolerance import dropped_transition
 
     graph, A = make_random(60, weighted=True)
     draw = Draw(torch.tensor([11, 12]), 4, 0.5)
-    left = [dropped_transition(PPROperator(graph, 0.1), draw, run).to_scipy().toarray() for run in range(2)]
+    left = [PPROperator(graph, 0.1).dropped(draw, run).to_scipy().toarray() for run in range(2)]
     pattern = [(matrix != 0) & ~np.eye(60, dtype=bool) for matrix in left]
     assert not np.array_equal(pattern[0], pattern[1])
     edges = (A != 0).sum() / 2
@@ -302,12 +301,11 @@ def test_dropout_removes_whole_edges_and_normalises_what_is_left(make_random, de
 def test_an_edge_that_is_the_last_of_a_node_may_be_dropped_without_self_loops():
     from pprop.kernels import Draw
     from pprop.propagation import PPROperator
-    from pprop.propagation.tolerance import dropped_transition
 
     pair = Graph.from_scipy(sparse.csr_array([[0, 1], [1, 0]]))
     operator = PPROperator(pair, 0.1, "row", self_loops=False)
     seen = {
-        tuple(dropped_transition(operator, Draw(torch.tensor([seed]), 0, 0.5), 0).to_scipy().toarray().ravel())
+        tuple(operator.dropped(Draw(torch.tensor([seed]), 0, 0.5), 0).to_scipy().toarray().ravel())
         for seed in range(20)
     }
     assert seen == {(0.0, 1.0, 1.0, 0.0), (1.0, 0.0, 0.0, 1.0)}

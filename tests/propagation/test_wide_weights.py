@@ -20,7 +20,6 @@ from pprop.kernels import Draw
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import Solver
-from pprop.propagation.tolerance import dropped_transition
 
 pytestmark = pytest.mark.slow
 
@@ -254,7 +253,7 @@ def test_the_limit_of_components_far_apart_is_the_mean_of_each() -> None:
 @NORMALIZATIONS
 def test_edge_dropout_normalises_the_weights_that_are_left(normalization: str) -> None:
     graph = graph_of("one component", False)
-    dropped = dropped_transition(PPROperator(graph, ALPHA, normalization), Draw(torch.tensor([1]), 0, 0.5), 0)
+    dropped = PPROperator(graph, ALPHA, normalization).dropped(Draw(torch.tensor([1]), 0, 0.5), 0)
     kept = graph.adjacency.toarray() * (dropped.to_scipy().toarray() != 0)
     assert 0 < np.count_nonzero(kept) < graph.n_entries
     left = Graph.from_scipy(sp.csr_array(kept))

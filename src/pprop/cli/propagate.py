@@ -114,7 +114,7 @@ def _solver(steps: int | None, name: str | None, tol: float | None) -> Solver:
     """Return the solver that the options name."""
     from pprop._validate import check_choice
     from pprop.propagation import Exact, PowerIteration
-    from pprop.propagation.tolerance_solvers import TOLERANCE_SOLVERS
+    from pprop.propagation.tolerance import TOLERANCE_SOLVERS
 
     if name is None:
         return Exact() if steps is None else PowerIteration(steps)

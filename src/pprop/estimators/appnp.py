@@ -16,7 +16,7 @@ from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
-from pprop.propagation.tolerance_solvers import TOLERANCE_SOLVERS
+from pprop.propagation.tolerance import TOLERANCE_SOLVERS
 from pprop.training import run_seed
 from pprop.training.self_training import best_of
 from pprop.training.train import train_alphas

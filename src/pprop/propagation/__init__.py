@@ -7,8 +7,7 @@ from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.push import LocalPush, PushedRow, SparseRows, ppr
 from pprop.propagation.solvers import Exact, Limit, Outcome, PowerIteration, RowSolver, Solution, Solver, Statistics
-from pprop.propagation.tolerance import ToleranceSolver
-from pprop.propagation.tolerance_solvers import Chebyshev, ConjugateGradient, Contraction
+from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceSolver
 
 __all__ = [
     "Certificate",

@@ -17,10 +17,12 @@ from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
 from pprop.kernels.random_bits import signed
 from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome
-from pprop.propagation.operator import LinearMap, working_type
-from pprop.propagation.solvers import PowerIteration, Solution, Solver, Statistics, apply_map, check_solver
+from pprop.propagation.operator import LinearMap, PPROperator, check_operator
+from pprop.propagation.solvers import PowerIteration, Solution, Solver, Statistics, apply_map, working_type
 from pprop.propagation.tolerance import ToleranceMap, ToleranceSolver
 from pprop.settings import ALPHA, BACKEND, NORMALIZATION, SELF_LOOPS
+
+EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 
 
 def propagate(
@@ -75,7 +77,7 @@ def propagate(
     >>> propagate(path, H, alpha=0.2).round(3)
     array([0.471, 0.25 , 0.109, 0.051, 0.027])
     """
-    operator, solver = check_solver(graph, alpha, solver, normalization, self_loops, "propagate")
+    operator, solver = _check_solver(graph, alpha, solver, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
     chosen = choose_backend(backend, tensor.device.type, "propagate")
     return restore(_apply(solver.bind(operator, chosen.kernels), tensor, "propagate"))
@@ -144,7 +146,7 @@ def solve(
     ('fixed steps', 50, True)
     """
     begin = time.perf_counter()
-    operator, solver = check_solver(graph, alpha, solver, normalization, self_loops, "solve")
+    operator, solver = _check_solver(graph, alpha, solver, normalization, self_loops, "solve")
     tensor, restore = _as_batch(graph, H, "solve")
     chosen = choose_backend(backend, tensor.device.type, "solve")
     linear_map = solver.bind(operator, chosen.kernels)
@@ -215,7 +217,7 @@ class Propagation(nn.Module):
         backend: str = BACKEND.default,
     ) -> None:
         super().__init__()
-        self.operator, self.solver = check_solver(graph, alpha, solver, normalization, self_loops, "Propagation")
+        self.operator, self.solver = _check_solver(graph, alpha, solver, normalization, self_loops, "Propagation")
         self.dropout = check_float(dropout, "dropout", "Propagation", "[0, 1)")
         self.backend = check_choice(backend, "backend", "Propagation", ["auto", *(b.name for b in BACKENDS)])
         self.passes = 0
@@ -256,6 +258,16 @@ class Propagation(nn.Module):
         if self._bound is None or self._bound[0] != backend.name:
             self._bound = backend.name, self.solver.bind(self.operator, backend.kernels)
         return self._bound[1]
+
+
+def _check_solver(
+    graph: Graph, alpha: object, solver: object, normalization: str, self_loops: bool, function: str
+) -> tuple[PPROperator, Solver]:
+    """Return the operator and the solver that arguments of the public function `function` describe."""
+    check_operator(graph, normalization, self_loops, function)
+    if not isinstance(solver, Solver):
+        reject("solver", function, EVERY_SOLVER, describe(solver))
+    return PPROperator(graph, solver.check_alpha(alpha, function), normalization, self_loops), solver
 
 
 def _apply(linear_map: LinearMap, tensor: Tensor, function: str) -> Tensor:

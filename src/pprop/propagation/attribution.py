@@ -19,6 +19,9 @@ from pprop.propagation.operator import MOST_PRODUCTS, SINGLE, FixedPoint, PPROpe
 from pprop.propagation.push import LocalPush
 from pprop.propagation.solvers import Exact, Limit, PowerIteration, Solver
 
+Nodes = NDArray[np.int64]
+Values = NDArray[np.float64]
+
 _NUMBERS = 1 << 25  # entries of rows that are held at a time: 256 MiB
 _SLACK = 1e-9  # rounding of the sums over all nodes relative to the largest |H_j|_1; in float64 it is about 1e-15
 
@@ -48,12 +51,12 @@ class Attribution:
     """
 
     node: int
-    value: NDArray[np.float64]
-    nodes: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    contributions: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    others: NDArray[np.float64]
+    value: Values
+    nodes: Nodes
+    weights: Values
+    contributions: Values
+    shares: Values
+    others: Values
     other_count: int
     other_share: float
     error: float
@@ -90,7 +93,7 @@ class Attributor:
         self._operator: Any = operator
         self._solver = solver
         with np.errstate(over="ignore"):  # refused below
-            self._size: NDArray[np.float64] = np.abs(self._H).sum(axis=1)
+            self._size: Values = np.abs(self._H).sum(axis=1)
         self._rooms = threading.local()
         both = np.column_stack([self._H, self._size])
         if operator is not None:
@@ -98,15 +101,15 @@ class Attributor:
         if not np.isfinite(both).all():
             got = f"numbers up to {self.largest:.3g}"
             reject("model", "explain", "a classifier whose predictions have finite sums in float64", got)
-        self.value: NDArray[np.float64] = both[:, :-1]  # Z, shape (n, c)
-        self._absolute: NDArray[np.float64] = both[:, -1]  # sum_j P_ij |H_j|_1, since P has no negative entries
+        self.value: Values = both[:, :-1]  # Z, shape (n, c)
+        self._absolute: Values = both[:, -1]  # sum_j P_ij |H_j|_1, since P has no negative entries
 
     @property
     def largest(self) -> float:
         """The largest |H_ij|."""
         return float(np.abs(self._H).max(initial=0.0))
 
-    def exact(self, nodes: NDArray[np.int64], most: int) -> list[Attribution]:
+    def exact(self, nodes: Nodes, most: int) -> list[Attribution]:
         """Return the attribution of every node, with up to `most` contributors; all sums are over whole rows of P."""
         most, found = min(most, len(self._H)), list[Attribution]()
         if self._operator is None:
@@ -122,7 +125,7 @@ class Attributor:
                 found.append(self._attribution(int(node), value, absolute, *row, int(reached), 0.0))
         return found
 
-    def fast(self, nodes: NDArray[np.int64], most: int, eps: float) -> list[Attribution]:
+    def fast(self, nodes: Nodes, most: int, eps: float) -> list[Attribution]:
         """Return attributions from the large entries of the rows of P alone, found by pushing; see `explain`.
 
         They are lower bounds. The sum over j of P_ij |H_j|_1 is known for every node, and so is the total that is missing.
@@ -140,23 +143,14 @@ class Attributor:
             attributions.append(self._local(node, reached, row, most, error))
         return attributions
 
-    def _local(
-        self, node: int, reached: NDArray[np.int64], row: NDArray[np.float64], most: int, error: float
-    ) -> Attribution:
+    def _local(self, node: int, reached: Nodes, row: Values, most: int, error: float) -> Attribution:
         """Return the attribution from the entries of a row at some nodes; the rest of the value belongs to the others."""
         order = np.lexsort((reached, -row * self._size[reached]))[:most]
         value, absolute = self.value[node], float(self._absolute[node])
         return self._attribution(node, value, absolute, reached[order], row[order], len(reached), error)
 
     def _attribution(
-        self,
-        node: int,
-        value: NDArray[np.float64],
-        absolute: float,
-        nodes: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        reached: int,
-        error: float,
+        self, node: int, value: Values, absolute: float, nodes: Nodes, weights: Values, reached: int, error: float
     ) -> Attribution:
         contributions = weights[:, None] * self._H[nodes]
         sizes = np.abs(weights) * self._size[nodes]
@@ -198,7 +192,7 @@ class Attributor:
                 return Recurrence(alpha, weights * (1.0 - alpha), 1.0 - weights, weights * alpha)
         return Recurrence(1.0, np.full(steps, 1.0 - alpha), np.zeros(steps), np.full(steps, alpha))
 
-    def _rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _rows(self, nodes: Nodes) -> Values:
         """Return the rows of P that belong to nodes, shape (tasks, n, width); see `recurrence_rows`."""
         from pprop.kernels.numba_cpu.operator_rows import recurrence_rows
 
@@ -207,7 +201,7 @@ class Attributor:
         exact = self._solver if isinstance(self._solver, Limit) else Exact()
         return exact.rows(self._operator, nodes, torch.float64).numpy()[:, :, None]
 
-    def _push(self, node: int, eps: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _push(self, node: int, eps: float) -> tuple[Nodes, Values]:
         """Return the nodes that a row of P was pushed to, and its entries there, from below."""
         if not isinstance(self._solver, PowerIteration):
             pushed = self._local_push.row(node, eps, function="explain")

@@ -29,8 +29,7 @@ import torch
 
 from pprop._validate import reject
 from pprop.kernels.solves import Solved
-from pprop.propagation.operator import working_type
-from pprop.propagation.solvers import Statistics
+from pprop.propagation.solvers import Statistics, working_type
 
 ROUNDING_UNITS = 8  # units of rounding, over alpha, in the residual of the best solution in a float type
 PROOF_UNITS = 16  # half units of rounding of float64, over alpha, of the proof itself on an unweighted graph

@@ -15,8 +15,8 @@ from pprop._validate import check_choice, check_float, check_int, describe, reje
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
 from pprop.propagation import live_record
-from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate, Nodes, Values, one_or_many
-from pprop.propagation.operator import check_operator
+from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate, one_or_many
+from pprop.propagation.operator import Nodes, Values, check_operator
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 
 Network = Callable[[Features], NDArray[Any]]  # features of m nodes, shape (m, ...), to their own predictions (m, c)

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features, check_features, check_ids, look_up
+from pprop.propagation.operator import Nodes, Values
 
-Nodes = NDArray[np.int64]
-Values = NDArray[np.float64]
 RESPONSES = ("logits", "probabilities")  # any numbers, whose softmax are probabilities, or probabilities themselves
 SUM_ERROR = 1e-3  # of given probabilities, as for `PropagatedClassifier`: they may come from float16
 

@@ -32,8 +32,7 @@ from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu import live as loops
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.live import LiveRows, edge_weights, move_rows, pack_rows
-from pprop.propagation.live_record import Nodes, Values
-from pprop.propagation.operator import POWERS, FixedPoint
+from pprop.propagation.operator import POWERS, FixedPoint, Nodes, Values
 
 RESERVE = 1 / 16  # share of alpha tol that is left to rounding; pushes leave no residual above the rest
 UNIT = float(np.finfo(np.float64).eps)
@@ -81,7 +80,6 @@ class LiveSystem:
         state.loop[:] = np.where(state.own, loops_of, implied.astype(np.float64))
         state.H[:, : self.columns] = H
         self._grow(self.n + self.n // 8 + 16)  # some nodes may come before everything is copied
-        self._scale = self._operations = self._longest = 0.0
         self._products = 1  # of the last solve
         self._sum_up()
         if self.least_tolerance() <= tol:
@@ -185,10 +183,6 @@ class LiveSystem:
         """Return d^p, the size of the error of Z that an error of one in Y makes."""
         return self._state.degree[nodes] ** self._power
 
-    def residual(self) -> float:
-        """Return max |r| over all nodes."""
-        return float(np.abs(self._state.r[: self.n]).max(initial=0.0))
-
     def entries(self) -> tuple[Nodes, Nodes, Values]:
         """Return all entries of the adjacency matrix, self-loops of the graph included, as rows, columns, weights."""
         return self._listed(self._everyone())
@@ -264,7 +258,7 @@ class LiveSystem:
         kernels = choose_backend("numba", "cpu", "live").kernels
         everyone, goal, self._products = self._everyone(), START * self.alpha * self.tol, 1
         for _ in range(ROUNDS):  # more than one for a few nodes: the polynomial's error is known in the 2-norm alone
-            left = self.residual()
+            left = float(np.abs(self._state.r[: self.n]).max(initial=0.0))
             if left <= max(goal, self._drift()):
                 break
             powers = self.degrees(everyone)[:, None]

@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 from torch import Tensor
@@ -24,8 +25,13 @@ from pprop._errors import CapacityError
 from pprop._memory import usable_memory
 from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph import NORMALIZATIONS, Graph, Transition, transition_matrix
+from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw, Kernels, choose_backend
+from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.settings import NORMALIZATION, SELF_LOOPS
+
+Nodes = NDArray[np.int64]
+Values = NDArray[np.float64]
 
 POWERS = {"row": 0.0, "sym": 0.5, "col": 1.0}  # p of D^p, by which a normalisation is a rescaling of "row"
 ROUNDING = 1e-15  # a relative error that is lost in the rounding of float64
@@ -48,15 +54,6 @@ class LinearMap(ABC):
     @abstractmethod
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         """Return the gradient with respect to H for that with respect to Z."""
-
-
-def working_type(dtype: torch.dtype) -> torch.dtype:
-    """Return the float type in which results of a float type are computed: half precision in float32.
-
-    >>> working_type(torch.bfloat16), working_type(torch.float64)
-    (torch.float32, torch.float64)
-    """
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def check_operator(graph: object, normalization: object, self_loops: object, function: str) -> None:
@@ -103,7 +100,7 @@ class PPROperator:
         self.transition: Transition = transition_matrix(graph, normalization, self_loops)
 
     @cached_property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Values:
         """The dense matrix Pi, shape (n, n): computed at most once."""
         return dense_ppr(self.transition, self.alpha)
 
@@ -117,7 +114,7 @@ class PPROperator:
             return False
         return count_products(self.transition, self.alpha, ROUNDING) <= MOST_PRODUCTS
 
-    def rows(self, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
+    def rows(self, nodes: Nodes, dtype: torch.dtype) -> Tensor:
         """Return the rows of Pi that belong to `nodes`, shape (m, n).
 
         Of the dense matrix, or as columns of Pi^T, solved for a few at a time.
@@ -142,6 +139,43 @@ class PPROperator:
             out[begin : begin + len(some)] = solver.forward(unit)[0, :, : len(some)].T
         return out
 
+    def dropped(self, draw: Draw, run: int) -> Transition:
+        """Return the transition matrix of the graph without the edges that a run drops in an epoch.
+
+        An undirected edge is dropped as a whole; a self-loop never. Which ones are dropped is a function of the run's
+        seed, the epoch and the two nodes: the entry (i, j), i < j, of an undirected edge has the mask that a single power
+        step would give it.
+
+        Parameters
+        ----------
+        draw
+            Seeds, epoch and probability.
+        run
+            Which of the seeds.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+        >>> dropped = PPROperator(path, 0.1, "row").dropped(Draw(torch.tensor([7]), 0, 0.5), 0)
+        >>> dropped.to_scipy().sum(axis=1).tolist(), len(dropped.indices) < 13
+        ([1.0, 1.0, 1.0, 1.0, 1.0], True)
+        """
+        whole, n = self.transition, self.graph.n_nodes
+        rows, columns = np.repeat(np.arange(n), np.diff(whole.indptr)), whole.indices.astype(np.int64)
+        ends = (rows, columns) if self.graph.directed else (np.minimum(rows, columns), np.maximum(rows, columns))
+        places = torch.from_numpy(ends[0]), torch.from_numpy(ends[1])
+        rule, epoch = Bernoulli.from_probability(draw.probability), torch.tensor(draw.number)
+        kept = keep_bits(draw.seeds[run].cpu(), EDGES, *places, epoch, rule).numpy() | (rows == columns)
+        if whole.folded:  # into the weights, which are then those of T
+            values = with_self_loops(self.graph, self.self_loops).data
+        else:
+            values = np.ones(len(columns)) if whole.weights is None else whole.weights
+        left = sparse.csr_array((values[kept], (rows[kept], columns[kept])), shape=(n, n))
+        # the self-loops are among the entries already; a node that has lost all of its edges gets one in any case
+        graph = Graph.from_scipy(left, directed=self.graph.directed)
+        return transition_matrix(graph, self.normalization, self_loops=False)
+
     def residual_norm(self, predictions: Tensor, value: Tensor, kernels: Kernels) -> tuple[str, float]:
         """Return the name and the value of the norm of r in which |error| <= |r| / alpha holds.
 
@@ -155,7 +189,7 @@ class PPROperator:
         return name, float(sizes.max()) if r.numel() else 0.0  # there may be no columns
 
 
-def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
+def dense_ppr(transition: Transition, alpha: float) -> Values:
     """Return Pi = alpha (I - (1 - alpha) T)^-1, shape (n, n), inverted in place.
 
     BLAS is held to one thread, since its sums depend on the number of threads and the rows of Pi enter training.
@@ -191,7 +225,7 @@ def dense_ppr(transition: Transition, alpha: float) -> NDArray[np.float64]:
     return inverse.T
 
 
-def _invert_definite(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _invert_definite(matrix: Values) -> Values | None:
     """Invert a symmetric positive definite matrix in place: its eigenvalues lie in [alpha, 2 - alpha)."""
     factor, status = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
     inverse, inverted = lapack.dpotri(factor, lower=1, overwrite_c=1) if status == 0 else (factor, 1)
@@ -202,7 +236,7 @@ def _invert_definite(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return inverse
 
 
-def _invert_general(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _invert_general(matrix: Values) -> Values | None:
     factor, pivots, status = lapack.dgetrf(matrix, overwrite_a=1)
     if status != 0:
         return None

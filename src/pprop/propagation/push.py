@@ -27,7 +27,7 @@ from scipy import sparse
 
 from pprop._validate import check_float, check_int, check_positions, describe, reject
 from pprop.graph import Graph, transition_matrix
-from pprop.propagation.operator import POWERS, check_operator
+from pprop.propagation.operator import POWERS, Nodes, Values, check_operator
 from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS
 
 FIRST_EPS = 1e-3  # where the search for the largest entries begins
@@ -61,9 +61,9 @@ class PushedRow:
     (array([0, 1, 2, 3]), True)
     """
 
-    nodes: NDArray[np.int64]
-    values: NDArray[np.float64]
-    residuals: NDArray[np.float64]
+    nodes: Nodes
+    values: Values
+    residuals: Values
     entries_touched: int
 
 
@@ -103,17 +103,17 @@ class SparseRows:
     ((1, 5), 'l1 before scaling', True)
     """
 
-    nodes: NDArray[np.int64]
+    nodes: Nodes
     matrix: sparse.csr_array
-    error: NDArray[np.float64]
+    error: Values
     norm: str
-    eps: NDArray[np.float64]
+    eps: Values
     certified: NDArray[np.bool_] | None
-    certain_entries: NDArray[np.int64] | None
-    pushes: NDArray[np.int64]
-    entries_touched: NDArray[np.int64]
+    certain_entries: Nodes | None
+    pushes: Nodes
+    entries_touched: Nodes
     _push: LocalPush = field(repr=False)
-    _bounds: NDArray[np.float64] = field(repr=False)  # by row: `error` without what was left out
+    _bounds: Values = field(repr=False)  # by row: `error` without what was left out
 
     def entry_errors(self) -> sparse.csr_array:
         """Return for every stored entry how far it may be below the exact one, in the form of `matrix`.
@@ -147,6 +147,8 @@ class LocalPush:
     ----------
     graph, alpha, normalization, self_loops
         As in `ppr`.
+    function
+        The name under which wrong arguments are refused.
 
     Examples
     --------
@@ -163,10 +165,12 @@ class LocalPush:
         alpha: float = ALPHA.default,
         normalization: str = NORMALIZATION.default,
         self_loops: bool = SELF_LOOPS.default,
+        *,
+        function: str = "LocalPush",
     ) -> None:
-        check_operator(graph, normalization, self_loops, "LocalPush")
+        check_operator(graph, normalization, self_loops, function)
         self.graph, self.normalization, self.self_loops = graph, normalization, bool(self_loops)
-        self.alpha = check_float(alpha, "alpha", "LocalPush", "(0, 1]")
+        self.alpha = check_float(alpha, "alpha", function, "(0, 1]")
         loops = self._added_loops()
         unit = _unit(graph.weights)
         out_sums = _row_sums(graph, unit) + unit * loops
@@ -181,7 +185,7 @@ class LocalPush:
         factor = out_sums ** (power - 1) * in_sums**-power if graph.directed else 1 / out_sums
         self._scale = np.empty(0) if power == 0 else in_sums**-power
         self.rescaled = not graph.directed  # whether T is a rescaling of the row-stochastic matrix, used for the pushes
-        self.degrees: NDArray[np.float64] = out_sums / unit  # d with self-loops, shape (n,), in the unit of the weights
+        self.degrees: Values = out_sums / unit  # d with self-loops, shape (n,), in the unit of the weights
         # a self-loop that was added: x + (1 - alpha) B[u, u] x + ... = x / (1 - (1 - alpha) B[u, u])
         own = factor * unit * loops  # B[u, u], 1 where a node is alone, whose row is then exactly itself
         series = 1 / ((1 - own) + self.alpha * own)
@@ -226,7 +230,7 @@ class LocalPush:
         factors = self.factors(nodes, node)
         return PushedRow(nodes.astype(np.int64), values * factors, residuals * factors, int(touched))
 
-    def factors(self, columns: NDArray[Any], rows: NDArray[np.int64] | int) -> NDArray[np.float64] | float:
+    def factors(self, columns: NDArray[Any], rows: Nodes | int) -> Values | float:
         """Return Pi[i, j] / Pi_B[i, j], by which entries are scaled at last; sqrt(d_i / d_j) for the paper's matrix."""
         return self._scale[columns] / self._scale[rows] if len(self._scale) else 1.0
 
@@ -242,7 +246,7 @@ class LocalPush:
         first = finest if topk is None else max(FIRST_EPS, finest)
         return self._gather(at, first, most, finest)
 
-    def _gather(self, nodes: NDArray[np.int64], eps: float, most: int, finest: float) -> SparseRows:
+    def _gather(self, nodes: Nodes, eps: float, most: int, finest: float) -> SparseRows:
         """Push rows on numba's threads from `eps` down to `finest`, and put them together as one matrix."""
         from pprop.kernels.numba_cpu.push_rows import Part, put_together, share_out
 
@@ -291,7 +295,7 @@ class LocalPush:
             reject("eps", function, f"at least {least:.2g}, what float64 can tell apart at this alpha", describe(eps))
         return number
 
-    def _added_loops(self) -> NDArray[np.float64]:
+    def _added_loops(self) -> Values:
         """1 at every node to which `transition_matrix` would add a self-loop, else 0."""
         graph = self.graph
         if not self.self_loops:
@@ -365,17 +369,16 @@ def ppr(
     >>> ppr(path, [0], alpha=0.2, topk=2).matrix.indices
     array([0, 1], dtype=int32)
     """
-    check_operator(graph, normalization, self_loops, "ppr")
-    alpha = check_float(alpha, "alpha", "ppr", "(0, 1]")
-    return LocalPush(graph, alpha, normalization, self_loops).rows(nodes, eps, topk, function="ppr")
+    push = LocalPush(graph, alpha, normalization, self_loops, function="ppr")
+    return push.rows(nodes, eps, topk, function="ppr")
 
 
-def _unit(weights: NDArray[np.float64] | None) -> float:
+def _unit(weights: Values | None) -> float:
     """A power of four that brings the weights near 1, so that no sum of them overflows."""
     return 1.0 if weights is None else float(0.25 ** np.floor(0.5 * np.log2(weights.max(initial=1.0))))
 
 
-def _in_range(sums: NDArray[np.float64], unit: float, places: NDArray[np.int32] | None = None) -> bool:
+def _in_range(sums: Values, unit: float, places: NDArray[np.int32] | None = None) -> bool:
     """Whether products and ratios of the sums of rows, or of the columns that are not empty, are float64 numbers."""
     with np.errstate(over="ignore"):
         degrees = sums / unit
@@ -383,7 +386,7 @@ def _in_range(sums: NDArray[np.float64], unit: float, places: NDArray[np.int32] 
     return not wrong.any() or (places is not None and not wrong[places].any())
 
 
-def _row_sums(graph: Graph, unit: float) -> NDArray[np.float64]:
+def _row_sums(graph: Graph, unit: float) -> Values:
     counts = np.diff(graph.indptr)
     if graph.weights is None:
         return counts.astype(np.float64)
@@ -392,6 +395,6 @@ def _row_sums(graph: Graph, unit: float) -> NDArray[np.float64]:
     return sums
 
 
-def _column_sums(graph: Graph, unit: float) -> NDArray[np.float64]:
+def _column_sums(graph: Graph, unit: float) -> Values:
     weights = None if graph.weights is None else graph.weights * unit
     return np.bincount(graph.indices, weights, graph.n_nodes).astype(np.float64)

@@ -19,19 +19,10 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop._validate import check_float, check_int, describe, reject
-from pprop.graph import Graph, Transition
+from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels, RowPropagation, StepPropagation
-from pprop.propagation.operator import (
-    FixedPoint,
-    LinearMap,
-    PPROperator,
-    check_operator,
-    check_row_memory,
-    working_type,
-)
+from pprop.propagation.operator import FixedPoint, LinearMap, PPROperator, Values, check_row_memory
 from pprop.settings import STEPS
-
-EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 
 
 @final
@@ -129,16 +120,6 @@ class Solver(ABC):
     def check_alpha(self, alpha: object, function: str) -> float:
         """Return alpha as a float, or say which values this solver accepts."""
         return check_float(alpha, "alpha", function, self.alpha_interval)
-
-
-def check_solver(
-    graph: Graph, alpha: object, solver: object, normalization: str, self_loops: bool, function: str
-) -> tuple[PPROperator, Solver]:
-    """Return the operator and the solver that arguments of the public function `function` describe."""
-    check_operator(graph, normalization, self_loops, function)
-    if not isinstance(solver, Solver):
-        reject("solver", function, EVERY_SOLVER, describe(solver))
-    return PPROperator(graph, solver.check_alpha(alpha, function), normalization, self_loops), solver
 
 
 @final
@@ -298,9 +279,7 @@ class MatrixMap(LinearMap):
 class _PerComponent(LinearMap):
     """Z = U (W^T H) with one column of U and W per component, in float64."""
 
-    def __init__(
-        self, received: NDArray[np.float64], sent: NDArray[np.float64], component: NDArray[np.int32], kernels: Kernels
-    ) -> None:
+    def __init__(self, received: Values, sent: Values, component: NDArray[np.int32], kernels: Kernels) -> None:
         shape, indptr = (len(component), int(component.max(initial=0)) + 1), np.arange(len(component) + 1)
         columns = (sparse.csr_array((values, component, indptr), shape=shape) for values in (received, sent))
         self._received, self._sent = (kernels.features(matrix) for matrix in columns)
@@ -314,7 +293,7 @@ class _PerComponent(LinearMap):
         return self._sent.forward(gathered, None).to(gradient.dtype)
 
 
-def _factors(transition: Transition) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
+def _factors(transition: Transition) -> tuple[Values, Values, NDArray[np.int32]]:
     """Return u, w and the component of every node; the limit's entry (i, j) is u_i w_j within a component, else 0.
 
     T = S_r A S_c with S_r S_c = D^-1 leaves u = S_c^-1 1 unchanged, and T^T leaves w = S_r^-1 1.
@@ -339,6 +318,15 @@ def _factors(transition: Transition) -> tuple[NDArray[np.float64], NDArray[np.fl
         return received / np.sqrt(total), sent / np.sqrt(total), component
     constant_sent = bool((transition.row_scale == 1.0).all())  # "col": w = 1 exactly, u holds the shares
     return (received / total, sent, component) if constant_sent else (received, sent / total, component)
+
+
+def working_type(dtype: torch.dtype) -> torch.dtype:
+    """Return the float type in which results of a float type are computed: half precision in float32.
+
+    >>> working_type(torch.bfloat16), working_type(torch.float64)
+    (torch.float32, torch.float64)
+    """
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def apply_map(linear_map: LinearMap, predictions: Tensor, draw: Draw | None) -> Tensor:

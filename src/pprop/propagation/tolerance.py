@@ -1,4 +1,6 @@
-"""A solver to a tolerance and what it becomes on an operator: a linear map whose adjoint is a solve with the transpose.
+"""Solvers to a tolerance: `Chebyshev` and `ConjugateGradient` for undirected graphs, `Contraction` for all.
+
+On an operator each becomes a linear map whose adjoint is a solve with the transpose.
 
 Dropout drops edges of the graph and normalises what is left. Dropping entries of T and dividing the rest by the
 probability of keeping them, as a fixed number of power steps can, leaves a matrix whose spectral radius is above
@@ -10,30 +12,32 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import final
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from pprop._errors import ToleranceError
 from pprop._validate import check_float, check_int, reject
-from pprop.graph import Graph, Transition, transition_matrix
-from pprop.graph.transition import with_self_loops
+from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
 from pprop.propagation import certificate
-from pprop.propagation.operator import LinearMap, PPROperator, working_type
-from pprop.propagation.solvers import Solver
+from pprop.propagation.operator import LinearMap, PPROperator
+from pprop.propagation.solvers import Solver, working_type
 
 _NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}
 _TRANSPOSED: dict[str, str] = {"sym": "sym", "row": "col", "col": "row"}
 # The norms of certificates: that of a symmetric system, and those of any.
 _WEIGHTED = {"sym": "2-norm", "row": "2-norm weighted by the degrees", "col": "2-norm weighted by the inverse degrees"}
 _PLAIN = {"sym": "2-norm", "row": "max-norm", "col": "1-norm"}
+# Share of the bound that conjugate gradients stop at: their residual drifts from the true one by rounding.
+MARGIN = 0.98
+DRIFT_UNITS = 10_000  # units of rounding, over alpha, below which that drift may exceed the margin and is measured
 ORDINARY = 2.0**900  # columns whose largest number, or its inverse, is above this may overflow in float64 on the way
 
 
@@ -86,7 +90,7 @@ class ToleranceMap(LinearMap):
     """Pi H and Pi^T G to a tolerance, (R, n, c) to (R, n, c), run by run.
 
     `matrix_products` and `certificate` are those of the last forward pass; of several runs, those of the slowest and of
-    the largest error. A draw drops edges of the graph, see `dropped_transition`. The certificate is that of the result in
+    the largest error. A draw drops edges of the graph, see `PPROperator.dropped`. The certificate is that of the result in
     the float type of H; a gradient is within the tolerance before it is rounded to half precision, where small numbers
     have few digits or none.
     """
@@ -158,7 +162,7 @@ class ToleranceMap(LinearMap):
         if key not in self._dropped:
             if len(self._dropped) >= len(draw.seeds):
                 self._dropped.clear()
-            self._dropped[key] = dropped_transition(self._operator, draw, run)
+            self._dropped[key] = self._operator.dropped(draw, run)
         return self._dropped[key]
 
 
@@ -254,44 +258,140 @@ class ToleranceSide:
             value = ((state + change.value) / columns).mul_(unit).to(value.dtype)
 
 
-def dropped_transition(operator: PPROperator, draw: Draw, run: int) -> Transition:
-    """Return the transition matrix of the graph without the edges that a run drops in an epoch.
+@final
+@dataclass(frozen=True)
+class Chebyshev(ToleranceSolver):
+    """Chebyshev's semi-iteration, for undirected graphs: about sqrt(alpha / 2) times the products of power steps.
 
-    An undirected edge is dropped as a whole; a self-loop never. Which ones are dropped is a function of the run's seed,
-    the epoch and the two nodes: the entry (i, j), i < j, of an undirected edge has the mask that a single power step would
-    give it.
+        Z_(k+1) = w_(k+1) ((1 - alpha) T Z_k + alpha H - Z_(k-1)) + Z_(k-1)
+
+    The weights w follow from alpha alone, so that columns do not influence each other. The spectrum of T lies in [-1, 1],
+    and a polynomial of degree k leaves at most 1 / cosh(k arccosh(1 / (1 - alpha))) of the error. It ends by the residual
+    in the 2-norm of A_hat's variables: the plain 2-norm of a column for "sym", weighted by the degrees for "row" and by
+    the inverse degrees for "col".
 
     Parameters
     ----------
-    operator
-        With the graph and its normalisation.
-    draw
-        Seeds, epoch and probability.
-    run
-        Which of the seeds.
+    tol
+        Relative error of every column, in (0, 1). None: 1e-6, or twice the least that the float type of H can reach where
+        that is more, 1.9e-5 in float32 at alpha 0.1.
+    max_products
+        Products with T after which to give up with a `ToleranceError`.
+
+    References
+    ----------
+    Golub and Varga, "Chebyshev semi-iterative methods", Numerische Mathematik 3, 1961.
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
-    >>> dropped = dropped_transition(PPROperator(path, 0.1, "row"), Draw(torch.tensor([7]), 0, 0.5), 0)
-    >>> dropped.to_scipy().sum(axis=1).tolist(), len(dropped.indices) < 13
-    ([1.0, 1.0, 1.0, 1.0, 1.0], True)
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> H = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    >>> exact = pprop.propagate(path, H, solver=pprop.Exact())
+    >>> bool(np.linalg.norm(pprop.propagate(path, H, solver=Chebyshev(1e-6)) - exact) < 1e-6 * np.linalg.norm(exact))
+    True
     """
-    whole = operator.transition
-    n = whole.n_nodes
-    rows = np.repeat(np.arange(n), np.diff(whole.indptr))
-    columns = whole.indices.astype(np.int64)
-    undirected = not operator.graph.directed
-    first, second = (np.minimum(rows, columns), np.maximum(rows, columns)) if undirected else (rows, columns)
-    rule = Bernoulli.from_probability(draw.probability)
-    seed, ends = draw.seeds[run].cpu(), (torch.from_numpy(first), torch.from_numpy(second))
-    kept = keep_bits(seed, EDGES, *ends, torch.tensor(draw.number), rule).numpy() | (rows == columns)
-    if whole.folded:  # into the weights, which are then those of T
-        values = with_self_loops(operator.graph, operator.self_loops).data
-    else:
-        values = np.ones(len(columns)) if whole.weights is None else whole.weights
-    left = sparse.csr_array((values[kept], (rows[kept], columns[kept])), shape=(n, n))
-    # the self-loops are among the entries already; a node that has lost all of its edges gets one in any case
-    graph = Graph.from_scipy(left, directed=operator.graph.directed)
-    return transition_matrix(graph, operator.normalization, self_loops=False)
+
+    def limits(self, alpha: float) -> Limits:
+        rate = math.acosh(1.0 / (1.0 - alpha))
+        near = math.ceil(math.acosh(1.0 / self.wanted) / rate) - 1
+        enough = math.ceil(math.acosh((2.0 - alpha) / certificate.stop_ratio(alpha, self.wanted)) / rate) + 2
+        return Limits(certificate.stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
+
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+        return solves.chebyshev(own, self.limits(alpha))
+
+
+@final
+@dataclass(frozen=True)
+class ConjugateGradient(ToleranceSolver):
+    """Conjugate gradients in A_hat's variables, for undirected graphs: the fewest products, with sums over all nodes.
+
+    It finds out from H which part of the spectrum matters, for each column by itself. Parameters and norm are those of
+    `Chebyshev`. The residual it ends by is that of its recurrence; where `tol` is so small, or the float type so short, that
+    the two might differ by rounding, the true residual is computed once more at the end.
+
+    References
+    ----------
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49, 1952.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> pprop.solve(path, np.eye(5)[:, :1], solver=ConjugateGradient(tol=1e-9)).statistics.matrix_products <= 8
+    True
+    """
+
+    def limits(self, alpha: float) -> Limits:
+        rate = math.acosh(1.0 / (1.0 - alpha))
+        near = int(0.6 * math.acosh(1.0 / self.wanted) / rate)
+        condition = math.sqrt((2.0 - alpha) / alpha)  # of the norms of residual and energy
+        enough = (
+            math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / certificate.stop_ratio(alpha, self.wanted)) / rate)
+            + 10
+        )
+        return Limits(MARGIN * certificate.stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
+
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+        limits = self.limits(alpha)
+        ended = solves.conjugate_gradient(own, None, limits)
+        # a result in float32 is judged by its residual in float64 in any case, see `ToleranceSide`
+        if own.dtype != torch.float64 or self.wanted >= DRIFT_UNITS * torch.finfo(own.dtype).eps / alpha:
+            # |u| grows from step to step, so a step p with its image is at most 2 |u|: twice the rounding of a residual
+            return replace(ended, carried=1 + 2 * ended.products)
+        return self._verified(solves, own, alpha, limits, ended)
+
+    def _verified(self, solves: Solves, own: Tensor, alpha: float, limits: Limits, ended: Solved) -> Solved:
+        """Make a power step, which leaves at most 1 - alpha of the residual it measures; begin again from it if needed."""
+        products = ended.products
+        while True:
+            step = solves.contraction(own, ended.value, Limits(0.0, 1, 1))
+            products += 1
+            residual = (1.0 - alpha) * step.residual
+            good = bool((residual <= certificate.stop_ratio(alpha, self.wanted) * step.size).all())
+            if good or products >= limits.most:
+                return Solved(step.value, products, residual, step.size)
+            rest = Limits(limits.stop, 1, limits.most - products)
+            ended = solves.conjugate_gradient(step.value - ended.value, ended.value, rest)
+            products += ended.products
+
+
+@final
+@dataclass(frozen=True)
+class Contraction(ToleranceSolver):
+    """Power steps until the residual is small enough: for every graph, directed ones included.
+
+        Z <- (1 - alpha) T Z + alpha H
+
+    shrinks every error by 1 - alpha in the norm in which T has norm at most 1: the 2-norm of a column for "sym", its
+    largest entry for "row", its 1-norm for "col". The certificate is in that norm. Parameters are those of `Chebyshev`,
+    which needs fewer products where it can be used: these are about log(1 / tol) / alpha.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> ring = sp.csr_array(np.roll(np.eye(5), 1, axis=1))
+    >>> graph = pprop.Graph.from_scipy(ring, directed=True)
+    >>> pprop.propagate(graph, np.eye(5)[0], 0.5, Contraction(1e-8), "row", self_loops=False).round(4)
+    array([0.5161, 0.0323, 0.0645, 0.129 , 0.2581])
+    """
+
+    symmetric = False
+
+    def limits(self, alpha: float) -> Limits:
+        rate = -math.log1p(-alpha)
+        # the step that shows |u' - u| leaves at most 1 - alpha of it as the residual of u'
+        stop = certificate.stop_ratio(alpha, self.wanted) / (1.0 - alpha)
+        enough = math.ceil(math.log(2.0 * (2.0 - alpha) / (alpha * stop)) / rate) + 2
+        return Limits(stop, int(0.5 * math.log(1.0 / self.wanted) / rate), min(max(enough, 1), self.max_products))
+
+    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+        ended = solves.contraction(own, own / alpha, self.limits(alpha))
+        return Solved(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
+
+
+# By the names that commands and classifiers use.
+TOLERANCE_SOLVERS: Mapping[str, type[ToleranceSolver]] = MappingProxyType(
+    {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
+)
