@@ -15,8 +15,7 @@ import numpy as np
 from gpu_rows_on_cpu import newest_of
 
 from pprop.datasets import DATASETS
-from pprop.study.cell import Cell
-from pprop.study.zoo import MODELS
+from pprop.study.cell import MODELS, Cell
 
 BEYOND, WORSE = 50, 0.05
 PACK = Path(__file__).parents[1] / "results" / "study.pack"

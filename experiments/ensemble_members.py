@@ -16,7 +16,7 @@ from scipy import sparse
 
 from pprop import APPNP, Graph, Split, Stopping, Trained, run_seed, train
 from pprop.models import Model
-from pprop.study.run.prepared import Prepared
+from pprop.study.run.recipe import Prepared
 from pprop.training.self_training import member_seeds
 from pprop.training.votes import member_splits
 

@@ -24,15 +24,13 @@ from typing import Any
 import numpy as np
 
 from pprop import TEST_SEEDS
-from pprop.study.cell import Cell, make_cell
+from pprop.study.cell import MODELS, Cell, make_cell
 from pprop.study.revisions import current_revision
-from pprop.study.run.prepared import Datasets
-from pprop.study.run.recipe import Place
+from pprop.study.run.recipe import Datasets, Place
 from pprop.study.run.runner import recipe_of
 from pprop.study.stats.variance import row_bound, spread
 from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row
-from pprop.study.zoo import MODELS
 
 PLAN = {  # runs of each cell, as many as two cores can afford
     "citeseer": {"vanilla_gcn": 20, "mlp": 20, "ppnp": 20, "appnp": 10, "jk": 10, "gat": 6, "gcn": 6, "ngcn": 6},

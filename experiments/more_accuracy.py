@@ -44,7 +44,7 @@ from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble, mean_log_probabilities, spread_errors
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.revisions import revision_of
-from pprop.study.run.prepared import Datasets, Prepared
+from pprop.study.run.recipe import Datasets, Prepared
 from pprop.study.store.merge import study_folder
 from pprop.study.store.store import Store
 from pprop.training.self_training import SelfTraining, best_of, self_train

@@ -26,18 +26,16 @@ from scipy import sparse
 from pprop import Graph, Split, Stopping, train
 from pprop.kernels import BACKENDS
 from pprop.kernels.registry import cpu_kind
-from pprop.study.cell import Cell, Seeds, make_cell
+from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.revisions import declared_revisions
-from pprop.study.run.prepared import Datasets
 from pprop.study.run.progress import show_study
-from pprop.study.run.recipe import Place, build
+from pprop.study.run.recipe import Datasets, Place, build
 from pprop.study.run.runner import recipe_of
 from pprop.study.store.pack import Packed, pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
 from pprop.study.verify.plan import plan_verification
 from pprop.study.verify.verify import CPU, Verification, verify_study
-from pprop.study.zoo import MODELS
 
 __all__ = ["FOLDER", "ROUNDING", "check_rows", "first_epochs", "golden_rows", "remedy", "stored_epochs"]
 

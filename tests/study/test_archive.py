@@ -28,15 +28,17 @@ def study(tmp_path: Path) -> Path:
     """Two cells of 40 runs that agree on nine of ten nodes, and a value that is not a number."""
     rng = np.random.default_rng(0)
     folder = tmp_path / "study"
+    rows: list[Row] = []
+    for cell in ("{}", '{"a":1}'):
+        usual = rng.integers(0, 7, 2000)
+        for run in range(40):
+            predictions = np.where(rng.random(2000) < 0.1, rng.integers(0, 7, 2000), usual).astype(np.uint8)
+            row = example_row()
+            key = replace(row.key, config=f"c{len(cell)}", seeds=Seeds(run, 1))
+            loss = float("nan") if run == 3 else 0.1 + run / 3
+            rows.append(replace(row, key=key, cell=cell, predictions=predictions, stopping_loss=loss))
     with Store.open(folder, create=True) as store:
-        for cell in ("{}", '{"a":1}'):
-            usual = rng.integers(0, 7, 2000)
-            for run in range(40):
-                predictions = np.where(rng.random(2000) < 0.1, rng.integers(0, 7, 2000), usual).astype(np.uint8)
-                row = example_row()
-                key = replace(row.key, config=f"c{len(cell)}", seeds=Seeds(run, 1))
-                loss = float("nan") if run == 3 else 0.1 + run / 3
-                store.add(replace(row, key=key, cell=cell, predictions=predictions, stopping_loss=loss))
+        store.add_all(rows)
     return folder
 
 

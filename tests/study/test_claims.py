@@ -13,7 +13,7 @@ from scipy import sparse, stats
 
 import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
-from pprop.study.cell import Seeds, make_cell
+from pprop.study.cell import MODELS, Seeds, make_cell
 from pprop.study.figures.distance import Distance, Ring
 from pprop.study.figures.propagation import PropagationPanel, Way
 from pprop.study.report.graph_claims import GRAPH_CLAIMS, graph_claims
@@ -22,7 +22,6 @@ from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample
-from pprop.study.zoo import MODELS
 
 SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS
 

@@ -9,10 +9,9 @@ import pytest
 
 import pprop.study.experiment
 from pprop.datasets import DATASETS, TEST_SEEDS, VALIDATION_SEEDS
-from pprop.study.cell import make_cell
+from pprop.study.cell import MODELS, make_cell
 from pprop.study.experiment import Experiment, Published
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.zoo import MODELS
 
 FILES = Path(pprop.study.experiment.__file__).parent / "experiments"
 GRAPHS = ("citeseer", "cora_ml", "pubmed", "ms_academic")

@@ -9,10 +9,9 @@ from tools.golden import ROUNDING, check_rows, first_epochs, golden_file, golden
 
 from pprop.kernels import BACKENDS
 from pprop.kernels.registry import cpu_kind
-from pprop.study.cell import Cell
+from pprop.study.cell import MODELS, Cell
 from pprop.study.revisions import declared_revisions, revision_of
 from pprop.study.store.row import Row
-from pprop.study.zoo import MODELS
 
 pytestmark = pytest.mark.slow
 

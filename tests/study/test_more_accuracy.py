@@ -11,8 +11,7 @@ import pytest
 
 from pprop import APPNPEnsembleClassifier, run_seed
 from pprop.study.cell import Seeds
-from pprop.study.run.prepared import Datasets
-from pprop.study.run.recipe import Place
+from pprop.study.run.recipe import Datasets, Place
 from pprop.study.run.user_model import user_cell, user_recipe
 from pprop.study.store.row import Row
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
-from pprop.study.run.prepared import Datasets
+from pprop.study.run.recipe import Datasets
 
 pytestmark = pytest.mark.slow
 

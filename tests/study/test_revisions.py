@@ -13,7 +13,7 @@ import pytest
 from pprop import InputError
 from pprop.kernels import BACKENDS
 from pprop.study import revisions
-from pprop.study.cell import Cell
+from pprop.study.cell import MODELS, Cell
 from pprop.study.revisions import (
     current_revision,
     declared_revisions,
@@ -26,7 +26,6 @@ from pprop.study.run.attempts import Attempts
 from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row, encode, example_row
 from pprop.study.store.store import Store
-from pprop.study.zoo import MODELS
 
 pytestmark = pytest.mark.slow
 

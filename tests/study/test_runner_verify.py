@@ -12,8 +12,8 @@ from pprop import TEST_SEEDS, DatasetError, InputError
 from pprop.study.cell import Cell, Seeds, make_cell
 from pprop.study.experiment import Experiment, Point
 from pprop.study.revisions import current_revision
-from pprop.study.run.prepared import Datasets, Prepared
 from pprop.study.run.progress import show_study, study_status
+from pprop.study.run.recipe import Datasets, Prepared
 from pprop.study.run.runner import Job, run_study
 from pprop.study.stats.variance import UNKNOWN_SPREAD, row_bound
 from pprop.study.store.row import Row
@@ -50,8 +50,8 @@ def verify(folder: Path, rows: list[Row], **options) -> Verification:
 def test_rows_of_this_revision_are_the_same_bit_for_bit(tmp_path: Path, sound: list[Row]):
     found = verify(tmp_path, sound, sample=100)
     assert found.sound
-    assert [(checked.exact, checked.apart, checked.same, checked.differences) for checked in found.checked] == [
-        (True, 0.0, 1.0, ())
+    assert [(checked.kind, checked.apart, checked.same, checked.differences) for checked in found.checked] == [
+        ("exact", 0.0, 1.0, ())
     ] * 4
     assert (found.plan.rows, found.plan.stale, found.means) == (4, 0, ())
 

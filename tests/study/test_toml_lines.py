@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from pprop.study.toml_lines import line_of
+from pprop.study.experiment import line_of
 
 TEXT = '''\
 # title = "not a key"

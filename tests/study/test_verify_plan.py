@@ -11,7 +11,7 @@ import pytest
 from pprop import InputError
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.revisions import current_revision, provenance_here
-from pprop.study.run.prepared import Datasets
+from pprop.study.run.recipe import Datasets
 from pprop.study.store.row import Row, example_row
 from pprop.study.store.store import Store
 from pprop.study.verify.plan import VerificationPlan, plan_verification

@@ -40,8 +40,8 @@ def test_rows_that_another_kind_of_cpu_explains_are_differences_and_said_to_be_n
     assert lines[-1] == (
         "6 of the 6 rows from the CPU with differences would pass for rows from a GPU: the same class for every node in 5, "
         "for 99.89% of the nodes at least, and accuracies at most 0.00010 apart, where 0.05657 or more may be. Other builds "
-        "of numpy, numba or torch give such differences; so may an error. What made the rows, as far as it was recorded, is "
-        "not what is here: numpy 2.3, not 2.4. They count as differences."
+        "of numpy, numba or torch give such differences; so may an error. The CPU and the libraries that made the rows are not "
+        "all the same here: numpy 2.3, not 2.4. They count as differences."
     )
     record = found_record(verification)
     assert (record["sound"], record["differences"]) == (False, list(verification.differences))
@@ -60,7 +60,7 @@ def test_a_row_beyond_the_bound_or_of_another_size_is_not_excused(apart: float, 
 
 def test_rows_made_by_the_same_libraries_on_the_same_cpu_have_no_excuse_in_words():
     alike = replace(AS_ON_X86[0], made=())
-    assert "What made the rows is recorded, and is the same here." in found_lines(found(alike))[-1]
+    assert "The CPU and the libraries that made the rows are the same here." in found_lines(found(alike))[-1]
 
 
 def test_nothing_is_said_without_a_difference_or_about_rows_that_may_differ():

@@ -9,9 +9,8 @@ import pytest
 
 import pprop
 from pprop._errors import InputError
-from pprop.study.cell import fill_settings, make_cell
+from pprop.study.cell import MODELS, fill_settings, make_cell, model_kind
 from pprop.study.run.recipe import build, stopping_rule
-from pprop.study.zoo import MODELS, model_kind
 
 NAMES = ["appnp", "ppnp", "mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp"]
 

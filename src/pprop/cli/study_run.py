@@ -143,8 +143,7 @@ def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
 def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
     from pprop.study.cell import make_cell
     from pprop.study.experiment import Experiment, Point
-    from pprop.study.run.prepared import Datasets
-    from pprop.study.run.recipe import Place
+    from pprop.study.run.recipe import Datasets, Place
     from pprop.study.run.runner import Job
     from pprop.study.run.user_model import user_cell, user_recipe
 

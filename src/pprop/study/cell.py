@@ -1,20 +1,151 @@
-"""A cell of a study: everything that decides a run's result except its two seeds and the graph's content."""
+"""A cell of a study: everything that decides a run's result except its two seeds and the graph's content.
+
+Its model is a user's, or one of the paper, with the published settings as defaults. Nothing here loads torch.
+"""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
 
+from pprop import settings as st
 from pprop._errors import InputError
-from pprop._validate import check_choice, check_int
+from pprop._validate import check_choice, check_int, describe, reject
 from pprop.datasets import DATASETS, TEST_SEEDS, VALIDATION_SEEDS
-from pprop.study.zoo import MODELS, ModelKind, model_kind, nearest
+from pprop.settings import Setting
+
+
+@final
+@dataclass(frozen=True)
+class ModelKind:
+    """A model of the paper.
+
+    Attributes
+    ----------
+    name
+        As in an experiment file.
+    title
+        As in the paper's tables.
+    settings
+        What may be set, with the paper's values as defaults; None: the dataset's teleport probability.
+    trained
+        Whether `pprop.train` takes it, epoch by epoch; otherwise it has its own `fit` and `predict`.
+    seeded
+        Whether its result depends on the initialisation. If not, there is one run per split.
+    needs
+        Names of settings, each with the name and the value of another one without which it has no meaning: a cell then
+        does not have it.
+
+    Examples
+    --------
+    >>> MODELS["vanilla_gcn"].title
+    'V. GCN'
+    >>> sorted(MODELS["jk"].names)
+    ['criterion', 'dropout', 'hidden', 'layers', 'learning_rate', 'max_epochs', 'patience', 'penalty']
+    """
+
+    name: str
+    title: str
+    settings: tuple[Setting[Any], ...]
+    trained: bool = True
+    seeded: bool = True
+    needs: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the settings."""
+        return tuple(setting.name for setting in self.settings)
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the published value of each setting in its canonical form."""
+        values = {setting.name: setting.default for setting in self.settings}
+        return {name: None if value is None else self.check(name, value) for name, value in values.items()}
+
+    def check(self, name: str, value: object) -> Any:
+        """Return a setting's value in its canonical form, or say what is wrong with the name or the value."""
+        if name not in self.names:
+            raise InputError(f"unknown setting {name!r} of {self.name}.{nearest(name, self.names)}")
+        return self.settings[self.names.index(name)].check(value, self.name)
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: the nearest known one, or all of them.
+
+    >>> nearest("alhpa", ["alpha", "steps"]), nearest("zzz", ["alpha", "steps"])
+    (" Did you mean 'alpha'?", ' Known are: alpha, steps.')
+    """
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
+    return f" Did you mean {near[0]!r}?" if near else f" Known are: {', '.join(known)}."
+
+
+def model_kind(name: object) -> ModelKind:
+    """Return a model by its name.
+
+    Examples
+    --------
+    >>> model_kind("apnp")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: unknown model 'apnp'. Did you mean 'appnp'?
+    """
+    if not isinstance(name, str) or name not in MODELS:
+        raise InputError(f"unknown model {name!r}.{nearest(name, MODELS)}")
+    return MODELS[name]
+
+
+def _check_steps(value: object, name: str, model: str) -> int | str:
+    if value == "limit":
+        return "limit"
+    if isinstance(value, str):
+        reject(name, model, "an integer of at least 0 or 'limit'", describe(value))
+    return st.STEPS.check(value, model)
+
+
+def _evaluate(*choices: str) -> Setting[str]:
+    return st.choice("evaluate", choices[0], choices, "How runs are evaluated; see `pprop.study.run.recipe`.")
+
+
+_ALPHA = replace(st.ALPHA, default=None)  # that of the dataset
+_STEPS_OR_LIMIT = replace(st.STEPS, rule=_check_steps)
+_TRAINING = (st.LEARNING_RATE, st.PATIENCE, st.MAX_EPOCHS, st.CRITERION)
+_VANILLA_TRAINING = (st.LEARNING_RATE, st.VANILLA_GCN_PATIENCE, st.VANILLA_GCN_MAX_EPOCHS, st.VANILLA_GCN_CRITERION)
+_NETWORK = (st.HIDDEN, st.DROPOUT, st.PENALTY)
+_MATRIX = (st.PROPAGATION_DROPOUT, st.NORMALIZATION, st.SELF_LOOPS)
+_GCN = (st.WIDTH, st.GCN_DROPOUT, st.MATRIX_DROPOUT, st.GCN_PENALTY)
+_VANILLA_GCN = (st.VANILLA_GCN_WIDTH, st.GCN_DROPOUT, st.VANILLA_GCN_MATRIX_DROPOUT, st.VANILLA_GCN_PENALTY)
+_NGCN = (st.NGCN_WIDTH, st.POWERS, st.REPLICAS, st.NGCN_DROPOUT, st.NGCN_PENALTY)
+_GAT = (st.HEADS, st.UNITS, st.GAT_DROPOUT, st.GAT_PENALTY)
+_JK = (st.JK_WIDTH, st.LAYERS, st.JK_DROPOUT, st.JK_PENALTY)
+_FP_ALPHA = st.FP_ALPHA.within(st.POSITIVE_ALPHA)
+_FP = (_FP_ALPHA, st.FP_STEPS, st.FP_ROUNDS, st.FP_SHARE, st.INVERSE_PENALTY, st.SELF_LOOPS)
+_PROPAGATED = ("evaluate", "propagated")
+_MLP = (*_NETWORK, *_TRAINING, _evaluate("model", "propagated"), _ALPHA, st.STEPS)
+_APPNP = (_ALPHA, _STEPS_OR_LIMIT, *_NETWORK, *_MATRIX, *_TRAINING, _evaluate("model", "network"))
+_PPNP = (replace(st.POSITIVE_ALPHA, default=None), *_NETWORK, *_MATRIX, *_TRAINING, _evaluate("model", "network"))
+_ALL = (
+    ModelKind("appnp", "APPNP", _APPNP),
+    ModelKind("ppnp", "PPNP", _PPNP),
+    ModelKind("mlp", "MLP", _MLP, needs=(("alpha", *_PROPAGATED), ("steps", *_PROPAGATED))),
+    ModelKind("vanilla_gcn", "V. GCN", (*_VANILLA_GCN, *_VANILLA_TRAINING)),
+    ModelKind("gcn", "GCN", (*_GCN, *_TRAINING)),
+    ModelKind("ngcn", "N-GCN", (*_NGCN, *_TRAINING)),
+    ModelKind("gat", "GAT", (*_GAT, *_TRAINING)),
+    ModelKind("jk", "JK", (*_JK, *_TRAINING)),
+    ModelKind("bootstrapped_fp", "Bt. FP", _FP, trained=False, seeded=False),
+)
+
+# Every model of the paper by name.
+MODELS: Mapping[str, ModelKind] = MappingProxyType({kind.name: kind for kind in _ALL})
+
 
 Splits = Literal["test", "validation"]
 
@@ -47,7 +178,7 @@ class Cell:
     Attributes
     ----------
     model
-        Name of the model in `pprop.study.zoo`, or ``"module:function"`` for a model of the user.
+        Name of the model in `pprop.study.cell`, or ``"module:function"`` for a model of the user.
     settings
         The model's own settings: plain numbers, strings, booleans, or lists of numbers. Defaults are filled in before a
         cell is made, so that a setting left out and the same setting written out are the same cell.
@@ -156,7 +287,7 @@ def fill_settings(model: str, settings: Mapping[str, Any], dataset: str) -> dict
     if fault := impossible(kind, given):
         raise InputError(fault[1])
     filled = kind.defaults() | given
-    if "alpha" in filled and filled["alpha"] is None:
+    if filled.get("alpha", 0.0) is None:
         filled["alpha"] = DATASETS[dataset].recommended.alpha
     without = [name for name, other, value in kind.needs if filled[other] != value]
     return {name: value for name, value in filled.items() if name not in without}

@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from sys import maxsize
 from typing import Any, NoReturn, cast, final
@@ -17,9 +18,19 @@ from typing import Any, NoReturn, cast, final
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 from pprop.graph.files import read_file
-from pprop.study.cell import MOST_SPLITS, Cell, Seeds, check_dataset, impossible, make_cell, split_seeds
-from pprop.study.toml_lines import KeyPath, line_of
-from pprop.study.zoo import MODELS, ModelKind, model_kind, nearest
+from pprop.study.cell import (
+    MODELS,
+    MOST_SPLITS,
+    Cell,
+    ModelKind,
+    Seeds,
+    check_dataset,
+    impossible,
+    make_cell,
+    model_kind,
+    nearest,
+    split_seeds,
+)
 
 # What an experiment may be for.
 SHOWS = (
@@ -47,10 +58,6 @@ class Point:
     at: Mapping[str, Any]
 
 
-def _number(interval: str) -> Any:
-    return field(default=None, metadata={"interval": interval})
-
-
 @final
 @dataclass(frozen=True)
 class Published:
@@ -73,13 +80,22 @@ class Published:
     True
     """
 
-    accuracy: float | None = _number("[0, 100]")
-    accuracy_interval: float | None = _number("[0, 100]")
-    f1: float | None = _number("[0, 1]")
-    f1_interval: float | None = _number("[0, 1]")
-    ms_per_epoch: float | None = _number("(0, inf)")
-    p_accuracy: float | None = _number("[0, 1]")
-    p_f1: float | None = _number("[0, 1]")
+    accuracy: float | None = None
+    accuracy_interval: float | None = None
+    f1: float | None = None
+    f1_interval: float | None = None
+    ms_per_epoch: float | None = None
+    p_accuracy: float | None = None
+    p_f1: float | None = None
+
+
+# In which interval each of its numbers is.
+_PUBLISHED = {
+    **{field.name: "[0, 1]" for field in fields(Published)},
+    "accuracy": "[0, 100]",
+    "accuracy_interval": "[0, 100]",
+    "ms_per_epoch": "(0, inf)",
+}
 
 
 @final
@@ -131,12 +147,10 @@ class Experiment:
 
         With `cell`, the runs of that one: a model without initialisation has one run per split.
         """
+        last = None if runs is None else min(check_int(runs, "runs", "seeds", low=1), maxsize)
         splits = split_seeds(self.points[0].cell.splits, self.n_splits)
         inits = 1 if cell is not None and cell.model in MODELS and not MODELS[cell.model].seeded else self.n_inits
-        seeds = (Seeds(split, init) for init in range(inits) for split in splits)
-        return tuple(
-            seeds if runs is None else itertools.islice(seeds, min(check_int(runs, "runs", "seeds", low=1), maxsize))
-        )
+        return tuple(itertools.islice((Seeds(split, init) for init in range(inits) for split in splits), last))
 
 
 OF_CELL = ("model", "dataset", "per_class")
@@ -146,6 +160,8 @@ _LARGEST = 2**20  # bytes of a file; an experiment takes a few hundred
 _MOST_INITS = 1000  # the paper has 5; every run of an experiment is listed before it begins
 _MOST = 1_000_000  # no number of epochs, steps, units or nodes is above it: a slip of the keyboard, not an experiment
 
+# Keys and positions in arrays, from the outside in.
+KeyPath = tuple[str | int, ...]
 # Values by name, each with the place in the file where it is written.
 Given = dict[str, tuple[Any, KeyPath]]
 
@@ -194,10 +210,10 @@ class _File:
         return Experiment(
             name=self._path.stem,
             title=self._entry("title", _text),
-            shows=self._entry("shows", _choice(SHOWS)),
+            shows=self._entry("shows", check_choice, choices=SHOWS),
             points=self._points(),
-            n_splits=self._entry("n_splits", _whole(high=MOST_SPLITS), 20),
-            n_inits=self._entry("n_inits", _whole(high=_MOST_INITS), 5),
+            n_splits=self._entry("n_splits", check_int, 20, low=1, high=MOST_SPLITS),
+            n_inits=self._entry("n_inits", check_int, 5, low=1, high=_MOST_INITS),
             alone=self._entry("alone", check_bool, False),
             published=self._published(),
             groups=tuple(self._entry("groups", _texts, [])),
@@ -207,13 +223,10 @@ class _File:
         if "published" not in self._table:
             return None
         given = self._subtable(("published",), self._table["published"])
-        intervals = {field.name: field.metadata["interval"] for field in fields(Published)}
-        self._known(("published",), given, intervals)
-        numbers = {
-            name: self._checked(("published", name), check_float, value, name, "published", intervals[name])
-            for name, value in given.items()
-        }
-        return Published(**numbers)
+        self._known(("published",), given, _PUBLISHED)
+        for name, value in given.items():
+            given[name] = self._checked(("published", name), check_float, value, name, "published", _PUBLISHED[name])
+        return Published(**given)
 
     def _points(self) -> tuple[Point, ...]:
         table = self._table
@@ -286,23 +299,23 @@ class _File:
         dataset, where = own["dataset"]
         self._checked(where, check_dataset, dataset)
         per_class, where = own.get("per_class", (20, path))
-        self._checked(where, _whole(high=_MOST), per_class, "per_class", "an experiment")
+        self._checked(where, check_int, per_class, "per_class", "an experiment", low=1, high=_MOST)
         checked = {name: self._checked(at, _setting, kind, name, value) for name, (value, at) in settings.items()}
         if fault := impossible(kind, checked):
             self.fail(settings[fault[0]][1], fault[1])
-        splits = self._entry("splits", _choice(("test", "validation")), "test")
+        splits = self._entry("splits", check_choice, "test", choices=("test", "validation"))
         return make_cell(kind.name, checked, dataset, splits, per_class)
 
-    def _entry(self, name: str, check: Callable[..., Any], *default: Any) -> Any:
+    def _entry(self, name: str, check: Callable[..., Any], *default: Any, **limits: Any) -> Any:
         if name not in self._table:
             if default:
                 return default[0]
             self.fail((), f"the key {name!r} is missing.")
-        return self._checked((name,), check, self._table[name], name, "an experiment")
+        return self._checked((name,), check, self._table[name], name, "an experiment", **limits)
 
-    def _checked(self, path: KeyPath, check: Callable[..., Any], *arguments: Any) -> Any:
+    def _checked(self, path: KeyPath, check: Callable[..., Any], *arguments: Any, **limits: Any) -> Any:
         try:
-            return check(*arguments)
+            return check(*arguments, **limits)
         except InputError as error:
             self.fail(path, str(error))
 
@@ -341,9 +354,46 @@ def _texts(value: object, name: str, function: str) -> list[str]:
     return [_text(item, name, function) for item in check_sequence(value, name, function, "a list of texts")]
 
 
-def _choice(choices: Sequence[str]) -> Callable[[object, str, str], str]:
-    return lambda value, name, function: check_choice(value, name, function, choices)
+# Texts in quotes, comments, brackets and ends of lines.
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\\n])*"' r"|'[^'\n]*'" r"|\#[^\n]*|[\[\]{}\n]",
+    re.DOTALL,
+)
 
 
-def _whole(high: int) -> Callable[[object, str, str], int]:
-    return lambda value, name, function: check_int(value, name, function, low=1, high=high)
+def line_of(text: str, path: KeyPath) -> int:
+    r"""Return the line, from 1, of a key or of an element of an array; of what holds it, where it is not written.
+
+    tomllib does not report it. It is the first line after which `text`, which is valid TOML, has the path when it is cut there
+    and the brackets that are open are closed.
+
+    Examples
+    --------
+    >>> text = 'model = "appnp"\n\n[grid]\nalpha = [0.1,\n         0.2]\nsteps = [10]\n'
+    >>> line_of(text, ("grid", "steps")), line_of(text, ("grid", "alpha", 1)), line_of(text, ("grid", "other"))
+    (6, 5, 3)
+    """
+    text, first, line, brackets = f"{text}\n", 1, 1, ""
+    cuts: list[tuple[int, int, str]] = []  # of each line, a text of several lines being one: number, end, open brackets
+    for token in _TOKEN.finditer(text):
+        line += token[0].count("\n")
+        if token[0] in "[{":
+            brackets = ("]" if token[0] == "[" else "}") + brackets
+        elif token[0] in "]}":
+            brackets = brackets[1:]
+        elif token[0] == "\n":
+            cuts.append((first, token.end(), brackets))
+            first = line
+
+    def has_path(cut: tuple[int, int, str]) -> bool:
+        found: Any = tomllib.loads(text[: cut[1]] + cut[2])
+        try:
+            for key in path:
+                found = found[key]
+        except (KeyError, IndexError):
+            return False
+        return True
+
+    while (at := bisect_left(cuts, True, key=has_path)) == len(cuts):
+        path = path[:-1]
+    return cuts[at][0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from pprop._errors import InputError
@@ -100,18 +100,12 @@ def merge_experiments(files: Mapping[str, bytes], study: Path) -> tuple[str, ...
             except InputError as error:
                 problems.append(f"The experiment file {file.name} was left out. {error}")
                 continue
-            _merge(file, Path(study) / FOLDER)
+            names = chain([file.name], (f"{file.stem}_{number}.toml" for number in count(2)))
+            homes = (Path(study) / FOLDER / name for name in names)
+            home = next(home for home in homes if all(_same(known, file) for known in _known(home)))
+            if not _known(home):
+                _copy(file, home)
     return tuple(problems)
-
-
-def _merge(file: Path, folder: Path) -> None:
-    for number in count(1):
-        home = folder / (file.name if number == 1 else f"{file.stem}_{number}.toml")
-        known = _known(home)
-        if not known:
-            return _copy(file, home)
-        if all(_same(one, file) for one in known):
-            return None
 
 
 def _known(home: Path) -> list[Path]:

@@ -36,6 +36,9 @@ from pprop.datasets import DATASETS, load_dataset
 from pprop.datasets.files import VARIABLE, bundled_folder, cache_folder, git_blob_id
 from pprop.study.cell import Cell
 
+_FOLDER = Path(__file__).resolve().parent
+_PACKAGE = _FOLDER.parent
+
 
 @cache
 def declared_revisions() -> Mapping[str, Mapping[str, int]]:
@@ -44,7 +47,7 @@ def declared_revisions() -> Mapping[str, Mapping[str, int]]:
     >>> sorted(declared_revisions()["bootstrapped_fp"])
     ['numpy', 'torch']
     """
-    return tomllib.loads(_beside("revisions.toml"))
+    return tomllib.loads(_FOLDER.joinpath("revisions.toml").read_text(encoding="utf-8"))
 
 
 def revision_of(model: str, backend: str) -> str:
@@ -104,11 +107,8 @@ def stored_names(revision: str) -> tuple[str, ...]:
 
 @cache
 def _ledger() -> Mapping[str, Mapping[str, str]]:
-    return {entry["code"]: entry for entry in csv.DictReader(_beside("ledger.csv").splitlines())}
-
-
-def _beside(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    lines = _FOLDER.joinpath("ledger.csv").read_text(encoding="utf-8").splitlines()
+    return {entry["code"]: entry for entry in csv.DictReader(lines)}
 
 
 def current_revision(cell: Cell, backend: str) -> str:
@@ -143,8 +143,7 @@ def current_data(dataset: str) -> str | None:
         return None
 
 
-# Where modules are that are not the user's: the revision stands for pprop's, rows record the versions of others.
-_PACKAGE = Path(__file__).resolve().parents[1]
+# Where modules are that are not the user's: rows record the versions of libraries.
 _INSTALLED = [Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 
 
@@ -329,14 +328,13 @@ def provenance_here() -> Provenance:
     """
     from pprop.kernels.registry import cpu_kind
 
-    return Provenance(__version__, _source(), _commit(), cpu_kind(), _libraries())
-
-
-def _source() -> str:
-    digest = hashlib.sha256()
+    digest, libraries = hashlib.sha256(), {"python": platform.python_version()}
     for file in sorted(_PACKAGE.rglob("*.py")):
         digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\n".encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
+    for name in _LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            libraries[name] = metadata.version(name)
+    return Provenance(__version__, digest.hexdigest()[:12], _commit(), cpu_kind(), libraries)
 
 
 def _commit() -> str:
@@ -350,11 +348,3 @@ def _commit() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return f"{commit}{'+' * bool(changed)}" if inside else ""
-
-
-def _libraries() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found

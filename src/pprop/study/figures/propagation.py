@@ -10,14 +10,13 @@ from typing import Any, final
 import numpy as np
 
 from pprop._validate import reject
-from pprop.study.cell import Cell
+from pprop.study.cell import MODELS, Cell
 from pprop.study.experiment import Experiment
 from pprop.study.figures.gather import Drawn, RowsOf, collect, runs_note
 from pprop.study.figures.style import POINTS, Figure, fix_layout, light_grid, new_panels, styled
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import model_title
-from pprop.study.zoo import MODELS
 
 # When predictions are propagated, in the paper's order, by what is trained and what is evaluated.
 _WAY_OF = {

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from pprop.study.cell import Cell, Seeds, Splits
+from pprop.study.cell import MODELS, Cell, Seeds, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures.distance import Distance
 from pprop.study.figures.gather import RowsOf, collect
@@ -20,7 +20,6 @@ from pprop.study.stats.paired import by_split, split_gaps
 from pprop.study.tables.entries import TESTED, ByDataset, dataset_title
 from pprop.study.tables.p_values import comparisons
 from pprop.study.tables.times import epoch_times
-from pprop.study.zoo import MODELS
 
 _Found = Iterator[tuple[str, str, bool | None]]
 

@@ -82,21 +82,18 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     StudyStatus(rows=0, experiments=(), other_cells=(), computing=0)
     """
     groups: dict[str, list[RowGroup]] = {}
-    data = cache(current_data)  # each dataset is read once, and only if there is a row of it
     for group in store.groups():
         groups.setdefault(group.config, []).append(group)
-    seen: set[str] = set()
+    runs = {config: sum(group.runs for group in some) for config, some in groups.items()}
+    data = cache(current_data)  # each dataset is read once, and only if there is a row of it
     found: list[ExperimentProgress] = []
+    others = {config: (some[0].cell, runs[config]) for config, some in groups.items()}
     for experiment in experiments:
-        configs = [point.cell.config for point in experiment.points]
-        seen.update(configs)
-        if any(config in groups for config in configs):
+        if any(point.cell.config in groups for point in experiment.points):
             found.append(_progress(store, experiment, groups, data))
-    others = tuple(
-        (group[0].cell, sum(part.runs for part in group)) for config, group in groups.items() if config not in seen
-    )
-    rows = sum(part.runs for group in groups.values() for part in group)
-    return StudyStatus(rows, tuple(found), others, count_claims(store))
+        for point in experiment.points:
+            others.pop(point.cell.config, None)
+    return StudyStatus(sum(runs.values()), tuple(found), tuple(others.values()), count_claims(store))
 
 
 def _progress(

@@ -1,11 +1,15 @@
-"""How the runs of a cell are computed: many as one training, or one estimator after another."""
+"""How the runs of a cell are computed: many as one training, or one estimator after another.
+
+`Datasets` settles who may see which labels. No graph that it gives to a model has the label of a test node; the test labels
+stay with `Prepared`, which compares predictions with them, and a validation cell does not have them at all.
+"""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from platform import node
 from typing import Any, final
@@ -14,17 +18,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop._errors import InputError, PpropError
+from pprop._errors import InputError
 from pprop._validate import describe
+from pprop.datasets import TEST_SEEDS, Split, load_dataset, paper_split
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
 from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, Architecture, Model
 from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.models.inference import Inference
 from pprop.propagation import Limit
-from pprop.study.cell import Cell, Seeds
+from pprop.study.cell import Cell, Seeds, Splits
 from pprop.study.revisions import provenance_here
-from pprop.study.run.prepared import Prepared
+from pprop.study.stats.metrics import accuracy, f1_macro, f1_paper
 from pprop.study.store.row import Row, RowKey
 from pprop.training import Stopping, Trained, run_seed, train
 
@@ -43,6 +48,94 @@ _CLASSES: dict[str, Callable[..., Model | Architecture]] = {
     "jk": JK,
 }
 _OF_TRAINING = ("learning_rate", "patience", "max_epochs", "criterion", "evaluate")
+
+
+def hide_test_labels(graph: Graph) -> Graph:
+    """Return the graph with the labels of all test nodes unknown (-1).
+
+    Examples
+    --------
+    >>> graph = load_dataset("citeseer")
+    >>> hidden = hide_test_labels(graph)
+    >>> int((hidden.labels < 0).sum()), hidden.n_classes
+    (610, 6)
+    """
+    assert graph.labels is not None
+    test = paper_split(graph, TEST_SEEDS[0], per_class=1, stopping=0).evaluation  # the same in every split
+    labels = graph.labels.copy()
+    labels[test] = -1
+    return graph.replace(labels=labels)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A dataset for one kind of split.
+
+    Attributes
+    ----------
+    graph
+        For training: without the labels of test nodes.
+    data
+        Fingerprint of the whole dataset.
+    splits
+        ``"test"`` or ``"validation"``.
+
+    Examples
+    --------
+    >>> prepared = Datasets().prepare("citeseer", "validation")
+    >>> prepared.split(2413340114, per_class=20)
+    Split(120 train, 500 stopping, 880 validation, seed=2413340114)
+    """
+
+    graph: Graph
+    data: str
+    splits: Splits
+    _judge: Graph = field(repr=False)  # that labels are compared with; for validation it has no test labels either
+    _drawn: dict[tuple[int, int], Split] = field(default_factory=dict[tuple[int, int], Split], repr=False)
+
+    def split(self, seed: int, per_class: int) -> Split:
+        """Return a split; more nodes per class than there are raise InputError."""
+        if (seed, per_class) not in self._drawn:
+            split = paper_split(self._judge, seed, test=self.splits == "test", per_class=per_class)
+            self._drawn[seed, per_class] = split
+        return self._drawn[seed, per_class]
+
+    def scores(self, predictions: NDArray[np.uint8], split: Split) -> dict[str, float]:
+        """Return the metrics of a row for the predicted class of every node, shape (n,)."""
+        labels, n_classes = self._judge.labels, self._judge.n_classes
+        assert labels is not None
+        truth, found = labels[split.evaluation], predictions[split.evaluation]
+        f1, macro = f1_paper(found, truth, n_classes), f1_macro(found, truth, n_classes)
+        return {"accuracy": accuracy(found, truth), "f1": f1, "f1_macro": macro}
+
+
+@final
+class Datasets:
+    """The datasets of a study, each read once for each kind of split.
+
+    Examples
+    --------
+    >>> datasets = Datasets()
+    >>> datasets.prepare("citeseer", "test") is datasets.prepare("citeseer", "test")
+    True
+    """
+
+    def __init__(self) -> None:
+        self._ready: dict[tuple[str, Splits], Prepared] = {}
+
+    def of(self, cell: Cell) -> Prepared:
+        """Return the dataset of a cell."""
+        return self.prepare(cell.dataset, cell.splits)
+
+    def prepare(self, dataset: str, splits: Splits) -> Prepared:
+        """Return a dataset for one kind of split."""
+        if (dataset, splits) not in self._ready:
+            whole = load_dataset(dataset)
+            hidden = hide_test_labels(whole)
+            judge = whole if splits == "test" else hidden
+            self._ready[dataset, splits] = Prepared(hidden, whole.fingerprint, splits, judge)
+        return self._ready[dataset, splits]
 
 
 @final
@@ -78,8 +171,7 @@ class Task:
         """Return the row of a run that has ended; `how` are its epochs and stopping metrics where it has them."""
         device = self.place.device
         split = self.prepared.split(seeds.split, self.cell.per_class)
-        nan = float("nan")
-        without: dict[str, Any] = {"stopping_loss": nan, "stopping_accuracy": nan, "epochs": 0, "best_epoch": 0}
+        without = {"stopping_loss": float("nan"), "stopping_accuracy": float("nan"), "epochs": 0, "best_epoch": 0}
         scores: dict[str, Any] = self.prepared.scores(predictions, split) | without | how
         return Row(
             key=self.key(seeds),
@@ -155,10 +247,7 @@ class TrainedTogether(Recipe):
         self._train(runs, self._stopping, ended)
 
     def _train(
-        self,
-        runs: Sequence[Seeds],
-        stopping: Stopping,
-        on_end: Callable[[Trained, NDArray[np.int64]], None] | None,
+        self, runs: Sequence[Seeds], stopping: Stopping, on_end: Callable[[Trained, NDArray[np.int64]], None] | None
     ) -> None:
         cell, prepared, place = self.task.cell, self.task.prepared, self.task.place
         train(
@@ -211,23 +300,17 @@ class Fitted(Recipe):
         cell, prepared = self.task.cell, self.task.prepared
         labels, nodes = prepared.graph.labels, np.arange(prepared.graph.n_nodes)
         assert labels is not None
-        of_user = ":" in cell.model
+        names = ("stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
+        if cell.model == "bootstrapped_fp":
+            names = names[:2]  # its rounds are no epochs
         for seeds in runs:
             split = prepared.split(seeds.split, cell.per_class)
             begin = time.perf_counter()
             model = self._make(run_seed(seeds.split, seeds.init) % 2**64)
-            try:
-                model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
-                predicted = model.predict(nodes)
-            except Exception as error:
-                if not of_user or isinstance(error, PpropError):
-                    raise
-                raise InputError(f"The model {cell.model!r} failed: {type(error).__name__}: {error}") from error
-            predictions = self._checked(predicted)
+            model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
+            predictions = self._checked(model.predict(nodes))
             seconds = time.perf_counter() - begin
             record = getattr(model, "record_", None)
-            # the rounds of bootstrapped feature propagation are no epochs
-            names = ("stopping_loss", "stopping_accuracy", *(("epochs", "best_epoch") if of_user else ()))
             how = {name: getattr(record, name) for name in names if hasattr(record, name)}
             finished(self.task.row(seeds, predictions, seconds=seconds, together=1, **how))
 

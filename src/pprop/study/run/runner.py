@@ -14,16 +14,14 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
 from pprop.settings import DEVICE
-from pprop.study.cell import Cell, Seeds, title_of
+from pprop.study.cell import Cell, Seeds, model_kind, title_of
 from pprop.study.revisions import revision_of
 from pprop.study.run.attempts import Attempts
-from pprop.study.run.prepared import Datasets, Prepared
 from pprop.study.run.progress import StudyPace, Watch
-from pprop.study.run.recipe import Fitted, Place, Recipe, Task, TrainedTogether, build
+from pprop.study.run.recipe import Datasets, Fitted, Place, Prepared, Recipe, Task, TrainedTogether, build
 from pprop.study.run.user_model import user_recipe
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
-from pprop.study.zoo import model_kind
 from pprop.training.result import divergence_text
 
 
@@ -175,15 +173,14 @@ class _Run:
         self._done = self._found = self._computed = self._here = 0  # runs: of all, before, now, of this cell
         self._refused: list[Refused] = []
         self._time_up = False
-        self._ahead: list[Job] = []
+        self._ahead: Sequence[Job] = ()
         self._store_error: PpropError | None = None
 
     def all(self, jobs: list[Job]) -> StudyOutcome:
         keys: list[RowKey] = []
-        self._ahead = list(jobs)
         for number, job in enumerate(jobs, start=1):
             self._watch.cell(job.cell, number)
-            self._ahead.pop(0)
+            self._ahead = jobs[number:]
             keys += self._job(job)
         missing = [key for key in keys if not self._store.has(key)]
         elsewhere = self._attempts.elsewhere(missing)
@@ -200,7 +197,10 @@ class _Run:
     def _job(self, job: Job) -> list[RowKey]:
         """Compute what is missing of a job; return the keys of its runs, or none if it was refused."""
         try:
-            recipe = self._recipe(job)
+            prepared = self._datasets.of(job.cell)
+            for seeds in job.seeds:
+                prepared.split(seeds.split, job.cell.per_class)  # what cannot be drawn is refused before anything runs
+            recipe = recipe_of(job.cell, prepared, self._place, alone=job.alone)
         except MissingDependencyError:
             raise  # it would be missing for every cell
         except PpropError as error:
@@ -208,7 +208,9 @@ class _Run:
             return []
         keys, self._here = [recipe.task.key(seeds) for seeds in job.seeds], 0
         there = self._store.keys(job.cell.config)
-        self._count(job, sum(key in there for key in keys), found=True)
+        found = sum(key in there for key in keys)
+        self._found += found
+        self._count(job, found)
         before, diverged = self._computed, dict[RowKey, int]()
         try:
             while claimed := self._claim(recipe, keys):
@@ -235,15 +237,8 @@ class _Run:
             self._refuse(job.cell, DivergenceError(divergence_text(names, tuple(diverged.values()))))
             keys = [key for key in keys if key not in diverged]
         if new := self._computed - before:
-            runs = "1 run" if new == 1 else f"{new} runs"
-            self._watch.say(f"{title_of(job.cell)}: {runs} computed.")
+            self._watch.say(f"{title_of(job.cell)}: {new} run{'s' * (new > 1)} computed.")
         return keys
-
-    def _recipe(self, job: Job) -> Recipe:
-        prepared = self._datasets.of(job.cell)
-        for seeds in job.seeds:
-            prepared.split(seeds.split, job.cell.per_class)  # what cannot be drawn is refused before anything runs
-        return recipe_of(job.cell, prepared, self._place, alone=job.alone)
 
     def _claim(self, recipe: Recipe, keys: list[RowKey]) -> list[RowKey]:
         """Claim as many runs as go together and can be expected to end in time."""
@@ -267,9 +262,8 @@ class _Run:
         self._pace.note(job.cell, row.seconds)
         self._count(job, 1)
 
-    def _count(self, job: Job, runs: int, *, found: bool = False) -> None:
+    def _count(self, job: Job, runs: int) -> None:
         self._done, self._here = self._done + runs, self._here + runs
-        self._found += runs * found
         ahead = [(job.cell, len(job.seeds) - self._here), *((other.cell, len(other.seeds)) for other in self._ahead)]
         self._watch.runs(self._done, self._pace.together(ahead))
 

@@ -16,8 +16,7 @@ from pprop.models import MLP, Architecture, Model
 from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import explained, find_function, user_revision, user_source
-from pprop.study.run.prepared import Prepared
-from pprop.study.run.recipe import Finished, Fitted, Place, Recipe, Task, TrainedTogether
+from pprop.study.run.recipe import Finished, Fitted, Place, Prepared, Recipe, Task, TrainedTogether
 from pprop.study.store.row import Row
 from pprop.training import run_seed
 
@@ -56,7 +55,7 @@ def user_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
 
     Examples
     --------
-    >>> from pprop.study.run.prepared import Datasets
+    >>> from pprop.study.run.recipe import Datasets
     >>> cell = user_cell("pprop.models:GNC", "citeseer")
     >>> user_recipe(cell, Datasets().of(cell), Place("cpu", "numba"))
     Traceback (most recent call last):

@@ -48,7 +48,9 @@ def translated(path: Path) -> Generator[None]:
         raise damaged(path, "its tables are not those of a store") from None  # the message quotes a damaged name
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the lowest byte; the others say where it happened
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).startswith(_CHANGED):
+        if code == sqlite3.SQLITE_NOTADB:
+            raise damaged(path, "it is no SQLite file") from None
+        if code == sqlite3.SQLITE_CORRUPT or str(error).startswith(_CHANGED):
             raise damaged(path, str(error).splitlines()[0]) from None
         if code not in _REASONS:
             raise
@@ -66,16 +68,6 @@ def damaged(path: Path, what: str) -> FormatError:
         f"The store {str(path)!r} is damaged ({what}) and was left as it is. Save its sound rows with: "
         f"pprop study merge {path.parent} --out NEW"
     )
-
-
-def damaged_row(path: Path, error: FormatError) -> FormatError:
-    """Return the error for a file with a row that `pprop.study.store.row.decode` refused.
-
-    >>> str(damaged_row(Path("rows.sqlite"), FormatError("The row 7 is wrong."))).split(". ")[0]
-    "The store 'rows.sqlite' is damaged (the row 7 is wrong) and was left as it is"
-    """
-    text = str(error).removesuffix(".")
-    return damaged(path, f"{text[:1].lower()}{text[1:]}")
 
 
 FORMAT = 1
@@ -127,19 +119,9 @@ def connect_unchanged(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None, check_same_thread=False)
 
 
-def is_read_only(path: Path) -> bool:
-    """Say whether this user may read a store and not write to it; SQLite writes beside the file, too."""
-    return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
-
-
 def check_sound(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse an open file that is damaged, no store, or one of a later version; a new one, still empty, is sound."""
-    try:
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
-            raise damaged(path, "it is no SQLite file") from None
-        raise
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     tables = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
     if (found, application, tables) == (0, 0, []):
@@ -157,7 +139,7 @@ def check_sound(connection: sqlite3.Connection, path: Path) -> None:
         try:
             decode(values)
         except FormatError as error:
-            raise damaged_row(path, error) from None
+            raise damaged(path, str(error)) from None
     kinds = {"TEXT": str, "INTEGER": int, "REAL": float}  # attempts have no checksum, but their values have types
     for values in connection.execute(f"SELECT {', '.join(_ATTEMPT)} FROM attempts NOT INDEXED"):
         for (name, kind), value in zip(_ATTEMPT.items(), values, strict=True):

@@ -12,8 +12,8 @@ import lzma
 import re
 import sqlite3
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 from typing import Any, final
@@ -180,10 +180,8 @@ class Packed:
         self.lost += rows
         self.problem = f"{self.folder} is damaged."
 
-    @contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
-        with closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            yield connection
+    def _open(self) -> closing[sqlite3.Connection]:
+        return closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True))
 
     def _packs(self) -> Iterator[tuple[str, str | bytes, bytes]]:
         with self._open() as source:

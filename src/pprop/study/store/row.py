@@ -161,21 +161,7 @@ def decode(values: Sequence[Any]) -> Row:
     except (TypeError, ValueError, AttributeError, zlib.error):
         pass
     where = f"split {named['split']}, initialisation {named['init']} of the cell {named['config']}"
-    raise FormatError(f"The row of {where} does not match its checksum.")
-
-
-def result_digest(row: Row) -> str:
-    """Return a digest of what was computed: of everything but times and places.
-
-    Examples
-    --------
-    >>> row = example_row()
-    >>> result_digest(row) == result_digest(replace(row, seconds=9.0, host="elsewhere"))
-    True
-    >>> result_digest(row) == result_digest(replace(row, accuracy=0.6))
-    False
-    """
-    return _digest(replace(row, stored_as=""), _RESULT)
+    raise FormatError(f"the row of {where} does not match its checksum")
 
 
 def without_predictions(row: Row) -> Row:
@@ -188,17 +174,19 @@ def without_predictions(row: Row) -> Row:
 
 
 def same_result(one: Row, other: Row) -> bool:
-    """Say whether two rows were computed alike, by what both have: one may be without its predictions.
+    """Say whether two rows have the same result, times and places apart; one may be without its predictions.
 
     Examples
     --------
     >>> row = example_row()
     >>> same_result(row, without_predictions(row)), same_result(row, replace(row, epochs=9))
     (True, False)
+    >>> same_result(row, replace(row, seconds=9.0, host="elsewhere"))
+    True
     """
     if not (len(one.predictions) and len(other.predictions)):
         one, other = without_predictions(one), without_predictions(other)
-    return result_digest(one) == result_digest(other)
+    return _digest(replace(one, stored_as=""), _RESULT) == _digest(replace(other, stored_as=""), _RESULT)
 
 
 def example_row(split: int = 5, init: int = 0) -> Row:

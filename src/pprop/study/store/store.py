@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -14,16 +15,7 @@ from typing import Any, Self, final
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import recorded_revision, stored_names
-from pprop.study.store.file import (
-    check_file,
-    connect_unchanged,
-    damaged,
-    damaged_row,
-    is_empty,
-    is_read_only,
-    set_up,
-    translated,
-)
+from pprop.study.store.file import check_file, connect_unchanged, damaged, is_empty, set_up, translated
 from pprop.study.store.row import COLUMNS, KEY, Row, RowKey, decode, encode, key_values, same_result
 
 # Name of the file in a study's folder.
@@ -113,7 +105,7 @@ class Store:
         elif not create:
             raise FormatError(f"The store {str(path)!r} is empty: it was never begun, or has lost all its rows.")
         with translated(path):
-            if not create and is_read_only(path):
+            if not create and not all(os.access(at, os.W_OK) for at in (path, path.parent)):  # SQLite writes to both
                 return cls(path, connect_unchanged(path))
             connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             set_up(connection, path)
@@ -195,10 +187,7 @@ class Store:
             "group_concat(DISTINCT device) FROM rows GROUP BY cell, revision, data ORDER BY cell, revision, data"
         )
         return [
-            RowGroup(
-                self._cell(cell), config, revision, data, runs, seconds, newest, backend, tuple(sorted(on.split(",")))
-            )
-            for cell, config, revision, data, runs, seconds, newest, backend, on in found
+            RowGroup(self._cell(cell), *values, devices=tuple(sorted(on.split(",")))) for cell, *values, on in found
         ]
 
     @contextmanager
@@ -223,7 +212,7 @@ class Store:
         try:
             return [decode(each) for each in found]
         except FormatError as error:  # since it was opened
-            raise damaged_row(self.path, error) from None
+            raise damaged(self.path, str(error)) from None
 
     def _cell(self, text: str) -> Cell:
         try:

@@ -12,13 +12,12 @@ from typing import Literal, TypeAlias, final
 
 import numpy as np
 
-from pprop.study.cell import Cell, Seeds
+from pprop.study.cell import MODELS, Cell, Seeds
 from pprop.study.experiment import Experiment, Published
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store, newest_first, pools
-from pprop.study.zoo import MODELS
 
 Metric = Literal["accuracy", "f1", "f1_macro"]
 

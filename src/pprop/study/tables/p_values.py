@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import final
 
+from pprop.study.cell import MODELS
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
 from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title
 from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table
-from pprop.study.zoo import MODELS
 
 OWN_OPPONENTS = ("gcn", "appnp")
 SIGNIFICANT = 0.05

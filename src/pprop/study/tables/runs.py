@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pprop.study.cell import Cell, fill_settings
+from pprop.study.cell import MODELS, Cell, fill_settings
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Sample, Samples, command, dataset_order, dataset_title, model_order, model_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table
-from pprop.study.zoo import MODELS
 
 
 def origin_table(samples: Samples) -> Table:

@@ -15,7 +15,7 @@ from pprop.datasets import DATASETS
 from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import current_revision, recorded_provenance, recorded_revision
-from pprop.study.run.prepared import Datasets
+from pprop.study.run.recipe import Datasets
 from pprop.study.store.row import RowKey
 from pprop.study.store.store import RowGroup, Store
 
@@ -176,9 +176,15 @@ def _chosen(
 ) -> tuple[list[Planned], tuple[Cell, ...]]:
     """Return the choice, and the cells that have only rows which take longer than all the time there is."""
     random = np.random.default_rng(seed)
-    queues = [
-        [strata[at][int(index)] for index in random.permutation(len(strata[at]))] for at in _order(strata, random)
-    ]
+    # in random order, the kinds taking turns: a few rows from the CPU are not lost among thousands
+    turns: Counter[Kind] = Counter()
+    order: list[tuple[int, int]] = []
+    for at in random.permutation(len(strata)):
+        kind = strata[int(at)][0].kind
+        order.append((turns[kind], int(at)))
+        turns[kind] += 1
+    order.sort(key=lambda one: one[0])
+    queues = [[strata[at][int(index)] for index in random.permutation(len(strata[at]))] for _, at in order]
     chosen: list[Planned] = []
     left = limit
     for turn in range(max(len(queue) for queue in queues)):
@@ -190,17 +196,6 @@ def _chosen(
         chosen.append(min((one for queue in queues for one in queue), key=lambda one: (one.seconds, one.key)))
     long = {queue[0].key.config: queue[0].cell for queue in queues if min(one.seconds for one in queue) > limit}
     return chosen, tuple(long[config] for config in sorted(long))
-
-
-def _order(strata: Sequence[Sequence[Planned]], random: np.random.Generator) -> list[int]:
-    """Return the strata in random order, the kinds taking turns: a few rows from the CPU are not lost among thousands."""
-    turns: Counter[Kind] = Counter()
-    order: list[tuple[int, int]] = []
-    for at in random.permutation(len(strata)):
-        kind = strata[int(at)][0].kind
-        order.append((turns[kind], int(at)))
-        turns[kind] += 1
-    return [at for _, at in sorted(order, key=lambda one: one[0])]
 
 
 @final

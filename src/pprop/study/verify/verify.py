@@ -12,9 +12,8 @@ import numpy as np
 
 from pprop._errors import PpropError
 from pprop.study.cell import Cell, Seeds, title_of
-from pprop.study.run.prepared import Datasets
 from pprop.study.run.progress import Watch
-from pprop.study.run.recipe import Place
+from pprop.study.run.recipe import Datasets, Place
 from pprop.study.run.runner import recipe_of
 from pprop.study.stats.variance import mean_bound, row_bound, spread
 from pprop.study.store.row import Row, RowKey
@@ -55,11 +54,6 @@ class Checked:
     sigma: float
     made: tuple[str, ...]
     differences: tuple[str, ...]
-
-    @property
-    def exact(self) -> bool:
-        """Whether it was compared bit for bit."""
-        return self.kind == "exact"
 
 
 @final
@@ -113,13 +107,14 @@ class Verification:
     @property
     def differences(self) -> tuple[str, ...]:
         """All that is not as it should be, in words."""
-        means = (
+        found = [one for checked in self.checked for one in checked.differences]
+        found += [
             f"The mean difference of {mean.rows} rows {KINDS[mean.kind]} is {mean.mean:+.5f}, beyond {mean.bound:.5f}: an "
             "error that is systematic, not rounding."
             for mean in self.means
             if not mean.sound
-        )
-        return (*(one for checked in self.checked for one in checked.differences), *means)
+        ]
+        return tuple(found)
 
     @property
     def sound(self) -> bool:
@@ -160,9 +155,8 @@ def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Plac
         checked += [_compare(planned, kept, again[planned.key.seeds], some) for planned in some]
         left -= sum(planned.seconds for planned in some)
         watch.runs(len(checked), left)
-    means = tuple(
-        _mean(kind, checked) for kind in KINDS if kind != "exact" and any(one.kind == kind for one in checked)
-    )
+    of_kind = [[one for one in checked if one.kind == kind] for kind in KINDS if kind != "exact"]
+    means = tuple(_mean(some) for some in of_kind if some)
     return Verification(plan, tuple(checked), means, tuple(failed))
 
 
@@ -204,12 +198,11 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
     return Checked(planned.key, planned.cell, planned.kind, apart, same, sigma, made, tuple(differences))
 
 
-def _mean(kind: Kind, checked: Sequence[Checked]) -> MeanDifference:
-    of_kind = [one for one in checked if one.kind == kind]
-    apart = [one.apart for one in of_kind]
-    bound = mean_bound(apart, [one.sigma for one in of_kind])
-    told, same = sum(one.same == one.same for one in of_kind), sum(one.same == 1.0 for one in of_kind)
-    return MeanDifference(kind, len(of_kind), told, same, float(np.mean(apart)), bound)
+def _mean(checked: Sequence[Checked]) -> MeanDifference:
+    apart = [one.apart for one in checked]
+    bound = mean_bound(apart, [one.sigma for one in checked])
+    told, same = sum(one.same == one.same for one in checked), sum(one.same == 1.0 for one in checked)
+    return MeanDifference(checked[0].kind, len(checked), told, same, float(np.mean(apart)), bound)
 
 
 def plan_line(plan: VerificationPlan) -> str:
@@ -233,7 +226,7 @@ def found_record(found: Verification) -> dict[str, Any]:
     return {
         "rows": found.plan.rows,
         "checked": len(found.checked),
-        "exact": sum(checked.exact for checked in found.checked),
+        "exact": sum(checked.kind == "exact" for checked in found.checked),
         "stale": found.plan.stale,
         "long": [title_of(cell) for cell in found.plan.long],
         "absent": list(found.plan.absent),
@@ -259,7 +252,7 @@ def found_record(found: Verification) -> dict[str, Any]:
 
 def found_lines(found: Verification) -> list[str]:
     """Return what a verification found, for people."""
-    exact = sum(checked.exact for checked in found.checked)
+    exact = sum(checked.kind == "exact" for checked in found.checked)
     how = f"{exact} bit for bit, {len(found.checked) - exact} by their accuracy"
     lines = [f"{_counted(len(found.checked), 'row')} of {found.plan.rows:,} computed once more: {how}."]
     lines += [_mean_line(mean) for mean in found.means]
@@ -284,7 +277,7 @@ def other_cpu_line(checked: Sequence[Checked]) -> list[str]:
     >>> other_cpu_line([])
     []
     """
-    differ = [one for one in checked if one.exact and one.differences]
+    differ = [one for one in checked if one.kind == "exact" and one.differences]
     near = [one for one in differ if within_rounding(one)]
     if not near:
         return []
@@ -292,20 +285,14 @@ def other_cpu_line(checked: Sequence[Checked]) -> list[str]:
     largest, bound = max(abs(one.apart) for one in near), min(row_bound(one.sigma) for one in near)
     fewest = min(one.same for one in near)
     rest = "" if len(near) == len(differ) else f" The other {len(differ) - len(near)} cannot be explained like that."
+    made = "; ".join(dict.fromkeys(one for each in near for one in each.made))
+    others = f"are not all the same here: {made}" if made else "are the same here"
     return [
         f"{len(near)} of the {_counted(len(differ), 'row')} from the CPU with differences would pass for rows from a GPU: "
         f"the same class for every node in {equal}, for {fewest:.2%} of the nodes at least, and accuracies at most "
         f"{largest:.5f} apart, where {bound:.5f} or more may be. Other builds of numpy, numba or torch give such "
-        f"differences; so may an error. {_made(near)} They count as differences.{rest}"
+        f"differences; so may an error. The CPU and the libraries that made the rows {others}. They count as differences.{rest}"
     ]
-
-
-def _made(checked: Sequence[Checked]) -> str:
-    """Return how what made some rows differs from what is here."""
-    found = Counter(one for each in checked for one in each.made)
-    if not found:
-        return "What made the rows is recorded, and is the same here."
-    return f"What made the rows, as far as it was recorded, is not what is here: {'; '.join(found)}."
 
 
 def within_rounding(checked: Checked) -> bool:
