@@ -2,11 +2,12 @@
 
     git worktree add ../before main
     PPROP_DATA=folder python benchmarks/side_by_side.py ../before . --turns 5
-    PPROP_DATA=folder python benchmarks/side_by_side.py ../before . --device cuda
+    PPROP_DATA=folder python benchmarks/side_by_side.py ../before . --device cuda --only epoch
 
-`epoch.py` (one run, one epoch), `cell.py` (many runs to their end) and `propagate.py` (ten power steps, 16 M entries), without
-their peers. The scripts are those of this checkout, the package that of each. A ratio above 1 says that the second checkout is
-slower. The last line is one JSON object.
+An epoch of one run (as in `epoch.py`), `cell.py` (many runs to their end) and `propagate.py` (ten power steps, 16 M entries),
+without their peers. The scripts are those of this checkout, the package that of each. In a turn of the epoch both checkouts start
+a process that stays, and are measured in alternation, so that a machine that slows down slows both. A ratio above 1 says that the
+second checkout is slower. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -17,34 +18,67 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from _measure import percentiles
+from _measure import percentiles, use_threads
 
 HERE = Path(__file__).parent
+DATASETS = ("citeseer", "cora_ml", "pubmed", "ms_academic")
+WORKER = "--worker"  # the first argument of the process that measures epochs of one checkout
 
 
-def commands(device: str) -> dict[str, list[str]]:
-    """Return the benchmarks: script and arguments."""
-    cell = ["--max-epochs", "300"] if device == "cpu" else []
-    return {
-        "epoch": ["epoch.py", "--blocks", "5", "--peers", "--device", device],
-        "cell": ["cell.py", "--runs", "20" if device == "cpu" else "100", *cell, "--peers", "--device", device],
-        "propagate": ["propagate.py", "--blocks", "5", "--peers", "--device", device],
-    }
+def start(checkout: Path, script: list[str], stderr: int | None = None) -> subprocess.Popen[str]:
+    """Start a script of this folder with the package of a checkout."""
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONPATH": str(checkout.resolve() / "src")}
+    command = [sys.executable, str(HERE / script[0]), *script[1:]]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=stderr, text=True)
 
 
-def measure(checkout: Path, command: list[str]) -> dict[str, float]:
-    """Return the times of one call by name: milliseconds of an epoch or of all steps, seconds of a cell."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout.resolve() / "src")}
-    script = [sys.executable, str(HERE / command[0]), *command[1:]]
-    done = subprocess.run(script, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if "datasets" in report:
-        return {name: row["ms"]["pprop"]["p50"] for name, row in report["datasets"].items()}
-    if "seconds" in report:
-        return {report["dataset"]: report["seconds"]}
-    return {f"{report['graph']['entries']} entries": report["ms"]["pprop"]["p50"]}
+def worker(device: str, dataset: str) -> None:
+    """Print the milliseconds of an epoch whenever a line is read."""
+    use_threads(2 if device == "cpu" else None)
+    import pprop
+    from _ours import epoch_timer
+
+    graph = pprop.load_dataset(dataset)
+    timer = epoch_timer(graph, [(pprop.TEST_SEEDS[0], 0)], device, 0.2)
+    timer()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(timer(), flush=True)
+
+
+def epochs(checkouts: tuple[Path, Path], device: str, dataset: str, blocks: int) -> list[float]:
+    """Return the median milliseconds of an epoch of both checkouts, measured in alternation."""
+    script = ["side_by_side.py", WORKER, device, dataset]
+    running = [start(checkout, script) for checkout in checkouts]
+    times: list[list[float]] = [[], []]
+    for process in running:
+        assert process.stdout is not None
+        process.stdout.readline()  # compiled
+    for block in range(2 * blocks):
+        at = (block + block // 2) % 2  # 0 1 1 0 0 1 1 0: neither is always first
+        process = running[at]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        times[at].append(float(process.stdout.readline()))
+    for process in running:
+        process.communicate()
+    return [median(values) for values in times]
+
+
+def script_times(checkouts: tuple[Path, Path], script: list[str]) -> list[float]:
+    """Return what a script measures with both checkouts, one after the other: seconds of a cell, ms of all steps."""
+    times: list[float] = []
+    for checkout in checkouts:
+        process = start(checkout, script, subprocess.DEVNULL)
+        report: dict[str, Any] = json.loads(process.communicate()[0].splitlines()[-1])
+        times.append(report["seconds"] if "seconds" in report else report["ms"]["pprop"]["p50"])
+    return times
 
 
 def main() -> None:
@@ -52,31 +86,37 @@ def main() -> None:
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--blocks", type=int, default=9, help="epochs' measurements of each checkout in a turn")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", nargs="*", default=["epoch", "cell", "propagate"])
+    parser.add_argument("--datasets", nargs="*", default=list(DATASETS))
     given = parser.parse_args()
+    cell = ["--runs", "20", "--max-epochs", "300"] if given.device == "cpu" else ["--runs", "100"]
+    scripts = {
+        "cell": ["cell.py", *cell, "--peers", "--device", given.device],
+        "propagate": ["propagate.py", "--blocks", "5", "--peers", "--device", given.device],
+    }
     report: dict[str, Any] = {"benchmark": "side_by_side", "device": given.device, "turns": given.turns}
-    for name, command in commands(given.device).items():
+    for what in [f"epoch {dataset}" for dataset in given.datasets] + list(scripts):
+        name, _, dataset = what.partition(" ")
         if name not in given.only:
             continue
-        for checkout in (given.before, given.after):
-            measure(checkout, command)  # compiles
-        turns: list[dict[str, tuple[float, float]]] = []
-        for turn in range(given.turns):
-            first, second = (given.before, given.after) if turn % 2 else (given.after, given.before)
-            times = {checkout: measure(checkout, command) for checkout in (first, second)}
-            turns.append({what: (times[given.before][what], times[given.after][what]) for what in times[first]})
-        report[name] = {}
-        for what in turns[0]:
-            ratio = percentiles([after / before for before, after in (turn[what] for turn in turns)])
-            report[name][what] = {"ratio": ratio, "before_after": [turn[what] for turn in turns]}
-            print(
-                f"{name} {what}: {ratio['p50']:.3f} times the time ({ratio['p20']:.3f} to {ratio['p80']:.3f})",
-                file=sys.stderr,
-                flush=True,
-            )
+        turns: list[tuple[float, float]] = []
+        for turn in range(-1, given.turns):  # the first compiles
+            pair = (given.before, given.after) if turn % 2 else (given.after, given.before)
+            times = epochs(pair, given.device, dataset, given.blocks) if dataset else script_times(pair, scripts[name])
+            before, after = times if turn % 2 else reversed(times)
+            if turn >= 0:
+                turns.append((before, after))
+        ratio = percentiles([after / before for before, after in turns])
+        report[what] = {"ratio": ratio, "before_after": turns}
+        line = f"{what}: {ratio['p50']:.3f} times the time ({ratio['p20']:.3f} to {ratio['p80']:.3f})"
+        print(line, file=sys.stderr, flush=True)
     print(json.dumps(report))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == [WORKER]:
+        worker(*sys.argv[2:])
+    else:
+        main()
