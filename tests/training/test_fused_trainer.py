@@ -15,7 +15,7 @@ import pprop
 from pprop import Graph
 from pprop.kernels import BACKENDS
 from pprop.kernels.trainer import Trainer
-from pprop.models.readout import bind_propagation
+from pprop.models.inference import bind_propagation
 from pprop.training.epoch import RunsTrainer
 from pprop.training.loop import run_captured, run_loop
 from pprop.training.task import Task, node_sets

@@ -1,25 +1,33 @@
-"""From trained weights to logits: the network on every node, then the propagation, dropout off."""
+"""A model bound to a graph and a backend: logits of all nodes from trained weights, and of the nodes that training reads.
+
+Training reads the predictions of its training and stopping nodes only, so that PPNP needs just those rows of its matrix: a
+readout is their propagation, forward and backward. Inference is the network on every node, then the propagation, dropout
+off.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from typing import Self, final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.kernels import FeatureProduct, Kernels
+from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
-from pprop.propagation import PPROperator
-from pprop.propagation.operator import LinearMap
+from pprop.propagation.operator import LinearMap, PPROperator
+from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
 
 
 @final
@@ -115,3 +123,122 @@ def module_inputs(graph: Graph) -> Tensor:
         raise InputError("A predictor needs node features, and this graph has none.")
     dense = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
     return torch.from_numpy(np.array(dense, dtype=np.float32))
+
+
+class NodeReadout(ABC):
+    """Predictions H (R, n, c) and nodes (R, m) to logits (R, m, c)."""
+
+    @abstractmethod
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        """Return the logits of `nodes`."""
+
+    @abstractmethod
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        """Return the gradient (R, n, c) of the predictions, for that of the logits (R, m, c)."""
+
+    def apply(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        """Return the logits of `nodes` with a gradient for the predictions."""
+        return apply_linear(predictions, lambda h: self.forward(h, nodes, draw), lambda g: self.adjoint(g, nodes, draw))
+
+    def of_runs(self, slots: Tensor | slice) -> Self:
+        """Return the readout of some of the runs."""
+        return self
+
+
+@final
+class StepsReadout(NodeReadout):
+    """K power steps of all nodes, or no propagation, then look at some nodes."""
+
+    def __init__(self, steps: StepPropagation | None, n_nodes: int) -> None:
+        self._steps, self._n = steps, n_nodes
+
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return gather_nodes(predictions if self._steps is None else self._steps.forward(predictions, draw), nodes)
+
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        spread = _scatter(gradient, nodes, self._n)
+        return spread if self._steps is None else self._steps.adjoint(spread, draw)
+
+    def of_runs(self, slots: Tensor | slice) -> StepsReadout:
+        return self if self._steps is None else StepsReadout(self._steps.of_runs(slots), self._n)
+
+
+@final
+class RowReadout(NodeReadout):
+    """The rows of a solver's matrix that belong to the needed nodes, and no others."""
+
+    def __init__(
+        self,
+        operator: PPROperator,
+        needed: NDArray[np.int64],
+        kernels: Kernels,
+        solver: RowSolver,
+        device: torch.device,
+    ) -> None:
+        nodes = np.unique(needed)
+        self.nodes = torch.from_numpy(nodes).to(device)
+        self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=device)
+        self.row_of_node[self.nodes] = torch.arange(len(nodes), device=device)
+        self.block = solver.rows(operator, nodes, torch.float32).to(device)
+        self._rows = kernels.rows(self.block, self.nodes)
+
+    def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return self._rows.forward(predictions, self.row_of_node[nodes], draw)
+
+    def adjoint(self, gradient: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
+        return self._rows.adjoint(gradient, self.row_of_node[nodes], draw)
+
+
+@final
+@dataclass(frozen=True)
+class PropagatedModel:
+    """A model bound to a graph: its operator (None without propagation), and its propagation to the labelled nodes."""
+
+    model: Model
+    operator: PPROperator | None
+    readout: NodeReadout
+
+    @property
+    def dropout(self) -> float:
+        """Probability of dropping an entry of the propagation matrix."""
+        return 0.0 if self.model.propagation is None else self.model.propagation.dropout
+
+    def of_runs(self, slots: Tensor | slice) -> PropagatedModel:
+        """Return the model of some of the runs."""
+        return replace(self, readout=self.readout.of_runs(slots))
+
+
+def bind_propagation(
+    model: Model,
+    graph: Graph,
+    kernels: Kernels,
+    needed: NDArray[np.int64],
+    device: torch.device,
+    alphas: Sequence[float] | None = None,
+) -> PropagatedModel:
+    """Bind the propagation of a model to the nodes whose logits are needed.
+
+    Power steps may have one alpha per run, (R,), in place of the model's.
+    """
+    settings = model.propagation
+    if settings is None:
+        return PropagatedModel(model, None, StepsReadout(None, graph.n_nodes))
+    operator = settings.operator(graph)
+    if isinstance(settings.solver, RowSolver):
+        return PropagatedModel(model, operator, RowReadout(operator, needed, kernels, settings.solver, device))
+    assert isinstance(settings.solver, PowerIteration)
+    alpha = operator.alpha if alphas is None else torch.tensor(alphas, dtype=torch.float64).to(device)
+    steps = kernels.steps(operator.transition, alpha, settings.solver.steps)
+    return PropagatedModel(model, operator, StepsReadout(steps, graph.n_nodes))
+
+
+def gather_nodes(values: Tensor, nodes: Tensor) -> Tensor:
+    """Return the rows of (R, n, c) that belong to nodes (R, m), shape (R, m, c)."""
+    return values[torch.arange(len(nodes), device=nodes.device)[:, None], nodes]
+
+
+def _scatter(gradient: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
+    # accumulate: a node that pads a shorter set may also be a real one; its padded gradient is zero
+    out = gradient.new_zeros(len(gradient), n_nodes, gradient.shape[2])
+    run = torch.arange(len(nodes), device=nodes.device)[:, None]
+    return out.index_put_((run, nodes), gradient, accumulate=True)

@@ -29,9 +29,8 @@ from pprop.kernels import Draw
 from pprop.kernels.random_bits import MODULE, derive_seed
 from pprop.kernels.trainer import Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
-from pprop.models.inference import make_module, module_inputs, module_state
+from pprop.models.inference import PropagatedModel, gather_nodes, make_module, module_inputs, module_state
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
-from pprop.models.readout import PropagatedModel, apply_readout, gather_nodes
 from pprop.training.task import NodeSet, Task
 
 
@@ -238,7 +237,7 @@ class ModuleTrainer(Trainer):
         return predictions.to(torch.promote_types(predictions.dtype, torch.float32))  # kernels have no half precision
 
     def _loss(self, predictions: Tensor, nodes: NodeSet, draw: Draw | None) -> tuple[Tensor, Tensor]:
-        logits = apply_readout(self._readout, predictions[None], nodes.nodes, draw)[0]
+        logits = self._readout.apply(predictions[None], nodes.nodes, draw)[0]
         labels = nodes.labels[0]
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
         if self._penalty and self._first is not None:

@@ -11,8 +11,8 @@ import torch
 from pprop.graph import transition_matrix
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
 from pprop.models.network import initial_weights, normalized_features
-from pprop.models.readout import PropagatedModel, RowReadout, bind_propagation
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, ModuleTrainer, NetworkObjective, RunsTrainer
 from pprop.training.memory import TrainingBytes, operations_bytes, training_bytes
