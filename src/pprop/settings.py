@@ -22,7 +22,6 @@ from typing import Any, Generic, TypeVar, cast, final
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 
 T = TypeVar("T")
-S = TypeVar("S")
 
 
 @final
@@ -125,7 +124,7 @@ class Setting(Generic[T]):
         """Return the same setting with another default, and with another line of help where one is given."""
         return dataclasses.replace(self, default=default, help=self.help if help is None else help)
 
-    def within(self, like: Setting[S]) -> Setting[T]:
+    def within(self, like: Setting[Any]) -> Setting[T]:
         """Return the same setting with the range of another one."""
         return dataclasses.replace(self, rule=like.rule)
 
@@ -165,51 +164,40 @@ def check_fields(instance: Any, function: str, *, skip: Sequence[str] = ()) -> d
     return {name: setting.check(getattr(instance, name), function) for name, setting in settings.items()}
 
 
-def number(
-    name: str,
-    default: float,
-    interval: str,
-    help: str,  # noqa: A002
-    search: Range | None = None,
-) -> Setting[float]:
+def number(name: str, default: float, interval: str, line: str, search: Range | None = None) -> Setting[float]:
     """Return a setting that is a float in an interval; an integer becomes a float, and -0.0 becomes 0.0."""
-    return Setting(name, default, help, lambda value, name, of: check_float(value, name, of, interval) + 0.0, search)
+    return Setting(name, default, line, lambda value, name, of: check_float(value, name, of, interval) + 0.0, search)
 
 
 def whole(
-    name: str,
-    default: int,
-    low: int,
-    help: str,  # noqa: A002
-    high: int | None = None,
-    search: Range | None = None,
+    name: str, default: int, low: int, line: str, high: int | None = None, search: Range | None = None
 ) -> Setting[int]:
     """Return a setting that is an integer of at least `low`, and at most `high`."""
-    return Setting(name, default, help, lambda value, name, of: check_int(value, name, of, low=low, high=high), search)
+    return Setting(name, default, line, lambda value, name, of: check_int(value, name, of, low=low, high=high), search)
 
 
-def choice(name: str, default: str, choices: Sequence[str], help: str) -> Setting[str]:  # noqa: A002
+def choice(name: str, default: str, choices: Sequence[str], line: str) -> Setting[str]:
     """Return a setting that is one of several words."""
-    return Setting(name, default, help, lambda value, name, of: check_choice(value, name, of, choices))
+    return Setting(name, default, line, lambda value, name, of: check_choice(value, name, of, choices))
 
 
-def switch(name: str, default: bool, help: str) -> Setting[bool]:  # noqa: A002
+def switch(name: str, default: bool, line: str) -> Setting[bool]:
     """Return a setting that is true or false."""
-    return Setting(name, default, help, check_bool)
+    return Setting(name, default, line, check_bool)
 
 
-def text(name: str, default: str, help: str) -> Setting[str]:  # noqa: A002
+def text(name: str, default: str, line: str) -> Setting[str]:
     """Return a setting that is checked where it is used, since what is possible depends on the machine."""
-    return Setting(name, default, help, lambda value, name, of: value)
+    return Setting(name, default, line, lambda value, name, of: value)
 
 
-def widths(name: str, default: int, help: str, search: tuple[int, ...]) -> Setting[int | Sequence[int]]:  # noqa: A002
+def widths(name: str, default: int, line: str, search: tuple[int, ...]) -> Setting[int | Sequence[int]]:
     """Return a setting that is the width of a layer, or a sequence of widths; its canonical form is a list.
 
     >>> HIDDEN.check(64, "train"), HIDDEN.check((64, 32), "train")
     ([64], [64, 32])
     """
-    return Setting(name, default, help, _check_widths, search)
+    return Setting(name, default, line, _check_widths, search)
 
 
 def _check_widths(value: Any, name: str, function: str) -> list[int]:
@@ -263,11 +251,10 @@ MOST_STEPS = 10_000
 
 # The propagation
 
-ALPHA = number("alpha", 0.1, "[0, 1]", "Teleport probability in [0, 1].", Range(0.02, 0.5, log=True))
+ALPHA_RANGE = Range(0.02, 0.5, log=True)
+ALPHA = number("alpha", 0.1, "[0, 1]", "Teleport probability in [0, 1].", ALPHA_RANGE)
 TELEPORT = ALPHA.optional("Teleport probability in [0, 1]. None: the graph's recommended one, or 0.1 without one.")
-POSITIVE_ALPHA = number(
-    "alpha", ALPHA.default, "(0, 1]", "Teleport probability in (0, 1].", cast("Range", ALPHA.search)
-)
+POSITIVE_ALPHA = number("alpha", ALPHA.default, "(0, 1]", "Teleport probability in (0, 1].", ALPHA_RANGE)
 POSITIVE_TELEPORT = POSITIVE_ALPHA.optional(
     "Teleport probability in (0, 1]. None: the graph's recommended one, or 0.1 without one."
 )

@@ -14,7 +14,7 @@ from pprop import APPNP, Graph, InputError, Split, Stopping, run_seed, train
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.training import self_training
 from pprop.training.self_training import SelfTraining, most_certain, self_train
-from pprop.training.train import TrainOptions, train_with
+from pprop.training.train import TrainOptions
 
 FEW = Stopping(max_epochs=12)
 TRAIN, WATCHED = np.array([0, 1, 20, 21]), np.array([2, 3, 22, 23])
@@ -78,9 +78,9 @@ def test_members_that_are_trained_already_are_not_trained_again(graph: Graph, la
 
     def counted(*args: Any, **settings: Any) -> Any:
         calls.append(1)
-        return train_with(*args, **settings)
+        return train(*args, **settings)
 
-    monkeypatch.setattr(self_training, "train_with", counted)
+    monkeypatch.setattr(self_training, "train", counted)
     given = alone[0].trained
     taught = list(
         self_train(model, teaching, graph, SPLIT, labels=labels, seed=9, first=given, options=TrainOptions(FEW))

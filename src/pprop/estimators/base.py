@@ -27,8 +27,8 @@ from pprop.graph import Graph
 from pprop.models import Architecture, Model
 from pprop.propagation.attribution import Attributor
 from pprop.settings import ALPHA, CRITERION, STOPPING, check_fields
-from pprop.training import History, Stopping
-from pprop.training.train import TrainOptions, train_with
+from pprop.training import History, Stopping, train
+from pprop.training.train import TrainOptions
 
 # Nodes and their labels; or a fraction of the nodes to fit.
 StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
@@ -241,8 +241,8 @@ class TrainedClassifier(NodeClassifier, TrainingParameters):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model | Architecture)
-        options = train_options(values)
-        trained = train_with(model, data.graph, data.split, options, seeds=data.seed, labels=data.labels)
+        options = vars(train_options(values))
+        trained = train(model, data.graph, data.split, seeds=data.seed, labels=data.labels, **options)
         return Learned.of(model, trained)
 
 

@@ -33,18 +33,19 @@ from pprop.models.inference import PropagatedModel, gather_nodes, make_module, m
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
 from pprop.training.task import NodeSet, Task
 
+# One tensor (R, a, b) each, or as many gradients.
+Weights = list[Tensor]
+
 
 class Objective(ABC):
     """The loss of R runs of a model, without the penalty, as a function of their weights."""
 
     @abstractmethod
-    def loss_and_gradients(
-        self, weights: list[Tensor], nodes: NodeSet, masks: DropoutMasks
-    ) -> tuple[Tensor, list[Tensor]]:
+    def loss_and_gradients(self, weights: Weights, nodes: NodeSet, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         """Return the loss at some nodes with dropout, (R,), and its gradient for every weight."""
 
     @abstractmethod
-    def loss_and_right(self, weights: list[Tensor], nodes: NodeSet) -> tuple[Tensor, Tensor]:
+    def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
         """Return the loss at some nodes without dropout, (R,), and how many of them are right, (R,)."""
 
     def keep(self, slots: Tensor) -> None:  # noqa: B027  most hold nothing of a run
@@ -61,9 +62,7 @@ class NetworkObjective(Objective):
         self._features = task.kernels.features(normalized_features(task.graph))
         self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
 
-    def loss_and_gradients(
-        self, weights: list[Tensor], nodes: NodeSet, masks: DropoutMasks
-    ) -> tuple[Tensor, list[Tensor]]:
+    def loss_and_gradients(self, weights: Weights, nodes: NodeSet, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         on_network, on_matrix = masks.draw(self._dropout), masks.draw(self._matrix_dropout)
         network = RunsNetwork(self._kernels, self._features, weights)
         H = network.forward(on_network)
@@ -71,7 +70,7 @@ class NetworkObjective(Objective):
         loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels)
         return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
 
-    def loss_and_right(self, weights: list[Tensor], nodes: NodeSet) -> tuple[Tensor, Tensor]:
+    def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
         H = RunsNetwork(self._kernels, self._features, weights).forward(None)
         loss, right, _ = self._kernels.cross_entropy(self._readout.forward(H, nodes.nodes, None), nodes.labels)
         return loss, right
@@ -87,16 +86,14 @@ class ArchitectureObjective(Objective):
     def __init__(self, task: Task, model: Architecture) -> None:
         self._bound = model.bind(task.graph, task.kernels)
 
-    def loss_and_gradients(
-        self, weights: list[Tensor], nodes: NodeSet, masks: DropoutMasks
-    ) -> tuple[Tensor, list[Tensor]]:
+    def loss_and_gradients(self, weights: Weights, nodes: NodeSet, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         leaves = [w.detach().requires_grad_() for w in weights]
         with torch.enable_grad():
             at_nodes = gather_nodes(self._bound.outputs(leaves, masks), nodes.nodes)
         loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels)
         return loss, [g.contiguous() for g in torch.autograd.grad(at_nodes, leaves, gradient)]
 
-    def loss_and_right(self, weights: list[Tensor], nodes: NodeSet) -> tuple[Tensor, Tensor]:
+    def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             at_nodes = gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes.nodes)
             loss, right, _ = self._bound.loss(at_nodes, nodes.labels)
@@ -117,7 +114,7 @@ class RunsTrainer(Trainer):
         lambda of lambda / 2 * |W|^2 for each of them.
     """
 
-    def __init__(self, task: Task, objective: Objective, weights: list[Tensor], penalties: list[float]) -> None:
+    def __init__(self, task: Task, objective: Objective, weights: Weights, penalties: list[float]) -> None:
         self._kernels, self._rate, self._objective = task.kernels, task.rate, objective
         self._train, self._stopping = task.train, task.stopping
         self._weights, self._penalties = weights, penalties

@@ -24,6 +24,8 @@ from pprop.training.stopping import Stopping, StoppingState
 # The batch is packed anew when this share of it has ended; until then ended runs idle along.
 COMPACT_SHARE = 0.1
 _EPOCHS_PER_LOOK = 32
+# What a ledger takes from the state of a run that has ended.
+_ENDS = {"epochs": np.int64, "best_epoch": np.int64, "kept_loss": np.float64, "kept_accuracy": np.float64}
 _WARM_UP = 2  # epochs before the capture: the first compiles kernels and takes memory
 
 
@@ -42,11 +44,10 @@ class Ledger:
     """Weights, curves and ends of the runs of a loop, collected as they end."""
 
     def __init__(self, runs: int, weights: list[Tensor], observer: Observer) -> None:
-        self._observer, self._run_of_slot = observer, np.arange(runs)
+        self._runs, self._observer, self._run_of_slot = runs, observer, np.arange(runs)
         self.ended = np.zeros(runs, dtype=np.bool_)  # which slots have
         self._weights = [torch.empty((runs, *w.shape[1:]), dtype=w.dtype) for w in weights]
-        self._epochs, self._best_epoch = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
-        self._loss, self._accuracy = np.zeros(runs), np.zeros(runs)
+        self._ends: dict[str, NDArray[Any]] = {name: np.zeros(runs, dtype=kind) for name, kind in _ENDS.items()}
         self._curves: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
 
     def record(self, values: NDArray[np.float64]) -> None:
@@ -65,17 +66,13 @@ class Ledger:
         Return the slots to go on with, where enough have ended to pack the batch anew, or all; None: just go on.
         """
         size, count = len(self._run_of_slot), np.count_nonzero(ended)
-        self._observer.epoch(epoch, len(self._epochs) - size + int(count))
+        self._observer.epoch(epoch, self._runs - size + int(count))
         if count == np.count_nonzero(self.ended):
             return None
         fresh = np.flatnonzero(ended & ~self.ended)
         self.ended, runs = ended.copy(), self._run_of_slot[fresh]
-        for mine, theirs in (
-            (self._epochs, state.epochs),
-            (self._best_epoch, state.best_epoch),
-            (self._loss, state.kept_loss),
-            (self._accuracy, state.kept_accuracy),
-        ):
+        for name, mine in self._ends.items():
+            theirs = getattr(state, name)
             mine[runs] = (theirs if isinstance(theirs, np.ndarray) else theirs.cpu().numpy())[fresh]
         self._observer.ended(self.result(runs), runs)
         if count < COMPACT_SHARE * size:
@@ -86,10 +83,10 @@ class Ledger:
 
     def result(self, runs: NDArray[np.int64] | None = None) -> LoopResult:
         """Return everything of some runs (default: all, in their order), which have ended."""
-        runs = np.arange(len(self._epochs)) if runs is None else runs
-        epochs = self._epochs[runs]
+        runs = np.arange(self._runs) if runs is None else runs
+        epochs = self._ends["epochs"][runs]
         table = np.zeros((3, len(runs), int(epochs.max())))
-        place = np.full(len(self._epochs), -1)
+        place = np.full(self._runs, -1)
         place[runs] = np.arange(len(runs))
         made = 0
         for in_slots, values in self._curves:
@@ -101,11 +98,8 @@ class Ledger:
             made += values.shape[1]
         return LoopResult(
             [w[torch.from_numpy(runs)] for w in self._weights],
-            epochs,
-            self._best_epoch[runs],
-            self._loss[runs],
-            self._accuracy[runs],
-            tuple(History(*table[:, place[run], :end].copy()) for run, end in zip(runs, epochs, strict=True)),
+            *(values[runs] for values in self._ends.values()),
+            history=tuple(History(*table[:, place[run], :end].copy()) for run, end in zip(runs, epochs, strict=True)),
         )
 
 

@@ -43,7 +43,7 @@ class Pace:
     batch
         Runs that are trained together; 1 where they are trained one after another.
     max_epochs
-        Epochs after which a run ends in any case; None: not known.
+        Epochs after which a run ends in any case.
     refill
         Whether a new run takes the place of every one that ends, instead of a new batch that of the last.
 
@@ -56,7 +56,7 @@ class Pace:
     (10.0, 'at most 18 s')
     """
 
-    def __init__(self, runs: int, batch: int, max_epochs: int | None, *, refill: bool = False) -> None:
+    def __init__(self, runs: int, batch: int, max_epochs: int, *, refill: bool = False) -> None:
         self._runs, self._batch, self._cap, self._refill = runs, batch, max_epochs, refill
         self._ended = self._batch_begin = self._epoch = 0
         self._work = 0  # epochs of all runs together
@@ -93,8 +93,8 @@ class Pace:
             return min(self._batch, self._runs - self._ended)
         return min(self._batch, self._runs - self._batch_begin) - (self._ended - self._batch_begin)
 
-    def epochs_left(self) -> tuple[float, bool] | None:
-        """Return the epochs of all runs still to make, and whether that is an upper bound; None: not known.
+    def epochs_left(self) -> tuple[float, bool]:
+        """Return the epochs of all runs still to make, and whether that is an upper bound.
 
         Examples
         --------
@@ -109,23 +109,23 @@ class Pace:
         (98, False)
         """
         going, waiting = self._going, self._runs - self._ended - self._going
-        bound = None if self._cap is None else going * (self._cap - self._epoch) + waiting * self._cap
+        bound = going * (self._cap - self._epoch) + waiting * self._cap
         if self._ended < LEAST_ENDED:
-            return None if bound is None else (bound, True)
+            return bound, True
         earliest = min(epoch for epoch, _ in self._last_epochs)
         reached = max(0, self._epoch - earliest)
         squares = sum(runs * (epoch - earliest) ** 2 for epoch, runs in self._last_epochs) + going * reached**2
         growth = 2 * self._ended / max(squares, 1)
         left = going * (max(0, earliest - self._epoch) + _mean_rest(growth, reached))
         left += waiting * (earliest + _mean_rest(growth, 0))
-        return (left if bound is None else min(left, bound)), False
+        return min(left, bound), False
 
     def time_left(self) -> str:
         """Return the time left in words, or nothing if it is not known."""
-        left, rate = self.epochs_left(), self.epochs_per_second
-        if left is None or rate == 0 or self._ended == self._runs:
+        (left, bounded), rate = self.epochs_left(), self.epochs_per_second
+        if rate == 0 or self._ended == self._runs:
             return ""
-        return f"{'at most' if left[1] else 'about'} {duration(left[0] / rate)}"
+        return f"{'at most' if bounded else 'about'} {duration(left / rate)}"
 
 
 def _mean_rest(growth: float, reached: float) -> float:
@@ -162,13 +162,7 @@ Report = Callable[[int, int, int], None]
 
 @contextmanager
 def show_progress(
-    show: bool | None,
-    title: str,
-    runs: int,
-    *,
-    batch: int | None = None,
-    max_epochs: int | None = None,
-    refill: bool = False,
+    show: bool | None, runs: int, *, batch: int, max_epochs: int, refill: bool = False
 ) -> Generator[Report]:
     """Draw a live line while the block runs, if `show`, or if it is None and standard error is a terminal.
 
@@ -179,12 +173,10 @@ def show_progress(
     ----------
     show
         Whether to draw.
-    title
-        What is going on.
     runs
         How many runs there are.
     batch
-        How many of them are trained together; None: all.
+        How many of them are trained together.
     max_epochs
         Epochs after which a run ends in any case.
     refill
@@ -192,7 +184,7 @@ def show_progress(
 
     Examples
     --------
-    >>> with show_progress(False, "Training", 1) as report:
+    >>> with show_progress(False, 1, batch=1, max_epochs=10) as report:
     ...     report(1, 0, 1)
     """
     if not (sys.stderr.isatty() if show is None else show):
@@ -210,8 +202,8 @@ def show_progress(
         TextColumn("{task.fields[left]}"),
         console=Console(stderr=True),
     ) as bar:
-        task = bar.add_task(title, total=runs, epoch=0, rate=0.0, left="")
-        pace = Pace(runs, runs if batch is None else batch, max_epochs, refill=refill)
+        task = bar.add_task("Training", total=runs, epoch=0, rate=0.0, left="")
+        pace = Pace(runs, batch, max_epochs, refill=refill)
         begin = time.perf_counter()
         drawn = (0.0, 0)  # when, and how many runs had ended
 

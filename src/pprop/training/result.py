@@ -22,6 +22,7 @@ from pprop.models import Architecture, Model
 # Learning rate beyond which float32 cannot hold a step; a training diverges in its first epoch long before.
 LARGEST_RATE = 1e37
 _NAMED = 5  # runs in a message; the error has them all
+_NUMBERS = ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")  # fields of a LoopResult, one number a run
 
 
 @final
@@ -70,11 +71,8 @@ class LoopResult:
             return self
         return LoopResult(
             [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
-            self.epochs[runs],
-            self.best_epoch[runs],
-            self.stopping_loss[runs],
-            self.stopping_accuracy[runs],
-            tuple(itertools.compress(self.history, runs)),
+            *(getattr(self, name)[runs] for name in _NUMBERS),
+            history=tuple(itertools.compress(self.history, runs)),
         )
 
 
@@ -83,16 +81,10 @@ def join_results(results: Sequence[LoopResult]) -> LoopResult:
     if len(results) == 1:
         return results[0]
 
-    def joined(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(result, name) for result in results])
-
     return LoopResult(
         [torch.cat(layer) for layer in zip(*(result.weights for result in results), strict=True)],
-        joined("epochs"),
-        joined("best_epoch"),
-        joined("stopping_loss"),
-        joined("stopping_accuracy"),
-        tuple(curves for result in results for curves in result.history),
+        *(np.concatenate([getattr(result, name) for result in results]) for name in _NUMBERS),
+        history=tuple(curves for result in results for curves in result.history),
     )
 
 

@@ -19,7 +19,7 @@ from pprop.models import Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.settings import EMPHASIS, FOLDS, ROUNDS, SHARE, check_fields
 from pprop.training.result import Trained
-from pprop.training.train import TrainOptions, run_seed, train_alphas, train_with
+from pprop.training.train import TrainOptions, run_seed, train, train_alphas
 from pprop.training.votes import Nodes, member_splits, scores
 
 
@@ -176,7 +176,7 @@ def self_train(
         trained = first
         if number > 0 or trained is None:
             seeds = member_seeds(seed, number, model.members)
-            trained = train_with(model.member, graph, learnt, options, seeds=seeds, labels=known)
+            trained = train(model.member, graph, learnt, seeds=seeds, labels=known, **vars(options))
         logits = mean_log_probabilities(trained.logits)
         yield Round(trained, taught, logits, *scores(trained.logits, own, split.train, labels))
         taught = most_certain(logits, free, teaching.share)

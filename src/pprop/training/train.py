@@ -51,7 +51,7 @@ def run_seed(split_seed: int, init_seed: int) -> int:
 @final
 @dataclass(frozen=True)
 class TrainOptions:
-    """The arguments of `train` that say how to train, and are the same for all runs; see there."""
+    """The arguments of `train` that say how to train, and are the same for all runs: ``train(..., **vars(options))``."""
 
     stopping: Stopping = Stopping()
     learning_rate: float = LEARNING_RATE.default
@@ -132,23 +132,9 @@ def train(
     >>> trained.epochs, trained.predict([0, 1, 2]).shape, trained.backend
     (array([3]), (1, 3), 'numba')
     """
-    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose)
-    return train_with(model, graph, splits, options, seeds=seeds, labels=labels, on_end=on_end)
-
-
-def train_with(
-    model: Model | Architecture,
-    graph: Graph,
-    splits: Split | Sequence[Split],
-    options: TrainOptions,
-    *,
-    seeds: int | Sequence[int],
-    labels: ArrayLike | None,
-    on_end: OnEnd | None = None,
-) -> Trained:
-    """`train`, with some of its arguments as one object."""
     if not isinstance(model, Model | Architecture):
         reject("model", "train", "a model such as pprop.APPNP()", describe(model))
+    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose)
     result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, options, on_end)
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
@@ -304,5 +290,5 @@ def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: Train
         batch = plan.at_once if refill else plan.chunk
         if options.verbose:
             sys.stderr.write(plan.describe() + "\n")
-    with show_progress(options.progress, "Training", runs, batch=batch, max_epochs=cap, refill=refill) as report:
+    with show_progress(options.progress, runs, batch=batch, max_epochs=cap, refill=refill) as report:
         return train_chunks(chunks, training.batches, task.rule, task.device, report, ended)
