@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
@@ -88,6 +87,15 @@ def operations_bytes(
     return TrainerBytes(shared, run)
 
 
+def split_runs(runs: slice, size: int) -> list[slice]:
+    """Return consecutive runs in parts of some size; the last may be shorter.
+
+    >>> split_runs(slice(2, 7), 3)
+    [slice(2, 5, None), slice(5, 7, None)]
+    """
+    return [slice(begin, min(begin + size, runs.stop)) for begin in range(runs.start, runs.stop, size)]
+
+
 @final
 @dataclass(frozen=True)
 class RunPlan:
@@ -124,10 +132,9 @@ class RunPlan:
         fixed = sum(held.shared.values()) + _results(held.results, self.runs, self.device)
         return fixed + self.chunk * sum(held.kept.values()) + self.at_once * sum(held.training.values())
 
-    def slices(self) -> Iterator[slice]:
-        """Yield the runs of every chunk."""
-        for begin in range(0, self.runs, self.chunk):
-            yield slice(begin, min(begin + self.chunk, self.runs))
+    def slices(self) -> list[slice]:
+        """Return the runs of every chunk."""
+        return split_runs(slice(0, self.runs), self.chunk)
 
     def describe(self) -> str:
         """Return the plan in a few lines for people."""

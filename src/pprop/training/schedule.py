@@ -25,24 +25,20 @@ RunsEnded = Callable[[LoopResult, NDArray[np.int64], int], None]
 @final
 @dataclass(frozen=True)
 class Batch:
-    """Runs that one loop trains together: their number, and a function that makes their trainer."""
+    """Consecutive runs that one loop trains together, and a function that makes their trainer."""
 
-    runs: int
+    runs: slice
     make: Callable[[], Trainer]
 
-
-@final
-@dataclass(frozen=True)
-class Batches:
-    """The batches of consecutive runs, and how many threads may train one each at the same time."""
-
-    batches: list[Batch]
-    threads: int = 1
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """The runs one by one."""
+        return np.r_[self.runs]
 
 
 def train_chunks(
     chunks: Iterable[slice],
-    batches_of: Callable[[slice], Batches],
+    batches_of: Callable[[slice], tuple[int, list[Batch]]],
     rule: Stopping,
     device: torch.device,
     report: Report,
@@ -50,34 +46,29 @@ def train_chunks(
 ) -> LoopResult:
     """Train the runs of every chunk in turn; return the results of all runs in their order.
 
-    `batches_of` makes what the runs of a chunk share; it is freed before the next chunk begins.
+    `batches_of` makes what the runs of a chunk share, which is freed before the next chunk begins: how many threads may
+    train a batch each at the same time, and the batches.
     """
     tally = _Tally(report, ended)
 
-    def train_chunk(chunk: slice) -> list[LoopResult]:
-        def train_batch(batch: Batch, observer: _Part) -> LoopResult:
-            trainer = batch.make()
-            try:
-                if device.type == "cuda":
-                    return run_captured(trainer, batch.runs, rule, observer, device)
-                return run_loop(trainer, batch.runs, rule, observer)
-            finally:
-                trainer.close()
+    def train_batch(batch: Batch, in_thread: bool) -> LoopResult:
+        trainer, observer = batch.make(), _Part(tally, batch.positions, in_thread)
+        try:
+            if device.type == "cuda":
+                return run_captured(trainer, observer.runs, rule, observer, device)
+            return run_loop(trainer, observer.runs, rule, observer)
+        finally:
+            trainer.close()
 
-        made = batches_of(chunk)
-        several = made.threads > 1
-        parts, first = list[_Part](), chunk.start
-        for batch in made.batches:
-            parts.append(_Part(tally, first, batch.runs, several))
-            first += batch.runs
-        if not several:
-            return [train_batch(batch, part) for batch, part in zip(made.batches, parts, strict=True)]
-        with ThreadPoolExecutor(made.threads, "pprop-run") as pool:
-            jobs = [pool.submit(train_batch, *job) for job in zip(made.batches, parts, strict=True)]
-            part_of = dict(zip(jobs, parts, strict=True))
+    def train_chunk(chunk: slice) -> list[LoopResult]:
+        threads, batches = batches_of(chunk)
+        if threads == 1:
+            return [train_batch(batch, False) for batch in batches]
+        with ThreadPoolExecutor(threads, "pprop-run") as pool:
+            jobs = {pool.submit(train_batch, batch, True): batch for batch in batches}
             try:
                 for job in as_completed(jobs):  # not in order: the first may be far from its end
-                    tally.ended(job.result(), part_of[job].all_runs)
+                    tally.ended(job.result(), jobs[job].positions)
                 return [job.result() for job in jobs]
             except BaseException:
                 tally.stop.set()
@@ -125,13 +116,12 @@ class _Tally:
 class _Part:
     """The observer of one batch. In a thread it leaves it to the main one to say which runs have ended."""
 
-    def __init__(self, tally: _Tally, first: int, runs: int, in_thread: bool) -> None:
-        self.runs, self.all_runs = runs, np.arange(first, first + runs)
-        self._tally, self._in_thread = tally, in_thread
+    def __init__(self, tally: _Tally, positions: NDArray[np.int64], in_thread: bool) -> None:
+        self.runs, self._positions, self._tally, self._in_thread = len(positions), positions, tally, in_thread
 
     def epoch(self, epoch: int, runs_ended: int) -> None:
         self._tally.epoch(self, epoch, runs_ended)
 
     def ended(self, result: LoopResult, runs: NDArray[np.int64]) -> None:
         if not self._in_thread:
-            self._tally.ended(result, self.all_runs[runs])
+            self._tally.ended(result, self._positions[runs])

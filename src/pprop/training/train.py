@@ -286,7 +286,7 @@ def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: Train
     chunks, batch, refill = [slice(0, runs)], 1, False
     if held is not None:
         plan = plan_runs(held, runs, device=str(task.device), at_once=training.at_once)
-        chunks, refill = list(plan.slices()), plan.at_once < plan.chunk
+        chunks, refill = plan.slices(), plan.at_once < plan.chunk
         batch = plan.at_once if refill else plan.chunk
         if options.verbose:
             sys.stderr.write(plan.describe() + "\n")

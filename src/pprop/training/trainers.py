@@ -15,8 +15,8 @@ from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
 from pprop.models.network import initial_weights, normalized_features
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, ModuleTrainer, NetworkObjective, RunsTrainer
-from pprop.training.memory import TrainingBytes, operations_bytes, training_bytes
-from pprop.training.schedule import Batch, Batches
+from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, training_bytes
+from pprop.training.schedule import Batch
 from pprop.training.task import Task
 
 # Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle.
@@ -42,8 +42,13 @@ class ModelTraining(ABC):
         """Return how much memory it takes; None: it is not known, and runs go one by one."""
 
     @abstractmethod
-    def batches(self, runs: slice) -> Batches:
-        """Return the batches of some of the runs."""
+    def trainer(self, runs: slice) -> Trainer:
+        """Return the trainer of some of the runs."""
+
+    def batches(self, runs: slice) -> tuple[int, list[Batch]]:
+        """Return how many threads may train a batch each, and the batches of some of the runs: `at_once` in each."""
+        parts = split_runs(runs, self.at_once or runs.stop - runs.start)
+        return 1, [Batch(part, lambda part=part: self.trainer(part)) for part in parts]
 
 
 def training_of(model: Model | Architecture, task: Task) -> ModelTraining:
@@ -65,12 +70,14 @@ class _NetworkTraining(ModelTraining):
         if self._fused:
             self.at_once = task.kernels.runs_at_once(len(task.seeds))
 
-    def batches(self, runs: slice) -> Batches:
-        task = self._task.part(runs)
-        trainer = network_trainer(task, self._bound.of_runs(runs), fused=self._fused)
-        threads, parts = (1, [trainer]) if task.device.type == "cuda" else trainer.parts()
-        each = len(task.seeds) // len(parts)
-        return Batches([Batch(each, lambda part=part: part) for part in parts], threads)
+    def trainer(self, runs: slice) -> Trainer:
+        return network_trainer(self._task.part(runs), self._bound.of_runs(runs), fused=self._fused)
+
+    def batches(self, runs: slice) -> tuple[int, list[Batch]]:
+        trainer = self.trainer(runs)
+        threads, trainers = (1, [trainer]) if self._task.device.type == "cuda" else trainer.parts()
+        parts = split_runs(runs, (runs.stop - runs.start) // len(trainers))
+        return threads, [Batch(part, lambda one=one: one) for part, one in zip(parts, trainers, strict=True)]
 
     def bytes(self) -> TrainingBytes:
         task, bound, predictor = self._task, self._bound, _network(self._bound.model)
@@ -145,18 +152,16 @@ def _propagation(task: Task, bound: PropagatedModel) -> PropagateSteps | Propaga
 class _ModuleTraining(ModelTraining):
     """A torch module in place of the network, one run after another."""
 
+    at_once = 1
+
     def __init__(self, bound: PropagatedModel, task: Task) -> None:
         self._bound, self._task, self.operator = bound, task, bound.operator
 
     def bytes(self) -> None:
         return None
 
-    def batches(self, runs: slice) -> Batches:
-        return Batches([Batch(1, lambda run=run: self._trainer(run)) for run in range(runs.start, runs.stop)])
-
-    def _trainer(self, run: int) -> Trainer:
-        alone = slice(run, run + 1)
-        return ModuleTrainer(self._task.part(alone), self._bound.of_runs(alone))
+    def trainer(self, runs: slice) -> Trainer:
+        return ModuleTrainer(self._task.part(runs), self._bound.of_runs(runs))
 
 
 @final
@@ -169,12 +174,7 @@ class _ArchitectureTraining(ModelTraining):
         if task.device.type == "cpu":
             self.at_once = CPU_BATCH
 
-    def batches(self, runs: slice) -> Batches:
-        size = self.at_once or runs.stop - runs.start
-        parts = [slice(begin, min(begin + size, runs.stop)) for begin in range(runs.start, runs.stop, size)]
-        return Batches([Batch(part.stop - part.start, lambda part=part: self._trainer(part)) for part in parts])
-
-    def _trainer(self, runs: slice) -> Trainer:
+    def trainer(self, runs: slice) -> Trainer:
         task = self._task.part(runs)
         weights = initial_weights(self._weights, task.seed_tensor, task.kernels)
         penalties = [weight.penalty for weight in self._weights]
