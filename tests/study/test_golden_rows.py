@@ -31,6 +31,8 @@ def test_whole_trainings_on_citeseer_are_the_same_bit_for_bit(golden: list[Row],
     rows = [row for row in golden if row.key.revision == revision_of(model, backend)]
     rows = [row for row in rows if (cell := Cell.parse(row.cell)).model == model and cell.dataset == "citeseer"]
     assert len(rows) >= 2, f"There are no golden rows of {model} in its present revision. Run make golden WRITE=1."
+    if model in ("gat", "ngcn"):  # the slowest ones; make golden computes all their rows
+        rows = [min(rows, key=lambda row: row.epochs)]
     found = check_rows(rows)
     assert not found.differences, "\n".join((remedy(model, backend), *found.differences))
     kind = "exact" if golden_file(cpu_kind()).exists() else "cpu"

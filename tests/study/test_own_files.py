@@ -1,4 +1,4 @@
-"""Experiment files of one's own: what they say counts, not their bytes, and no merge is refused for them."""
+"""Users' experiment files: what they say counts, not their bytes, and no merge is refused for them."""
 
 from __future__ import annotations
 

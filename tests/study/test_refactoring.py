@@ -15,20 +15,23 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 RUN_PUBLISHED = """
+import tempfile
+from itertools import takewhile
 from pathlib import Path
 from pprop.study.run import runner
-from pprop.study.cell import Cell
-from pprop.study.store.merge import study_folder
 from pprop.study.run.recipe import Place
+from pprop.study.store.pack import Packed
 from pprop.study.store.store import Store
 from pprop.study.revisions import current_revision
 from pprop.study.run.progress import show_study
 
 PLACES = {"numba": Place("cpu", "numba"), "numpy": Place("cpu", "numba"), "triton": Place("cuda", "triton")}
-with study_folder(Path("results")) as folder, Store.open(folder) as store:
+rows = takewhile(lambda row: '"citeseer"' in row.cell, Packed(Path("results/study.pack")))  # the first cells of all
+with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
+    store.add_all(row for row in rows if row.key.seeds.init == 0)
     jobs = {}
     for group in store.groups():
-        if group.cell.dataset == "citeseer" and group.revision == current_revision(group.cell, group.backend):
+        if group.revision == current_revision(group.cell, group.backend):
             seeds = tuple(key.seeds for key in store.keys(group.config) if key.revision == group.revision)
             jobs.setdefault(PLACES[group.backend], []).append(runner.Job(group.cell, seeds))
     for place, some in jobs.items():
@@ -42,9 +45,9 @@ CHECK_GOLDEN = """
 from pprop.study.cell import Cell
 from tools.golden import check_rows, golden_rows
 
-rows = [row for row in golden_rows() if Cell.parse(row.cell).model == "mlp" and "citeseer" in row.cell]
-found = check_rows(rows)
-print(len(rows), "the same" if found.sound else "\\n".join(found.differences))
+rows = [row for row in golden_rows() if Cell.parse(row.cell).model == "bootstrapped_fp" and "citeseer" in row.cell]
+found = check_rows(rows[:1])
+print("the same" if found.sound else "\\n".join(found.differences))
 """
 
 
@@ -78,15 +81,16 @@ def refactored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_study_over_the_published_rows_computes_nothing_after_a_harmless_change(refactored: Path):
+def test_a_study_over_published_rows_computes_nothing_after_a_harmless_change(refactored: Path):
     lines = [line.split() for line in run(refactored, "-c", RUN_PUBLISHED).splitlines()]
     assert {backend for backend, *_ in lines} == {"numba", "triton"}
     for _, wanted, found, others in lines:
         assert (int(found), others) == (int(wanted), "0")
-    assert sum(int(wanted) for _, wanted, *_ in lines) > 9000
+    assert sum(int(wanted) for _, wanted, *_ in lines) > 1500
 
 
-def test_a_constant_changed_in_a_kernel_is_found_by_golden_rows(tmp_path: Path):
-    before, after = "times(0.9, load(mean, at + q, token))", "times(0.9001, load(mean, at + q, token))"
-    folder = changed(tmp_path, ("kernels/numba_cpu/fused_network.py", before, after))
+def test_a_changed_number_in_a_model_is_found_by_golden_rows(tmp_path: Path):
+    """A model that is fitted: kernels would have to be compiled first."""
+    before, after = "(1 - model.alpha) * (M @ part)", "(1.0001 - model.alpha) * (M @ part)"
+    folder = changed(tmp_path, ("models/feature_propagation.py", before, after))
     assert "in the store, and" in run(folder, "-c", CHECK_GOLDEN)

@@ -38,10 +38,10 @@ def small(model: str, splits: str = "test", per_class: int = 20, **settings: Any
 
 
 def study(folder: Path, *jobs: Job, said: list[str] | None = None, **options: Any) -> StudyOutcome:
-    told = [] if said is None else said
+    texts = [] if said is None else said
     with (
         Store.open(folder, create=True) as store,
-        show_study(told.append, cells=len(jobs), runs=1, show=False) as watch,
+        show_study(texts.append, cells=len(jobs), runs=1, show=False) as watch,
     ):
         return run_study(store, jobs, watch, **options)
 
@@ -299,7 +299,7 @@ def test_a_full_disk_stops_the_study_and_every_finished_run_stays(tmp_path: Path
     assert study(tmp_path, Job(small("appnp"), RUNS), Job(small("mlp"), RUNS[:2])).computed == 8 - kept
 
 
-def test_a_gpu_that_is_not_there_is_told_before_anything_runs(tmp_path: Path):
+def test_a_gpu_that_is_not_there_is_reported_before_anything_runs(tmp_path: Path):
     import torch
 
     if torch.cuda.is_available():

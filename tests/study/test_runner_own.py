@@ -1,4 +1,4 @@
-"""Models of one's own in the runner: their seeds, their faults, and when their rows go stale."""
+"""Users' models in the runner: their seeds, their faults, and when their rows go stale."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_path: Path, own: str):
+def test_a_users_description_gives_the_rows_of_the_model_it_describes(tmp_path: Path, own: str):
     mine, theirs = user_cell(f"{own}:appnp", "citeseer", max_epochs=5), small("appnp", alpha=0.2)
     assert study(tmp_path, Job(mine, RUNS[:2]), Job(theirs, RUNS[:2])).computed == 4
     with Store.open(tmp_path) as store:
@@ -145,7 +145,7 @@ def test_a_description_of_ones_own_gives_the_rows_of_the_model_it_describes(tmp_
         assert row.key.revision != other.key.revision
 
 
-def test_a_module_of_ones_own_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
+def test_a_users_module_starts_from_other_weights_in_every_run(tmp_path: Path, own: str):
     mine = user_cell(f"{own}:module", "citeseer", max_epochs=3)
     split = RUNS[0].split
     assert study(tmp_path, Job(mine, (Seeds(split, 0), Seeds(split, 1)))).computed == 2
@@ -193,14 +193,16 @@ def test_an_object_with_fit_and_predict_joins_with_its_share_of_the_largest_clas
         ("absent", "has no function 'absent'."),
     ],
 )
-def test_a_wrong_model_of_ones_own_is_told_what_was_expected(tmp_path: Path, own: str, function: str, sentence: str):
+def test_a_wrong_model_of_a_user_is_refused_with_what_was_expected(
+    tmp_path: Path, own: str, function: str, sentence: str
+):
     outcome = study(tmp_path, Job(user_cell(f"{own}:{function}", "citeseer", max_epochs=3), RUNS[:1]))
     (refused,) = outcome.refused
     assert sentence in refused.reason
     assert (outcome.computed, outcome.left) == (0, 0)
 
 
-def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path, own: str):
+def test_rows_of_a_users_model_go_stale_when_its_source_changes(tmp_path: Path, own: str):
     import importlib
     import sys
 
@@ -221,7 +223,7 @@ def test_rows_of_ones_own_model_go_stale_when_its_source_changes(tmp_path: Path,
         ("import sys; sys.exit('bye')", "cannot be imported: SystemExit: bye"),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_told_and_spoils_nothing_else(
+def test_a_module_that_cannot_be_imported_is_reported_and_spoils_nothing_else(
     tmp_path: Path, own: str, source: str, sentence: str
 ):
     name = f"{own}_bad"
@@ -238,7 +240,7 @@ def test_a_function_without_a_source_file_is_refused(tmp_path: Path):
     assert "The module 'sys' has no source file" in outcome.refused[0].reason
 
 
-def test_a_module_of_ones_own_gets_the_seed_of_its_run(tmp_path: Path, own: str):
+def test_a_users_module_gets_the_seed_of_its_run(tmp_path: Path, own: str):
     import importlib
 
     split = RUNS[0].split
@@ -251,7 +253,7 @@ def test_a_module_of_ones_own_gets_the_seed_of_its_run(tmp_path: Path, own: str)
 
 
 @pytest.mark.parametrize("helper", ["import {0} as helper", "from {0} import ALPHA", "def late():\n    import {0}"])
-def test_rows_of_ones_own_model_go_stale_when_what_it_imports_changes(tmp_path: Path, own: str, helper: str):
+def test_rows_of_a_users_model_go_stale_when_what_it_imports_changes(tmp_path: Path, own: str, helper: str):
     name = f"{own}_helper"
     mine = user_cell(f"{own}:appnp", "citeseer")
     (tmp_path / f"{own}.py").write_text(f"import numpy\n{helper.format(name)}\n{OWN}")
@@ -264,7 +266,7 @@ def test_rows_of_ones_own_model_go_stale_when_what_it_imports_changes(tmp_path: 
     assert len({first, second, current_revision(mine, "numba")}) == 3
 
 
-def test_the_revision_of_ones_own_model_goes_up_with_that_of_any_model_of_its_backend(
+def test_the_revision_of_a_users_model_goes_up_with_that_of_any_model_of_its_backend(
     own: str, monkeypatch: pytest.MonkeyPatch
 ):
     mine = user_cell(f"{own}:appnp", "citeseer")

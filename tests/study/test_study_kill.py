@@ -22,7 +22,7 @@ from pprop.study.store.store import Store
 
 pytestmark = pytest.mark.slow
 
-KILLS, LATE_KILLS = 20, 5
+KILLS, LATE_KILLS = 10, 3
 RUNS = 60
 
 # Processes are forked from a server that has imported everything: each would else spend seconds on it.
@@ -77,7 +77,7 @@ with Store.open(folder, create=True) as store, show_study(lambda text: None, 2, 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study that nobody disturbed."""
+    """A study that was not killed."""
     SERVER.set_forkserver_preload(PRELOADED)
     folder = tmp_path_factory.mktemp("whole")
     (folder / "go").touch()
@@ -136,7 +136,7 @@ def count(store: Store, table: str, where: str = "1") -> int:
     return number
 
 
-def test_a_study_killed_twenty_times_is_the_study_that_nobody_disturbed(whole: Path, tmp_path: Path):
+def test_a_study_killed_ten_times_has_the_rows_of_one_that_was_not_killed(whole: Path, tmp_path: Path):
     a_run = sum(end - begin for begin, end in begun_and_ended(whole, together=40)) / 40
     first, *_, last = sorted(moment for pair in begun_and_ended(whole, together=20) for moment in pair)
     moments = random.Random(20190506)
@@ -163,7 +163,7 @@ def test_a_study_killed_twenty_times_is_the_study_that_nobody_disturbed(whole: P
             done.append(count(store, "rows"))
     assert done == sorted(done)
     assert killed >= KILLS // 2  # the others came too late
-    assert len(set(done)) > 5
+    assert len(set(done)) > 3
     last_one = start(tmp_path)
     last_one.join()
     assert last_one.exitcode == 0

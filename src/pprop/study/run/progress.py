@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -154,7 +154,7 @@ class StudyPace:
     """
 
     def __init__(self, groups: Iterable[RowGroup], device: str) -> None:
-        self._sums: dict[object, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        self._runs, self._seconds = Counter[object](), defaultdict[object, float](float)
         for group in groups:
             if all(name.startswith(device) for name in group.devices):
                 self.note(group.cell, group.seconds, group.runs)
@@ -162,15 +162,14 @@ class StudyPace:
     def note(self, cell: Cell, seconds: float, runs: int = 1) -> None:
         """Take note of runs that took so many seconds together."""
         for name in (cell.config, (cell.model, cell.dataset)):
-            known = self._sums[name]
-            self._sums[name] = known[0] + runs, known[1] + seconds
+            self._runs[name] += runs
+            self._seconds[name] += seconds
 
     def seconds(self, cell: Cell) -> float | None:
         """Return what a run of a cell is expected to take; None: nothing is known."""
         for name in (cell.config, (cell.model, cell.dataset)):
-            runs, seconds = self._sums[name]
-            if runs:
-                return seconds / runs
+            if self._runs[name]:
+                return self._seconds[name] / self._runs[name]
         return None
 
     def together(self, work: Iterable[tuple[Cell, int]]) -> float | None:
@@ -179,17 +178,24 @@ class StudyPace:
         return None if any(seconds is None for seconds, _ in each) else sum((s or 0.0) * runs for s, runs in each)
 
 
+@final
 class Watch:
-    """Where a study reports how far it is. This one passes on messages alone."""
+    """Where a study reports how far it is: messages to `say`, and what a live line shows to `update`, if there is one."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
+    def __init__(self, say: Callable[[str], None], update: Callable[..., None] | None = None) -> None:
+        self.say, self._update = say, update
 
     def cell(self, cell: Cell, number: int) -> None:
         """Take note: the runs of a cell begin; it is number `number`, from 1."""
+        if self._update is not None:
+            self._update(description=title_of(cell), number=number)
 
     def runs(self, done: int, seconds_left: float | None) -> None:
         """Take note: so many runs of all are finished; the others may take so long."""
+        if self._update is not None:
+            from pprop.training.progress import duration  # here: it brings torch along, which a status does without
+
+            self._update(completed=done, left=f"about {duration(seconds_left)} left" if seconds_left else "")
 
 
 @contextmanager
@@ -208,8 +214,6 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from pprop.training.progress import duration  # here: it brings torch along, which naming a cell does without
-
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -220,15 +224,5 @@ def show_study(say: Callable[[str], None], cells: int, runs: int, show: bool | N
         console=Console(stderr=True),
     ) as bar:
         task = bar.add_task("Study", total=runs, number=0, cells=cells, left="")
-
-        class Line(Watch):
-            """Cell, runs done, time spent and left."""
-
-            def cell(self, cell: Cell, number: int) -> None:
-                bar.update(task, description=title_of(cell), number=number)
-
-            def runs(self, done: int, seconds_left: float | None) -> None:
-                left = "" if not seconds_left else f"about {duration(seconds_left)} left"
-                bar.update(task, completed=done, left=left)
-
-        yield Line(partial(bar.console.print, markup=False, highlight=False, soft_wrap=True))
+        say = partial(bar.console.print, markup=False, highlight=False, soft_wrap=True)
+        yield Watch(say, partial(bar.update, task))

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from platform import node
 from typing import Any, final
 
@@ -122,20 +123,18 @@ class Datasets:
     """
 
     def __init__(self) -> None:
-        self._ready: dict[tuple[str, Splits], Prepared] = {}
+        self.prepare = cache(_prepare)
 
     def of(self, cell: Cell) -> Prepared:
         """Return the dataset of a cell."""
         return self.prepare(cell.dataset, cell.splits)
 
-    def prepare(self, dataset: str, splits: Splits) -> Prepared:
-        """Return a dataset for one kind of split."""
-        if (dataset, splits) not in self._ready:
-            whole = load_dataset(dataset)
-            hidden = hide_test_labels(whole)
-            judge = whole if splits == "test" else hidden
-            self._ready[dataset, splits] = Prepared(hidden, whole.fingerprint, splits, judge)
-        return self._ready[dataset, splits]
+
+def _prepare(dataset: str, splits: Splits) -> Prepared:
+    """Return a dataset for one kind of split."""
+    whole = load_dataset(dataset)
+    hidden = hide_test_labels(whole)
+    return Prepared(hidden, whole.fingerprint, splits, whole if splits == "test" else hidden)
 
 
 @final

@@ -148,21 +148,21 @@ def plan_verification(
     check_int(seed, "seed", "plan_verification", low=0)
     check_float(minutes, "minutes", "plan_verification", "(0, inf)")
     groups, here = store.groups(), _Here(stale)
-    kinds = {(group.config, group.revision, group.data): here.kind(group) for group in groups}
-    cells = {group.config: group.cell for group in groups}
+    found: dict[tuple[str, str, str], tuple[Cell, Kind | None]] = {
+        (group.config, group.revision, group.data): (group.cell, here.kind(group)) for group in groups
+    }
     rows = sum(group.runs for group in groups)
     strata: dict[tuple[str, Kind], list[Planned]] = defaultdict(list)
     for config, code, data, split, init, epochs, seconds, device, backend, *made in sorted(store.execute(_RUNS)):
-        revision = recorded_revision(code)
-        of_group = kinds[config, revision, data]
-        if of_group is not None:
-            kind: Kind = "gpu" if of_group == "exact" else "stale"
-            if kind == "gpu" and device == "cpu" and backend in _USUAL:
-                version, host = made
-                kind = "exact" if recorded_provenance(version, code, host).cpu == cpu_kind() else "cpu"
-            cost = expected_seconds(cells[config], epochs, seconds, device)
-            key = RowKey(config, revision, data, Seeds(split, init))
-            strata[config, kind].append(Planned(key, cells[config], kind, cost))
+        key = RowKey(config, recorded_revision(code), data, Seeds(split, init))
+        cell, kind = found[key.config, key.revision, key.data]
+        if kind == "exact" and (device != "cpu" or backend not in _USUAL):
+            kind = "gpu"
+        elif kind == "exact" and recorded_provenance(made[0], code, made[1]).cpu != cpu_kind():
+            kind = "cpu"
+        if kind is not None:
+            planned = Planned(key, cell, kind, expected_seconds(cell, epochs, seconds, device))
+            strata[config, kind].append(planned)
     if not strata:
         here.refuse(rows)
     chosen, long = _chosen(list(strata.values()), sample, seed, 60 * minutes)
