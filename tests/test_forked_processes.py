@@ -82,38 +82,30 @@ def run(body: str) -> None:
 
 
 def test_a_pool_of_forked_workers_gives_the_bytes_of_its_parent():
+    """Every call does, but for predictors of torch and the reference backend, whose sums depend on the threads."""
     run(
         EVERY_CALL
         + """
-here = every_call()
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    for there in pool.map(every_call, range(2)):
-        assert [a == b for a, b in zip(here, there, strict=True)] == [True] * len(here)
-"""
-    )
-
-
-def test_predictors_of_torch_and_the_reference_backend_answer_in_a_child():
-    """Torch's own sums may differ in the last bit: a child has one thread for them."""
-    run(
-        """
 def train_both(_=None):
     network = lambda: torch.nn.Sequential(torch.nn.Linear(50, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3))
     model = APPNPClassifier(graph, predictor=network, max_epochs=2, random_state=0)
     model.fit(some[:60], y[:60], stopping=(some[60:120], y[60:120]))
     return np.stack([model.predict_proba(some)[:, :3], propagate(graph, H, 0.1, backend="reference")[:, :3]])
 
-here = train_both()
-with multiprocessing.get_context("fork").Pool(1) as pool:
-    np.testing.assert_allclose(pool.map(train_both, range(1))[0], here, rtol=1e-4)
+here, about = every_call(), train_both()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    for there in pool.map(every_call, range(2)):
+        assert [a == b for a, b in zip(here, there, strict=True)] == [True] * len(here)
+    np.testing.assert_allclose(pool.map(train_both, range(1))[0], about, rtol=1e-4)
 """
     )
 
 
-def test_workers_of_joblib_and_of_a_torch_loader_give_the_bytes_of_their_parent():
+def test_workers_of_joblib_and_torch_and_children_of_threads_of_children_and_of_a_busy_process_answer():
     run(
         """
 from joblib import Parallel, delayed
+from numba.core.compiler_lock import global_compiler_lock
 from torch.utils.data import DataLoader, Dataset
 
 class Propagated(Dataset):
@@ -127,16 +119,8 @@ here = digest()
 assert Parallel(2, backend="multiprocessing")(delayed(digest)() for _ in range(2)) == [here, here]
 loader = DataLoader(Propagated(), batch_size=None, num_workers=2, multiprocessing_context="fork")
 assert list(loader) == [here] * 4
-"""
-    )
 
-
-def test_children_of_threads_of_children_and_of_a_busy_process_answer():
-    run(
-        """
-from numba.core.compiler_lock import global_compiler_lock
-
-here, answers = digest(), []
+answers = []
 forking = threading.Thread(target=lambda: answers.append(in_child(digest)))
 forking.start()
 forking.join()

@@ -44,7 +44,7 @@ def test_outputs_and_gradients_are_those_of_the_dense_matrix(graph):
 
 def test_without_masks_the_training_is_that_of_ppnp(graph):
     split = pprop.paper_split(graph, seed=pprop.VALIDATION_SEEDS[0])
-    rule = Stopping(max_epochs=30)
+    rule = Stopping(max_epochs=20)
     rows = pprop.train(pprop.PPNP(0.1, propagation_dropout=0.0), graph, split, seeds=3, stopping=rule)
     solved = pprop.train(SolvedPPNP(0.1), graph, split, seeds=3, stopping=rule)
     np.testing.assert_allclose(solved.history[0].train_loss, rows.history[0].train_loss, rtol=2e-3)
@@ -61,6 +61,7 @@ def test_backends_train_the_same(graph):
     np.testing.assert_allclose(reference, numba, rtol=0, atol=1e-5 * abs(numba).max())
 
 
+@pytest.mark.slow
 def test_with_dropped_edges_it_learns_as_much_as_ppnp(graph):
     split, rule = pprop.paper_split(graph, seed=pprop.VALIDATION_SEEDS[0]), Stopping(max_epochs=60)
     solved = pprop.train(SolvedPPNP(0.1, edge_dropout=0.5), graph, split, seeds=3, stopping=rule)

@@ -173,6 +173,7 @@ def test_an_alpha_lost_in_rounding_takes_more_products_than_are_made(make_graph,
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_on_pubmed_rows_and_propagation_agree_and_keep_the_root_of_the_degrees():
     """Pi sqrt(d) = sqrt(d) to rounding: 19717 nodes, with no matrix of 3 GB."""
     graph = load_dataset("pubmed")

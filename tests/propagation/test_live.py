@@ -154,7 +154,7 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
     )
     assert error(changing, twin) <= tol
     kinds, undone, moved = [], set(), 0
-    while len(kinds) < 180:
+    while len(kinds) < 100:
         before, (Y, _) = copy.deepcopy(twin), twin.solved()
         kind = some_edit(changing, twin, rng, weighted=weighted)
         if kind is None:
@@ -162,7 +162,7 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
         kinds.append(kind)
         moved += np.abs(twin.solved()[0][: len(Y)] - Y[: len(twin.H)]).max() > tol  # an edit that matters
         assert error(changing, twin) <= tol
-        if len(kinds) % 5 == 0 or (kind == "drop alone" and rng.random() < 0.5):
+        if len(kinds) % 5 == 0 or (kind == "drop alone" and kind not in undone):
             assert_same_graph(changing, twin)
             undone.add(kind)
             changing.undo()
@@ -171,8 +171,8 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
             assert_same_graph(changing, twin)
     assert set(kinds) == set(KINDS)
     assert "drop alone" in undone
-    assert moved > 100
-    assert len(solves) == 1 if patient else len(solves) > 100
+    assert moved > 50
+    assert len(solves) == 1 if patient else len(solves) > 50
 
 
 def test_undoing_everything_gives_the_graph_of_the_start():

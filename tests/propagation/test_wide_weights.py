@@ -150,8 +150,9 @@ def test_propagation_is_that_of_many_digits(name: str, normalization: str, self_
         for backend in ("numba", "reference"):
             stepped = pprop.propagate(*arguments, pprop.PowerIteration(3), normalization, self_loops, backend=backend)
             close(stepped, steps, 16 * unit)
-        exact = pprop.propagate(*arguments, pprop.Exact(), normalization, self_loops)
-        assert (size(exact - limit) <= 16 * unit * size(limit)).all()
+        if dtype == np.float64:  # the matrix of Exact is of float64 for any predictions
+            exact = pprop.propagate(*arguments, pprop.Exact(), normalization, self_loops)
+            assert (size(exact - limit) <= 16 * unit * size(limit)).all()
         solved = pprop.propagate(*arguments, pprop.Contraction(1e-4), normalization, self_loops)
         assert (size(solved - limit) <= 1e-4 * size(limit)).all()
 

@@ -7,8 +7,10 @@ The classes share nothing, so the minimum is that of each class alone, as scikit
 
 Why not scikit-learn's solver: it fits one class after another, on the CPU alone, and starts each round of bootstrapping
 anew. Here all classes share the two matrix products of an iteration, a round starts from the solution of the last one,
-most iterations are made along 256 directions instead of thousands of features (a third of the time), and the same code
-runs on a GPU. Published rows depend on its bits.
+most iterations are made along 256 directions instead of thousands of features, and the same code runs on a GPU. The nine
+rounds of one bootstrapping on Citeseer (3703 features, 6 classes) take 2.5 s on one core, the search for directions
+included; ``LogisticRegression(C=1000, tol=1e-5)``, one class at a time on the same rows, takes 21.9 s. Published rows depend
+on the bits of this solver.
 
 A step is found by conjugate gradients. Every class has its own step lengths, so that none waits for another. The code is
 one for numpy and torch: large arrays stay where they are, and a few numbers a step come to the host.
