@@ -189,12 +189,12 @@ def test_file_cut_short_anywhere_is_refused(compression: int, tmp_path: Path) ->
 
 
 def test_no_damaged_byte_raises_anything_but_our_errors(tmp_path: Path) -> None:
-    """Every second byte of the file in turn: the graph stays as it was, or there is one of our sentences."""
+    """Every fifth byte of the file in turn: the graph stays as it was, or there is one of our sentences."""
     content = save(tmp_path / "whole.npz", members()).read_bytes()
     whole = read_npz(tmp_path / "whole.npz")
     file = tmp_path / "whole.npz"
     refused = 0
-    for offset in range(0, len(content), 2):
+    for offset in range(0, len(content), 5):
         flip = 0x01 if offset % 4 else 0xFF
         file.write_bytes(content[:offset] + bytes([content[offset] ^ flip]) + content[offset + 1 :])
         try:
@@ -206,7 +206,7 @@ def test_no_damaged_byte_raises_anything_but_our_errors(tmp_path: Path) -> None:
             assert graph.indptr.tobytes() == whole.indptr.tobytes()
             assert graph.indices.tobytes() == whole.indices.tobytes()
             assert graph.labels is None or np.array_equal(graph.labels, whole.labels)  # type: ignore[arg-type]
-    assert refused > len(content) / 4
+    assert refused > len(content) / 10
 
 
 def test_damaged_data_inside_a_member_is_caught_by_its_checksum(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
@@ -32,6 +33,8 @@ OtherGraphOption = Annotated[
     str | None, option("A dataset's name or file in place of the one that DIR names.", metavar="GRAPH")
 ]
 
+_column = partial(option, metavar="COLUMN")
+
 
 @final
 @dataclass(frozen=True)
@@ -40,15 +43,11 @@ class Tables(Options):
 
     panel: ClassVar[str] = "Your graph"
     nodes: Annotated[str | None, option("Node table (.csv, .parquet): ids, features, labels.", metavar="FILE")] = None
-    source: Annotated[str, option("Column of the edge list where edges begin.", metavar="COLUMN")] = "source"
-    target: Annotated[str, option("Column of the edge list where edges end.", metavar="COLUMN")] = "target"
-    weight: Annotated[
-        str | None, option("Column of the edge list with weights; by default there are none.", metavar="COLUMN")
-    ] = None
-    id_column: Annotated[str, option("Column with the nodes' ids.", metavar="COLUMN")] = "id"
-    label_column: Annotated[
-        str | None, option("Column of the node table; empty cells are unknown labels.", metavar="COLUMN")
-    ] = None
+    source: Annotated[str, _column("Column of the edge list where edges begin.")] = "source"
+    target: Annotated[str, _column("Column of the edge list where edges end.")] = "target"
+    weight: Annotated[str | None, _column("Column of the edge list with weights; by default there are none.")] = None
+    id_column: Annotated[str, _column("Column with the nodes' ids.")] = "id"
+    label_column: Annotated[str | None, _column("Column of the node table; empty cells are unknown labels.")] = None
     features: Annotated[
         str | None,
         option("Columns of the node table, separated by commas; by default all numeric columns.", metavar="COLUMNS"),

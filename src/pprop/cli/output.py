@@ -103,7 +103,9 @@ class Session:
     def result(self, record: Mapping[str, Any], text: str) -> None:
         """Print the result on standard output: with --json the record as one line, otherwise the text."""
         line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) if self.json else text
-        sys.stdout.write(line if line.endswith("\n") or not line else f"{line}\n")
+        end = "" if line.endswith("\n") or not line else "\n"
+        # in pieces: not every system tells a writer in the middle of one that the reader has gone
+        sys.stdout.writelines(f"{line}{end}".splitlines(keepends=True))
 
     def keep(self, path: Path) -> None:
         """Note that `path` is complete, for the sentence after Ctrl-C."""

@@ -82,7 +82,9 @@ def tune(
     drawn, run_seed = split.draw(known, origin)
     title = f"{model.upper()} on {origin.title}"
     session.say(f"{title}: {known}, {drawn}")
+    from pprop.tuning import save_figures
     from pprop.tuning import tune as search
+    from pprop.tuning.folder import BEST, write_json
 
     labels = class_names(known)
     watched = (drawn.stopping, labels[drawn.stopping])
@@ -96,7 +98,12 @@ def tune(
         if out.exists():
             session.keep(out)
     command = tuned.command(shlex.join([graph, *tables.words(), *split.words()]))
-    _write(tuned, command, out, title, session)
+    found = picked(tuned, "model", "settings", "score", "default_score")
+    write_json(out / BEST, {**found, "trials": len(tuned.trials), "command": command})
+    if find_spec("matplotlib") is None:
+        session.say('No figures were drawn: that needs matplotlib. Install it with: pip install "pprop[tune]"')
+    else:
+        save_figures(tuned, out, title)
     record, text = _report(tuned, command, out)
     if fit:  # as 'pprop train' would with the best settings; a model that is there is replaced
         best = tuned.classifier(known, random_state=run_seed, backend=backend, device=device)
@@ -106,19 +113,6 @@ def tune(
         record["model_out"] = out / "model"
         text += f"\nmodel saved in     {out / 'model'}"
     session.result(record, text)
-
-
-def _write(tuned: Tuned, command: str, out: Path, title: str, session: Session) -> None:
-    """Write the best settings, with the command, and the figures."""
-    from pprop.tuning.folder import BEST, read_best, write_json
-
-    write_json(out / BEST, {**read_best(out), "command": command})
-    if find_spec("matplotlib") is None:
-        session.say('No figures were drawn: that needs matplotlib. Install it with: pip install "pprop[tune]"')
-        return
-    from pprop.tuning import save_figures
-
-    save_figures(tuned, out, title)
 
 
 def _report(tuned: Tuned, command: str, out: Path) -> tuple[dict[str, Any], str]:

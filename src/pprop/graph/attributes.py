@@ -251,12 +251,8 @@ def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any]
     if all(isinstance(key, str) for key in keys):
         return check_texts(cast("list[str]", keys), "ids", function, error)
     integers = [int(key) for key in keys if isinstance(key, numbers.Integral) and not isinstance(key, bool)]
-    for dtype in (np.int64, np.uint64) if len(integers) == len(keys) else ():
-        try:
-            return np.asarray(integers, dtype=dtype)
-        except OverflowError:
-            continue
-    return None
+    array = np.asarray(integers)  # of objects or floats where one needs more than 64 bits
+    return array if len(integers) == len(keys) and array.dtype.kind in "iu" else None
 
 
 def content_digest(parts: dict[str, NDArray[Any] | None]) -> str:

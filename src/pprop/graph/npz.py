@@ -337,8 +337,11 @@ def open_csr(archive: zipfile.ZipFile, path: Path, key: str) -> CsrMembers | Non
         if len(member.shape) != 1 or member.dtype.kind not in allowed:
             raise damage(path, f"'{key}.{part}' of shape {member.shape} and dtype {member.dtype}")
         members[part] = member
-    shape = _shape(members["shape"], path)
-    rows, columns = shape
+    if members["shape"].shape != (2,):
+        raise damage(path, f"'{key}.shape' of length {members['shape'].shape[0]} where two numbers belong")
+    rows, columns = shape = tuple(int(size) for size in members["shape"].read())
+    if min(shape) < 0 or max(shape) > np.iinfo(np.int32).max:
+        raise damage(path, f"the absurd size {shape} under '{key}.shape'")
     entries = members["data"].shape[0]
     if members["indptr"].shape[0] != rows + 1:
         raise damage(path, f"{members['indptr'].shape[0]} pointers in '{key}.indptr' for {rows} rows")
@@ -346,14 +349,4 @@ def open_csr(archive: zipfile.ZipFile, path: Path, key: str) -> CsrMembers | Non
         raise damage(path, f"{members['indices'].shape[0]} indices but {entries} values in '{key}'")
     if entries > rows * columns:
         raise damage(path, f"{entries} entries in a '{key}' of shape {shape}")
-    return CsrMembers(path, key, members["data"], members["indices"], members["indptr"], shape)
-
-
-def _shape(member: Member, path: Path) -> tuple[int, int]:
-    if member.shape != (2,):
-        raise damage(path, f"{member.key!r} of length {member.shape[0]} where two numbers belong")
-    rows, columns = (int(size) for size in member.read())
-    limit = np.iinfo(np.int32).max
-    if not (0 <= rows <= limit and 0 <= columns <= limit):
-        raise damage(path, f"the absurd size ({rows}, {columns}) under {member.key!r}")
-    return rows, columns
+    return CsrMembers(path, key, members["data"], members["indices"], members["indptr"], (rows, columns))

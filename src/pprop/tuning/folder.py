@@ -58,11 +58,6 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         stream.write((json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
-def read_best(folder: Path) -> dict[str, Any]:
-    """Return what a search has found so far."""
-    return cast("dict[str, Any]", read_json(folder / BEST))
-
-
 @contextmanager
 def _writable(optuna: Any, folder: Path) -> Generator[None]:
     """Raise InputError where the folder cannot be made, read or written, at once or in the middle of the search."""
