@@ -58,6 +58,20 @@ def pprop_process(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty files in place of figures, which take longer to draw than a small model to train."""
+
+    def write(figure: object, stem: Path) -> None:
+        for kind in ("png", "svg"):
+            stem.with_suffix(f".{kind}").touch()
+
+    for module in ("models", "demo"):
+        monkeypatch.setattr(f"pprop.cli.{module}.write_figure", write)
+    for function in ("model.draw_curves", "distribution.draw_distribution"):
+        monkeypatch.setattr(f"pprop.study.figures.{function}", lambda *arguments: None)
+
+
+@pytest.fixture
 def tables(tmp_path: Path) -> tuple[Path, Path]:
     """Two communities of 20 people each, most of whose hobbies are known: edges.csv and nodes.csv."""
     random = np.random.default_rng(0)

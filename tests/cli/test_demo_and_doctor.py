@@ -12,9 +12,10 @@ import pprop
 from pprop.kernels import Backend
 
 
-def test_the_demo_writes_figure_model_and_numbers_and_may_be_repeated(pprop_here, tmp_path: Path, only_bundled: Path):
-    command = ("demo", "--splits", 2, "--max-epochs", 3)
-    record = pprop_here(*command, "--json").record
+def test_the_demo_writes_figure_model_and_numbers_and_may_be_repeated(
+    pprop_here, tmp_path: Path, only_bundled: Path, request: pytest.FixtureRequest
+):
+    record = pprop_here("demo", "--splits", 2, "--max-epochs", 3, "--json").record
     assert [row["model"] for row in record["models"]] == ["MLP", "APPNP", "PPNP"]
     for row in record["models"]:
         assert row["accuracy"] == pytest.approx(np.mean(row["accuracies"]))
@@ -27,9 +28,17 @@ def test_the_demo_writes_figure_model_and_numbers_and_may_be_repeated(pprop_here
     assert model.accuracy_ is not None
     assert 100 * model.accuracy_ == pytest.approx(record["models"][1]["accuracies"][0])  # the first run, bit for bit
     assert {row["device"] for row in record["models"]} == {"cpu"}
-    again = pprop_here(*command, "--verbose")
+    figures = (
+        folder / "accuracy.png",
+        folder / "accuracy.svg",
+        folder / "model/curves.png",
+        folder / "model/curves.svg",
+    )
+    assert all(figure.stat().st_size > 1000 for figure in figures)
+    request.getfixturevalue("without_drawing")
+    again = pprop_here("demo", "--splits", 1, "--max-epochs", 2, "--verbose")
     assert again.code == 0
-    assert again.err.count("plan: 2 runs on cpu; at most ") == 3
+    assert again.err.count("plan: 1 run on cpu; at most ") == 3
     assert again.out.splitlines()[0].split()[:2] == ["model", "accuracy"]
     assert "Try next: pprop predict demo-output/model" in again.out
 

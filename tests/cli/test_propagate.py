@@ -93,6 +93,7 @@ def test_an_array_belongs_to_the_nodes_in_their_order_and_keeps_its_type(pprop_h
     assert answer.record["steps"] == 10
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_what_predict_writes_can_be_propagated(pprop_here, tables):
     command = "train edges.csv --nodes nodes.csv --label-column hobby --out model --max-epochs 2"
     assert pprop_here(*command.split()).code == 0

@@ -14,6 +14,8 @@ import scipy.sparse as sp
 import pprop
 from pprop.cli.graphs import own_split
 
+pytestmark = pytest.mark.usefixtures("without_drawing")  # test_demo_and_doctor.py draws
+
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as stream:

@@ -14,6 +14,8 @@ import pytest
 import pprop
 from pprop.cli.graphs import GraphInput, Tables, own_split
 
+pytestmark = pytest.mark.usefixtures("without_drawing")
+
 TRAIN = "train edges.csv --nodes nodes.csv --label-column hobby --hidden 8 --max-epochs 12 --out model"
 CHOICE = f"{TRAIN} --model appnp-cv --alphas 0.05,0.2,0.8 --runs 2 --steps 4"
 ENSEMBLE = f"{TRAIN} --model appnp-ensemble --members 3 --rounds 1 --folds 2 --alpha 0.2"

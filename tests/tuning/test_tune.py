@@ -78,13 +78,13 @@ def test_the_result_makes_a_classifier_and_a_command(graph: Graph, labelled, qui
 
 
 def test_a_search_in_parts_is_the_search_in_one_go(graph: Graph, labelled, quick: dict[str, Any], tmp_path: Path):
-    whole = tune(graph, *labelled, **but(quick, {"trials": 13}))  # more than the random trials at the begin
-    for trials in (1, 5, 12, 13):
+    whole = tune(graph, *labelled, **but(quick, {"trials": 12}))  # more than the random trials at the begin
+    for trials in (1, 11, 12):
         parts = tune(graph, *labelled, **but(quick, {"trials": trials}), folder=tmp_path / "search")
     assert settings_of(parts) == settings_of(whole)
     best = json.loads((tmp_path / "search" / "best.json").read_text())
     assert best["score"] == whole.score
-    assert best["trials"] == 13
+    assert best["trials"] == 12
 
 
 def test_an_interrupted_trial_is_made_again(
@@ -191,7 +191,11 @@ def test_an_array_is_a_list_of_values():
 
 
 @pytest.mark.parametrize("model", ["ppnp", "mlp"])
-def test_the_other_models_are_tuned_in_their_default_space(graph: Graph, labelled, model: str):
+def test_the_other_models_are_tuned_in_their_default_space(
+    graph: Graph, labelled, model: str, monkeypatch: pytest.MonkeyPatch
+):
+    module: Any = importlib.import_module("pprop.tuning.tune")
+    monkeypatch.setattr(module, "Stopping", lambda *rule: pprop.Stopping(max_epochs=2))  # as the defaults are slow
     tuned = tune(graph, *labelled, model=model, trials=1, holdouts=1, progress=False)
     assert list(tuned.settings) == list(Space.of(None, model).varied)
     expected = {"hidden": 64, "dropout": 0.5, "penalty": 0.005, "learning_rate": 0.01}
