@@ -27,7 +27,7 @@ from pprop.study.report.results import Results
 from pprop.study.store.merge import packs_of, study_folder
 from pprop.study.store.store import Store
 from pprop.study.tables.entries import dataset_title
-from pprop.study.tables.scores import overview_table
+from pprop.study.tables.paper import overview_table
 from pprop.study.tables.table import table_markdown
 
 __all__ = ["differences", "main", "published_files", "without_graphs"]
@@ -41,7 +41,7 @@ HEAD = """# Results
 
 This page, [results/report.html](../results/report.html), [results/report.md](../results/report.md), the figures and the table
 in the [README](../README.md) are written by `make results` from the rows in {packs} alone; `make results CHECK=1`, which
-continuous integration runs, fails where they are not what the rows give. What the numbers mean, and what was found about those
+continuous integration runs, fails if they differ from what the rows give. What the numbers mean, and what was found about those
 that differ from the paper's, is in [study.md](study.md). GPU rows are of one NVIDIA H200, CPU rows of two Neoverse N1 cores
 (64-bit ARM, Linux); on another kind of CPU the last bits differ. A revision is that of a model on its backend. Some runs end
 on the plateau of their first epochs, above all with few labels, which widens the bands there:
@@ -163,14 +163,16 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return _end(f"make results: {error}", 1)
     absent = ", ".join(dataset_title(name) for name in lacking)
     if lacking and not check:
-        return _end(f"make results: nothing was written, for the graphs of {absent} are not here. Set PPROP_DATA.", 1)
+        return _end(
+            f"make results: nothing was written, because the graphs of {absent} are missing. Set PPROP_DATA.", 1
+        )
     if not check:
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text, encoding="utf-8", newline="\n")
         return _end(f"Wrote {len(files)} files in {time.monotonic() - start:.0f} s.", 0)
     if lacking:
-        print(f"NOT CHECKED, for want of the graphs of {absent} (set PPROP_DATA): {', '.join(NEED_GRAPHS)}.")
+        print(f"NOT CHECKED, because the graphs of {absent} are missing (set PPROP_DATA): {', '.join(NEED_GRAPHS)}.")
         files = {name: text for name, text in files.items() if "/figures/" not in name}
     wrong = list(differences(root, files, graphs=not lacking))
     if wrong:

@@ -22,7 +22,7 @@ from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample, Samples, entries
 from pprop.study.tables.p_values import significance_table
-from pprop.study.tables.scores import overview_table
+from pprop.study.tables.paper import overview_table
 from pprop.study.tables.table import NOT_RUN, Measure, Strong
 from pprop.study.tables.times import costs, main_cost_table
 
@@ -148,12 +148,12 @@ def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
     elsewhere = [rows("ppnp", "cora_ml", 0.0), rows("appnp", "cora_ml", 0.0), rows("gat", "cora_ml", 0.01)]
     text = significance_sentence(main_of(paper, *won, *some, *elsewhere))
     assert text == (
-        f"PPNP and APPNP are {start}4 of 8 comparisons over runs, and in 2 over split means; not so: "
+        f"PPNP and APPNP are {start}4 of 8 comparisons over runs, and in 2 over split means; the exceptions: "
         "PPNP and APPNP against MLP and GAT (over split means alone) on Citeseer; PPNP and APPNP against GAT on Cora-ML."
     )
     assert more_splits_sentence(main_of(paper, *won)) == "Over 20 splits of Citeseer they are in 1 of 1."
     assert more_splits_sentence(main_of(paper, *won, *elsewhere)) == (
-        "Over 20 splits of Citeseer and Cora-ML they are in 1 of 3; not so: PPNP against GAT on Cora-ML; APPNP "
+        "Over 20 splits of Citeseer and Cora-ML they are in 1 of 3; the exceptions: PPNP against GAT on Cora-ML; APPNP "
         "against GAT on Cora-ML."
     )
 

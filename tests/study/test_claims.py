@@ -14,10 +14,10 @@ from scipy import sparse, stats
 import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
 from pprop.study.cell import MODELS, Seeds, make_cell
+from pprop.study.figures.accuracies import PropagationPanel, Way
 from pprop.study.figures.distance import Distance, Ring
-from pprop.study.figures.propagation import PropagationPanel, Way
 from pprop.study.report.graph_claims import GRAPH_CLAIMS, graph_claims
-from pprop.study.report.row_claims import Evidence, row_claims
+from pprop.study.report.row_claims import row_claims
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
@@ -109,14 +109,18 @@ def entry_of(make_rows: Callable[..., list[Row]], model: str, values: dict[Seeds
     return Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", rows)))
 
 
+def accuracies(entries: list[Entry]) -> dict[str, dict[Seeds, float]]:
+    return {entry.cell.model: entry.accuracies for entry in entries}
+
+
 def found_in(**evidence: Any) -> dict[str, tuple[str, bool | None]]:
-    claims, missing = row_claims(Evidence(**evidence))
+    claims, missing = row_claims({part: {"citeseer": data} for part, data in evidence.items()})
     assert len({claim.statement for claim in claims}) + len(missing) == 13
     return {claim.statement.split(" (")[0]: (claim.found, claim.holds) for claim in claims}
 
 
 def in_figure(figure: str, places: dict[Any, dict[Seeds, float]]) -> dict[str, tuple[str, bool | None]]:
-    return found_in(runs={figure: {"Citeseer": places}})
+    return found_in(**{figure: places})
 
 
 @pytest.mark.parametrize(
@@ -153,8 +157,8 @@ def test_ten_steps_are_compared_with_ppnp_split_by_split(
     off = np.random.default_rng(1).normal(0, noise, 20)
     means = {"ppnp": 70 + hard, "appnp": 70 + hard + gap + off}
     entries = [entry_of(make_rows, model, runs(0.0, *values.tolist())) for model, values in means.items()]
-    claims, _ = row_claims(Evidence({"citeseer": entries}))
-    (claim,) = [claim for claim in claims if claim.statement.startswith("Ten steps approximate PPNP")]
+    (claim,) = row_claims({"accuracy": {"citeseer": accuracies(entries)}})[0]
+    assert claim.statement.startswith("Ten steps approximate PPNP")
     half = float(stats.t.ppf(0.975, 19) * stats.sem(off))
     mean = f"{gap + off.mean():+.2f}".replace("-", "\u2212")
     assert claim.found == f"APPNP (K = 10) is {mean} ± {half:.2f} points from PPNP on the test splits"
@@ -202,16 +206,14 @@ def test_the_gap_by_distance_is_a_slope_weighted_by_its_intervals() -> None:
         return Ring(hops, hops, 9.0, Estimate(gap, gap - half, gap + half, 20))
 
     statement = "The gap between APPNP and GCN tends to increase with the distance from the training nodes"
-    grows = found_in(
-        distances=[Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 1.5, 0.1), ring(3, 2.0, 0.1)), (5, 5))]
-    )
+    grows = found_in(distance=Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 1.5, 0.1), ring(3, 2.0, 0.1)), (5, 5)))
     assert grows[statement] == ("+0.50 ± 0.07 points a hop over 3 distances", True)
     noise = found_in(
-        distances=[Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 0.9, 0.1), ring(9, 30.0, 400.0)), (5, 5))]
+        distance=Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 0.9, 0.1), ring(9, 30.0, 400.0)), (5, 5))
     )
     assert noise[statement][1] is None
     alone = Ring(4, 4, 9.0, Estimate(3.0, 3.0, 3.0, 20))  # no interval
-    flat = found_in(distances=[Distance("Citeseer", (ring(1, 1.0, 0.9), ring(2, 1.1, 0.9), alone), (5, 5))])
+    flat = found_in(distance=Distance("Citeseer", (ring(1, 1.0, 0.9), ring(2, 1.1, 0.9), alone), (5, 5)))
     assert flat[statement] == (
         "+0.10 ± 1.27 points a hop over 2 distances of 3, the others having no interval",
         None,
@@ -225,7 +227,7 @@ def test_a_slope_that_the_rings_scatter_about_is_unsure() -> None:
     statement = "The gap between APPNP and GCN tends to increase with the distance from the training nodes"
     gaps = np.array([1.0, 1.6, 1.2, 1.9])
     fit = stats.linregress(np.arange(4), gaps)  # equal weights: its error comes from the scatter alone
-    found = found_in(distances=[Distance("Citeseer", tuple(ring(*each) for each in enumerate(gaps, 1)), (5, 5))])
+    found = found_in(distance=Distance("Citeseer", tuple(ring(*each) for each in enumerate(gaps, 1)), (5, 5)))
     slope, half = found[statement][0].split(" points")[0].split(" ± ")
     assert float(slope) == pytest.approx(fit.slope, abs=0.005)
     assert float(half) == pytest.approx(1.96 * fit.stderr, abs=0.005)
@@ -276,7 +278,7 @@ def test_a_lower_variance_is_judged_by_resampling_splits(
     for number, (model, spread) in enumerate(spreads.items()):
         values = 70 + spread * np.random.default_rng(number).standard_normal(len(seeds))
         entries.append(entry_of(make_rows, model, dict(zip(seeds, values.tolist(), strict=True))))
-    found = found_in(entries={"citeseer": entries})["PPNP, APPNP and GAT have lower variance"]
+    found = found_in(accuracy=accuracies(entries))["PPNP, APPNP and GAT have lower variance"]
     assert found[1] is holds
     told = {entry.cell.model: float(np.std([*entry.accuracies.values()], ddof=1)) for entry in entries}
     gap = max(told[model] for model in ("ppnp", "appnp", "gat")) - sorted(told[m] for m in ("gcn", "jk", "ngcn"))[1]
@@ -296,7 +298,7 @@ def test_gcn_outperforms_what_it_is_significantly_above(
 ) -> None:
     entries = [entry_of(make_rows, model, runs(mean)) for model, mean in means.items()]
     statement = "A GCN with good hyperparameters outperforms several recent models"
-    assert found_in(entries={"citeseer": entries})[statement] == (found, holds)
+    assert found_in(accuracy=accuracies(entries))[statement] == (found, holds)
 
 
 def test_times_that_do_not_compare_are_no_evidence() -> None:
@@ -304,10 +306,10 @@ def test_times_that_do_not_compare_are_no_evidence() -> None:
         estimate = Estimate(seconds, seconds, seconds, 5)
         return Way(name, estimate, estimate, 1.0, (20,), (device,))
 
-    same = [PropagationPanel("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))]
-    unlike = [PropagationPanel("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))]
-    assert found_in(propagated=same)["Skipping propagation in training saves time"] == (
+    same = PropagationPanel("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))
+    unlike = PropagationPanel("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))
+    assert found_in(ways=same)["Skipping propagation in training saves time"] == (
         "1.00 s a run instead of 2.50 s",
         True,
     )
-    assert found_in(propagated=unlike) == {}
+    assert found_in(ways=unlike) == {}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.study.figures.distribution import distribution_data, draw_distribution
-from pprop.study.figures.model import curves_data, draw_curves
+from pprop.study.figures.accuracies import distribution_data, draw_distribution
+from pprop.study.figures.model import draw_curves
 from pprop.study.figures.style import save_figure
 from pprop.study.stats.estimate import bootstrap_interval
 
@@ -25,7 +25,7 @@ def distribution():
 def figures():
     return {
         "distribution": draw_distribution(distribution(), "Citeseer"),
-        "curves": draw_curves(curves_data(HISTORY, best_epoch=39), "APPNP"),
+        "curves": draw_curves(HISTORY, 39, "APPNP"),
     }
 
 
@@ -39,16 +39,16 @@ def test_the_distribution_shows_every_run_its_mean_and_interval():
 
 
 def test_the_curves_count_epochs_from_one_and_accuracies_in_per_cent():
-    curves = curves_data(HISTORY, best_epoch=39)
-    assert (curves.epochs[0], curves.epochs[-1], curves.best_epoch) == (1, 50, 40)
-    assert curves.stopping_accuracy[-1] == pytest.approx(70)
+    above, below = figures()["curves"].axes
+    assert (above.lines[0].get_xdata()[0], above.lines[0].get_xdata()[-1]) == (1, 50)
+    assert above.get_legend_handles_labels()[1][-1] == "kept: epoch 40"
+    assert below.lines[0].get_ydata()[-1] == pytest.approx(70)
 
 
 def test_a_best_epoch_outside_the_history_is_refused():
-    with pytest.raises(
-        pprop.InputError, match=r"'best_epoch' parameter of curves_data must be an integer from 0 to 49"
-    ):
-        curves_data(HISTORY, best_epoch=50)
+    told = r"'best_epoch' parameter of draw_curves must be an integer from 0 to 49"
+    with pytest.raises(pprop.InputError, match=told):
+        draw_curves(HISTORY, best_epoch=50)
 
 
 def test_the_drawing_holds_the_data():
@@ -86,7 +86,7 @@ def test_an_unknown_format_is_refused():
 
 def test_the_data_of_a_figure_needs_no_matplotlib():
     code = (
-        "import sys; from pprop.study.figures.distribution import distribution_data; "
+        "import sys; from pprop.study.figures.accuracies import distribution_data; "
         "distribution_data({'a': [1.0]}); sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,9 +11,14 @@ import pytest
 
 import pprop
 from pprop.study.cell import Seeds
-from pprop.study.figures.distribution import distributions_data, draw_distributions
+from pprop.study.figures.accuracies import (
+    WAYS,
+    distributions_data,
+    draw_distributions,
+    draw_propagation,
+    propagation_data,
+)
 from pprop.study.figures.gather import runs_note
-from pprop.study.figures.propagation import WAYS, draw_propagation, propagation_data
 from pprop.study.figures.style import LOOKS, looks_of, save_figure
 from pprop.study.figures.sweeps import (
     ALPHA,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, f1_score
 
 from pprop._errors import InputError
-from pprop.study.stats.metrics import accuracy, f1_macro, f1_paper
+from pprop.study.stats.estimate import accuracy, f1_macro, f1_paper
 
 
 def paper_by_loops(predicted: NDArray[np.int64], labels: NDArray[np.int64], n_classes: int) -> float:

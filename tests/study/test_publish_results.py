@@ -20,7 +20,7 @@ from pprop.study.report.graph_claims import Claim
 from pprop.study.store.pack import pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
-from pprop.study.tables import datasets
+from pprop.study.tables import paper as paper_tables
 from tools import publish_results
 
 pytestmark = pytest.mark.slow
@@ -132,15 +132,16 @@ def test_without_a_graph_nothing_is_written_and_the_rest_is_checked(
     def absent(name: str) -> Graph:
         raise DatasetError(f"{name} is not here.")
 
-    for module in (publish_results, results, sections, datasets):
+    for module in (publish_results, results, sections, paper_tables):
         monkeypatch.setattr(module, "load_dataset", absent)
     before = (root / "results/report.md").read_bytes()
     assert main([], root) == 1
-    assert "graphs of Citeseer are not here. Set PPROP_DATA." in capsys.readouterr().err
+    assert "graphs of Citeseer are missing. Set PPROP_DATA." in capsys.readouterr().err
     assert (root / "results/report.md").read_bytes() == before
     assert main(["--check"], root) == 0
     assert (
-        "NOT CHECKED, for want of the graphs of Citeseer (set PPROP_DATA): Datasets, Claims" in capsys.readouterr().out
+        "NOT CHECKED, because the graphs of Citeseer are missing (set PPROP_DATA): Datasets, Claims"
+        in capsys.readouterr().out
     )
     (root / "README.md").write_text((root / "README.md").read_text(encoding="utf-8").replace("± 0", "± 1", 1), "utf-8")
     assert main(["--check"], root) == 1

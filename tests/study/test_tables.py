@@ -19,8 +19,8 @@ from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample, Samples, command, entries
 from pprop.study.tables.p_values import comparisons, p_value_table
+from pprop.study.tables.paper import disagreements, overview_table, score, score_table
 from pprop.study.tables.runs import run_again, search_table
-from pprop.study.tables.scores import disagreements, overview_table, score, score_table
 from pprop.study.tables.spread import difference_spread_table, spread_table
 from pprop.study.tables.table import NOT_RUN, Code, Measure, Number, Strong
 from pprop.study.tables.times import epoch_times, time_table

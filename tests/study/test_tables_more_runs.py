@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,12 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.report.sections import more_runs_blocks
+from pprop.study.report.page import Block
+from pprop.study.report.sections import thousand_runs
 from pprop.study.run.progress import study_status
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool, Store
-from pprop.study.tables.entries import Sample, Samples, entries, read_all_samples, read_samples
+from pprop.study.tables.entries import ByDataset, Sample, Samples, entries, read_all_samples, read_samples
 from pprop.study.tables.p_values import more_leads_table
 from pprop.study.tables.spread import more_runs_entries, more_runs_table, standings
 from pprop.study.tables.table import Measure, PValue, Strong, Table
@@ -49,6 +52,12 @@ def samples_of(*groups: list[Row]) -> Samples:
         ]
         found.append(Sample(cell, pools[0], tuple(pools[1:])))
     return Samples(found)
+
+
+def blocks_of(paper: dict[str, Experiment], everything: Samples, main: ByDataset, shown: Samples) -> list[Block]:
+    many = more_runs_entries(paper, everything, main, shown)
+    made: Any = SimpleNamespace(published=paper, everything=everything, main=main, samples=shown, many=many)
+    return list(thousand_runs(made))
 
 
 def shifted(rows: list[Row], few: float) -> list[Row]:
@@ -138,7 +147,7 @@ def test_a_model_alone_is_not_ranked(paper: dict[str, Experiment], make_rows: Ma
     everything = samples_of(make_rows(make_cell("gcn", {}, "citeseer"), 0.75, MANY))
     table = more_runs_table(paper, everything, everything.published(paper))
     assert table.groups == ()
-    assert table.notes == ("Citeseer: GCN alone has all runs, so that there is no order yet.",)
+    assert table.notes == ("Citeseer: GCN alone has all runs, so there is no order yet.",)
 
 
 def test_the_lead_and_the_chance_of_another_order_agree_with_student_and_the_normal_law(
@@ -233,7 +242,7 @@ def test_leads_over_more_splits_stand_beside_those_of_the_accuracy_table(
             assert str(row[at]) == str(len(splits))
             assert str(row[at + 1]) == str(Measure(float(gaps.mean()), half))
             assert str(row[at + 2]) == str(PValue(float(stats.ttest_1samp(gaps, 0.0).pvalue)))
-    texts = [block for block in more_runs_blocks(paper, everything, main, shown) if isinstance(block, str)]
+    texts = [block for block in blocks_of(paper, everything, main, shown) if isinstance(block, str)]
     assert texts[-1].startswith(f"`pprop study run {NAME} --out DIR` makes these runs")
 
 
@@ -252,7 +261,7 @@ def test_heavy_tails_get_an_interval_that_does_not_suppose_normal_deviations(
         rows["gcn"][place] = replace(rows["gcn"][place], accuracy=0.5)
     everything = samples_of(*rows.values())
     shown = everything.published(paper)
-    blocks = list(more_runs_blocks(paper, everything, entries(paper, shown), shown))
+    blocks = blocks_of(paper, everything, entries(paper, shown), shown)
     (table,) = (block for block in blocks if isinstance(block, Table) and "from all runs" in block.caption)
     (note,) = table.notes  # APPNP's deviations are normal
     found = np.array(
@@ -277,4 +286,4 @@ def test_nothing_is_said_where_no_run_was_made_beyond_the_table(
 ) -> None:
     everything = samples_of(make_rows(make_cell("gcn", {}, "citeseer"), 0.75, FEW))
     shown = everything.published(paper)
-    assert not list(more_runs_blocks(paper, everything, entries(paper, shown), shown))
+    assert not blocks_of(paper, everything, entries(paper, shown), shown)

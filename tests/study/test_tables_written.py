@@ -14,8 +14,8 @@ from scipy.sparse import csgraph
 
 from pprop import Graph, load_dataset
 from pprop._errors import InputError
-from pprop.study.tables import datasets
-from pprop.study.tables.datasets import CACHE, cached_shortest_path, dataset_table, mean_shortest_path
+from pprop.study.tables import paper as paper_tables
+from pprop.study.tables.paper import CACHE, cached_shortest_path, dataset_table, mean_shortest_path
 from pprop.study.tables.table import (
     NOT_RUN,
     Code,
@@ -99,7 +99,7 @@ def test_markdown_keeps_its_columns_whatever_the_text_holds() -> None:
 def test_the_mean_shortest_path_agrees_with_scipy_also_between_several_components(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(datasets, "BLOCK", 1)  # 64 start nodes at once, so that there are several blocks
+    monkeypatch.setattr(paper_tables, "BLOCK", 1)  # 64 start nodes at once, so that there are several blocks
     random = np.random.default_rng(seed)
     upper = np.triu(random.random((150, 150)) < 0.012, k=1)
     adjacency = (upper | upper.T).astype(np.float64)

@@ -123,7 +123,7 @@ def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: S
 
 
 def _save_figure(stem: Path, trained: dict[str, Trained], splits: int) -> None:
-    from pprop.study.figures.distribution import distribution_data, draw_distribution
+    from pprop.study.figures.accuracies import distribution_data, draw_distribution
 
     rows = distribution_data({name: runs.accuracy() for name, runs in trained.items()})
     title = f"Citeseer, {counted(splits, 'test split')}: runs, mean, 95 % interval"

@@ -50,13 +50,13 @@ def write_artefact(
     if find_spec("matplotlib") is None:
         session.say('No curves were drawn: that needs matplotlib. Install it with: pip install "pprop[figures]"')
         return
-    from pprop.study.figures.model import curves_data, draw_curves
+    from pprop.study.figures.model import draw_curves
 
     name = type(model).__name__.replace("Classifier", "").removesuffix("Node")
     title = name if model.graph_.name is None else f"{name} on {model.graph_.name}"
     if isinstance(model, APPNPEnsembleClassifier):
         title += " (epochs are rounds)"
-    write_figure(draw_curves(curves_data(model.history_, model.record_.best_epoch), title), folder / "curves")
+    write_figure(draw_curves(model.history_, model.record_.best_epoch, title), folder / "curves")
 
 
 def write_figure(figure: Any, stem: Path) -> None:

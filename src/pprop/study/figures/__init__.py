@@ -5,9 +5,8 @@ figure                                       module
 ============================================ ====================
 labels, steps, alpha, depth; labels_lead,    `sweeps`
 steps_lead
-distributions                                `distribution`
+distributions, propagation                   `accuracies`
 distance                                     `distance`
-propagation                                  `propagation`
 training curves, contributions to a node,    `model`
 trials of a search for settings
 ============================================ ====================
@@ -19,11 +18,10 @@ from collections.abc import Callable, Iterable
 
 from pprop.graph import Graph
 from pprop.study.experiment import Experiment
+from pprop.study.figures.accuracies import distributions_figure, propagation_figure
 from pprop.study.figures.distance import distance_figure
-from pprop.study.figures.distribution import distributions_figure
 from pprop.study.figures.gather import Drawn as Drawn
 from pprop.study.figures.gather import RowsOf, collect_accuracies
-from pprop.study.figures.propagation import propagation_figure
 from pprop.study.figures.sweeps import sweep_figures
 
 

@@ -174,11 +174,9 @@ def _draw_panel(axes: Any, panel: Distance) -> None:
     reach = np.array([point.below_and_above for point in points]).T
     axes.errorbar(x, [point.mean for point in points], yerr=reach, markersize=4, capsize=2, **POINTS)
     axes.set_xticks(x, [f"{ring.name}\n{ring.nodes:.0f}" for ring in panel.rings], fontsize=7)
-    axes.set_xlim(0.5, len(x) + 0.5)
-    axes.set_xlabel("hops from training nodes; mean number of nodes")
+    axes.set(xlim=(0.5, len(x) + 0.5), xlabel="hops from training nodes; mean number of nodes", title=panel.dataset)
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))
     light_grid(axes, "y")
-    axes.set_title(panel.dataset, loc="left")
 
 
 def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:

@@ -15,6 +15,7 @@ from pprop.study.store.row import Row
 from pprop.study.tables.entries import dataset_title, model_title
 
 RowsOf = Callable[[Cell], list[Row]]
+PlaceOf = Callable[[Cell], Hashable | None]
 
 MOST_EXCEPTIONS = 8  # that a reader can take in
 # Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used.
@@ -85,12 +86,7 @@ class Found:
         return f" Not shown, because they have no place of their own: cells of {names}." if names else ""
 
 
-def collect(
-    experiments: Iterable[Experiment],
-    rows_of: RowsOf,
-    place_of: Callable[[Cell], Hashable | None],
-    splits: Splits | None = None,
-) -> Found:
+def collect(experiments: Iterable[Experiment], rows_of: RowsOf, place_of: PlaceOf, splits: Splits) -> Found:
     """Gather the rows of experiments by dataset and place; of two cells with one place, the first with rows has it.
 
     Parameters
@@ -100,14 +96,14 @@ def collect(
     place_of
         The place of a cell in the figure; None if it has none.
     splits
-        The only kind of splits that is taken; None takes both.
+        The only kind of splits that is taken.
 
     Examples
     --------
     >>> from pprop.study.experiment import Point
     >>> cell = Cell("appnp", {"alpha": 0.1, "steps": 10}, "cora_ml")
     >>> experiment = Experiment("mine", "Mine", "alpha", (Point(cell, {}),))
-    >>> collect([experiment], lambda cell: ["a row"], model_title).rows
+    >>> collect([experiment], lambda cell: ["a row"], model_title, "test").rows
     {'Cora-ML': {'APPNP': ['a row']}}
     """
     rows: dict[str, dict[Any, list[Row]]] = {}
@@ -116,7 +112,7 @@ def collect(
     hidden: dict[str, None] = {}
     for experiment in experiments:
         for cell in (point.cell for point in experiment.points):
-            if splits not in (None, cell.splits) or not (runs := rows_of(cell)):
+            if cell.splits != splits or not (runs := rows_of(cell)):
                 continue
             place = place_of(cell)
             owner = owners.get((cell.dataset, place))
@@ -172,15 +168,12 @@ def runs_note(counts: Mapping[tuple[str, str, str], int], of: str = "at each poi
     values = Counter(counts.values())
     common = max(values, key=lambda runs: (values[runs], runs))
     text = f"{common} run{'' if common == 1 else 's'} {of}"
-    exceptions = min((_exceptions(counts, common, order) for order in ORDERS), key=_length)
+    ways = (_exceptions(counts, common, order) for order in ORDERS)
+    exceptions = min(ways, key=lambda found: (len(found), sum(map(len, found))))
     if len(exceptions) > MOST_EXCEPTIONS:
         most = f"{common} in {values[common]} of {values.total()} places"
         return f"{min(values)} to {max(values)} runs {of}; {most}."
     return f"{text}, but {'; '.join(exceptions)}." if exceptions else f"{text}."
-
-
-def _length(exceptions: Sequence[str]) -> tuple[int, int]:
-    return len(exceptions), sum(map(len, exceptions))
 
 
 def _exceptions(counts: Mapping[tuple[str, str, str], int], common: int, order: tuple[int, int, int]) -> list[str]:

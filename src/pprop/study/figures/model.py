@@ -21,59 +21,25 @@ _LONGEST = 24
 _COLOUR = {"labelled": COLOURS[1], "other": COLOURS[0], "rest": "0.6"}
 
 
-@final
-@dataclass(frozen=True)
-class Curves:
-    """What the figure shows, one value per epoch, shape (epochs,); epochs are counted from 1, accuracies in per cent."""
-
-    epochs: NDArray[np.int64]
-    train_loss: NDArray[np.float64]
-    stopping_loss: NDArray[np.float64]
-    stopping_accuracy: NDArray[np.float64]
-    best_epoch: int
-
-
-def curves_data(history: History, best_epoch: int) -> Curves:
-    """Return what the figure shows of a run's history; `best_epoch` counts from 0, as in `Trained`.
-
-    Examples
-    --------
-    >>> from pprop.training import History
-    >>> history = History(np.array([1.8, 1.5]), np.array([1.7, 1.6]), np.array([0.4, 0.5]))
-    >>> curves_data(history, best_epoch=1).best_epoch
-    2
-    """
+def draw_curves(history: History, best_epoch: int, title: str | None = None) -> Figure:
+    """Draw losses and accuracy over the epochs of one run, counted from 1; `best_epoch` counts from 0, as in `Trained`."""
     count = len(history.train_loss)
     if not 0 <= best_epoch < count:
-        reject("best_epoch", "curves_data", f"an integer from 0 to {count - 1}", best_epoch)
-    return Curves(
-        epochs=np.arange(1, count + 1),
-        train_loss=history.train_loss,
-        stopping_loss=history.stopping_loss,
-        stopping_accuracy=100 * history.stopping_accuracy,
-        best_epoch=int(best_epoch) + 1,
-    )
-
-
-def draw_curves(curves: Curves, title: str | None = None) -> Figure:
-    """Draw the curves of one run."""
+        reject("best_epoch", "draw_curves", f"an integer from 0 to {count - 1}", best_epoch)
+    epochs, at, accuracy = np.arange(1, count + 1), best_epoch + 1, 100 * history.stopping_accuracy
     with styled():
         figure, (above, below) = new_figure(3.2, rows=2, sharex=True, height_ratios=(3, 2))
-        above.plot(curves.epochs, curves.train_loss, color=COLOURS[0], linewidth=0.7, label="training")
-        above.plot(curves.epochs, curves.stopping_loss, color=COLOURS[1], linewidth=1.3, label="stopping")
-        above.set_ylabel("loss")
-        above.set_ylim(bottom=0)
-        below.plot(curves.epochs, curves.stopping_accuracy, color=COLOURS[1], linewidth=1.0)
-        below.set_ylabel("stopping\naccuracy (%)")
-        below.set_xlabel("epoch")
-        at = curves.best_epoch
-        for axes, values in ((above, curves.stopping_loss), (below, curves.stopping_accuracy)):
+        above.plot(epochs, history.train_loss, color=COLOURS[0], linewidth=0.7, label="training")
+        above.plot(epochs, history.stopping_loss, color=COLOURS[1], linewidth=1.3, label="stopping")
+        above.set(ylabel="loss", ylim=(0, None), title=title or "")
+        below.plot(epochs, accuracy, color=COLOURS[1], linewidth=1.0)
+        below.set(xlabel="epoch", ylabel="stopping\naccuracy (%)")
+        for axes, values in ((above, history.stopping_loss), (below, accuracy)):
             light_grid(axes, "y")
             axes.axvline(at, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
             axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
         above.legend(loc="upper right", ncols=1, borderaxespad=0)
         figure.align_ylabels()
-        above.set_title(title or "", loc="left")
         fix_layout(figure)
     return figure
 
@@ -127,8 +93,7 @@ def draw_contributions(data: Contributions) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.axvline(0.0, color="black", linewidth=0.6)
         light_grid(axes, "x")
-        axes.set_xlabel(data.axis)
-        axes.set_title(data.title, loc="left")
+        axes.set(xlabel=data.axis, title=data.title)
         engine: Any = figure.get_layout_engine()
         engine.set(w_pad=0.12)  # inches: names are longer in print than on the screen for which they are placed
         fix_layout(figure)
@@ -201,12 +166,10 @@ def draw_history(search: Search, title: str | None = None) -> Figure:
         low, high = np.percentile(search.scores, 10), search.scores.max()
         below = max(float(high - low), 1.0)  # a failed trial far below shall not flatten all others
         axes.set_ylim(max(float(search.scores.min()), float(low) - below) - 0.1 * below, float(high) + 0.15 * below)
-        axes.set_xlabel("trial")
-        axes.set_ylabel("accuracy on judging\nnodes (%)")
+        axes.set(xlabel="trial", ylabel="accuracy on judging\nnodes (%)", title=title or "")
         axes.xaxis.get_major_locator().set_params(integer=True)
         light_grid(axes, "y")
         axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.25), ncols=3)
-        axes.set_title(title or "", loc="left")
         fix_layout(figure)
     return figure
 
@@ -226,10 +189,9 @@ def draw_slices(search: Search, title: str | None = None) -> Figure:
             if one.choices:
                 axes.set_xticks(range(len(one.choices)), one.choices)
                 axes.set_xlim(-0.5, len(one.choices) - 0.5)
-            axes.set_xlabel(one.name)
-            axes.set_ylabel("accuracy (%)")
+            axes.set(xlabel=one.name, ylabel="accuracy (%)")
             light_grid(axes, "y")
-        panels[0].set_title(title or "", loc="left")
+        panels[0].set_title(title or "")
         fix_layout(figure)
     return figure
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from types import MappingProxyType
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
@@ -25,28 +25,19 @@ WIDTH = 3.5  # inches: one column of a two-column page
 # Okabe and Ito's, which differ with any kind of colour vision and, in this order, in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-SETTINGS: Mapping[str, Any] = MappingProxyType(
-    {
-        "font.family": "DejaVu Sans",  # comes with matplotlib, so that a figure is the same everywhere
-        "font.size": 8,
-        "axes.labelsize": 8,
-        "axes.titlesize": 8,
-        "xtick.labelsize": 7.5,
-        "ytick.labelsize": 7.5,
-        "legend.fontsize": 7.5,
-        "axes.linewidth": 0.6,
-        "xtick.major.width": 0.6,
-        "ytick.major.width": 0.6,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "legend.frameon": False,
-        "figure.facecolor": "white",
-        "savefig.dpi": 300,
-        "svg.fonttype": "path",  # looks the same without the font
-        "svg.hashsalt": "pprop",  # the same figure gives the same bytes
-    }
-)
+SETTINGS: Mapping[str, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that a figure is the same everywhere
+    **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 8),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7.5),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "figure.facecolor": "white",
+    "savefig.dpi": 300,
+    "svg.fonttype": "path",  # looks the same without the font
+    "svg.hashsalt": "pprop",  # the same figure gives the same bytes
+}
 
 
 @final
@@ -75,27 +66,23 @@ DASHED = (0, (3.5, 1.5))
 # Okabe and Ito's colours, which differ with any kind of colour vision; two versions of one model share a hue. Markers and
 # dashes differ, too.
 # The paper's models by title, from the simplest to the paper's own, and the series of the figure over steps.
-LOOKS: Mapping[str, Look] = MappingProxyType(
-    {
-        "MLP": Look("#7F7F7F", ".", DASHED),
-        "V. GCN": Look("#009E73", "v", DASHED),
-        "GCN": Look("#009E73", "^"),
-        "N-GCN": Look("#CC79A7", "D"),
-        "GAT": Look("#E69F00", "P"),
-        "JK": Look("#56B4E9", "X"),
-        "Bt. FP": Look("#000000", "*", DASHED),
-        "PPNP": Look("#D55E00", "s"),
-        "APPNP": Look("#0072B2", "o"),
-        "α = 0": Look("#882255", "v"),
-        "α = 0.1": Look("#0072B2", "o"),
-        "α = 0.2": Look("#332288", "s"),
-    }
-)
+LOOKS: Mapping[str, Look] = {
+    "MLP": Look("#7F7F7F", ".", DASHED),
+    "V. GCN": Look("#009E73", "v", DASHED),
+    "GCN": Look("#009E73", "^"),
+    "N-GCN": Look("#CC79A7", "D"),
+    "GAT": Look("#E69F00", "P"),
+    "JK": Look("#56B4E9", "X"),
+    "Bt. FP": Look("#000000", "*", DASHED),
+    "PPNP": Look("#D55E00", "s"),
+    "APPNP": Look("#0072B2", "o"),
+    "α = 0": Look("#882255", "v"),
+    "α = 0.1": Look("#0072B2", "o"),
+    "α = 0.2": Look("#332288", "s"),
+}
 
 # Options of matplotlib's ``errorbar`` for points with intervals.
-POINTS: Mapping[str, Any] = MappingProxyType(
-    {"fmt": "o", "elinewidth": 1.1, "color": LOOKS["APPNP"].colour, "zorder": 3}
-)
+POINTS: Mapping[str, Any] = {"fmt": "o", "elinewidth": 1.1, "color": LOOKS["APPNP"].colour, "zorder": 3}
 
 OTHERS = (Look("#882255", "h"), Look("#999933", "<"), Look("#332288", ">"), Look("#661100", "d"))
 
@@ -108,11 +95,10 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     >>> list(looks_of(["my model", "APPNP", "GCN"]))
     ['GCN', 'APPNP', 'my model']
     """
-    wanted = list(dict.fromkeys(names))
+    wanted = dict.fromkeys(names)
+    others = (name for name in wanted if name not in LOOKS)
     looks = {name: look for name, look in LOOKS.items() if name in wanted}
-    for index, name in enumerate(name for name in wanted if name not in LOOKS):
-        looks[name] = OTHERS[index % len(OTHERS)]
-    return looks
+    return looks | dict(zip(others, cycle(OTHERS), strict=False))
 
 
 def check_drawing() -> None:
@@ -153,13 +139,12 @@ def new_panels(
     parts
         Relative widths of the axes that make up a panel, beside each other.
     """
-    figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
     across = min(columns or 2, count)
     down = -(-count // across)
-    figure: Figure = figures.Figure(figsize=(WIDTH * across, height * down), layout="constrained")
-    engine: Any = figure.get_layout_engine()
-    engine.set(wspace=0.05)  # panels beside each other stand apart
-    grid: Any = figure.subplots(down, across * len(parts), squeeze=False, width_ratios=parts * across)
+    figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
+    figure: Any = figures.Figure(figsize=(WIDTH * across, height * down), layout="constrained")
+    figure.get_layout_engine().set(wspace=0.05)  # panels beside each other stand apart
+    grid = figure.subplots(down, across * len(parts), squeeze=False, width_ratios=parts * across)
     places: list[Any] = list(grid.flat)
     for empty in places[count * len(parts) :]:
         empty.remove()

@@ -148,8 +148,8 @@ def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
         for panel, axes in zip(lines.panels, places, strict=True):
             for series in panel.series:
                 _draw_series(axes, series, looks[series.name])
-            axes.set_title(panel.dataset, loc="left")
             _set_axis(axes, axis, _reach(lines, axis))
+            axes.set(title=panel.dataset, xlabel=axis.label)
             if axes.get_subplotspec().is_first_col():
                 axes.set_ylabel(axis.heights or f"{lines.splits} accuracy (%)")
         if axis.name_ends:
@@ -189,7 +189,6 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float]) -> None:
         axes.minorticks_off()
     axes.set_xticks(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
     axes.set_xlim(reach)
-    axes.set_xlabel(axis.label)
     if axis.lowest is not None:
         axes.set_ylim(bottom=max(axis.lowest, axes.get_ylim()[0]))
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))

@@ -8,10 +8,10 @@ from itertools import compress
 
 from pprop.study.experiment import Experiment
 from pprop.study.report.page import Block, Bullets, Page, Section
-from pprop.study.tables.entries import ByDataset, Metric, dataset_title, listed
+from pprop.study.tables.entries import ByDataset, Metric, dataset_title
 from pprop.study.tables.p_values import SIGNIFICANT, Comparison, papers_comparisons, significance_table
-from pprop.study.tables.scores import SLACK, SLACK_ELSEWHERE, disagreements, overview_table, score
-from pprop.study.tables.table import Number, Table
+from pprop.study.tables.paper import SLACK, SLACK_ELSEWHERE, disagreements, overview_table, score
+from pprop.study.tables.table import Number, Table, listed
 from pprop.study.tables.times import costs, main_cost_table
 
 # Sections of the report that are taken as they are, where it has them.
@@ -92,11 +92,11 @@ def _p_values(main: ByDataset) -> Iterator[Block]:
     if not table.n_rows:
         return
     yield (
-        "Paired t-tests of accuracy against every baseline that was run, corrected after Holm over the baselines of one "
-        "dataset. Over runs, pairs have equal seeds, as published; over split means, they are means over the "
-        "initialisations of a split, because initialisations of different models have nothing in common. Bt. FP has one "
-        "run per split, so that both are over split means. The paper's p is taken as that against the best baseline of "
-        "its own table."
+        "Paired t-tests of accuracy against every baseline that was run, with Holm's correction over the baselines "
+        "of one dataset. Over runs, pairs have equal seeds, as published; over split means, they are means over the "
+        "initialisations of a split, because initialisations of different models have nothing in common. Bt. FP "
+        "has one run per split, so both are over split means. The paper's p is taken to be against the best "
+        "baseline of its own table."
     )
     yield table
     metrics: dict[str, Metric] = {"accuracy": "accuracy", "macro F1": "f1"}
@@ -104,7 +104,7 @@ def _p_values(main: ByDataset) -> Iterator[Block]:
         found = papers_comparisons(main, metric)
         yield f"By {name}, {_wins(found)}."
         if missed := [each for each in found if not (each.wins(over_splits=False) and each.wins(over_splits=True))]:
-            yield "Not so:"
+            yield "The exceptions:"
             yield Bullets(tuple(_missed(each, metric) for each in missed))
 
 
@@ -156,7 +156,7 @@ def significance_sentence(main: ByDataset) -> str:
 
 
 def _except(text: str, parts: list[str]) -> str:
-    return f"{text}; not so: {'; '.join(parts)}." if parts else f"{text}."
+    return f"{text}; the exceptions: {'; '.join(parts)}." if parts else f"{text}."
 
 
 def more_splits_sentence(many: ByDataset) -> str:

@@ -67,11 +67,7 @@ def graph_claims(graph: Graph, where: str) -> list[Claim]:
     >>> GRAPH_CLAIMS["The network has the same number of parameters as GCN (section 5)"](load_dataset("citeseer"))
     ('237,376 each', True)
     """
-    claims: list[Claim] = []
-    for statement, check in GRAPH_CLAIMS.items():
-        found, holds = check(graph)
-        claims.append(Claim(statement, where, found, holds))
-    return claims
+    return [Claim(statement, where, *check(graph)) for statement, check in GRAPH_CLAIMS.items()]
 
 
 def _spectrum(graph: Graph) -> tuple[str, bool]:
@@ -79,7 +75,7 @@ def _spectrum(graph: Graph) -> tuple[str, bool]:
     start = np.linspace(1.0, 2.0, graph.n_nodes)  # ARPACK would draw one, and the last digits with it
     second, first = np.sort(eigsh(A_hat, k=2, which="LA", v0=start, tol=1e-7, return_eigenvectors=False))
     (last,) = eigsh(A_hat, k=1, which="SA", v0=start, tol=1e-7, return_eigenvectors=False)
-    root = _root_of_degrees(graph)
+    root = np.sqrt(np.diff(graph.indptr) + 1.0)
     off = np.abs(A_hat @ root - root).max() / root.max()
     holds = abs(first - 1) < 1e-6 and off < CLOSE and second < 1 - 1e-6 and last > -1 + 1e-6
     return f"largest {first:.4f}, second {second:.4f}, smallest {last:.4f}".replace("-", "\u2212"), bool(holds)
@@ -130,7 +126,7 @@ def _limit_without_teleport(graph: Graph) -> tuple[str, bool]:
     for _ in range(EXACT_STEPS):
         personal = (1 - ALPHA) * (walk @ personal) + ALPHA * start
     apart = _furthest_apart(personal)
-    text = f"after {steps} steps, walks from {len(nodes)} roots differ by less than 1 %; with teleport, by {apart:.0%} for ever"
+    text = f"after {steps} steps, walks from {len(nodes)} roots differ by less than 1 %; with teleport, the limits differ by {apart:.0%}"
     return text, steps < 20_000 and apart > 0.01
 
 
@@ -218,7 +214,3 @@ def _some_nodes(graph: Graph) -> NDArray[np.int64]:
 def _predictions(graph: Graph) -> _Floats:
     """Return predictions of any kind, shape (n, 3)."""
     return np.random.default_rng(0).standard_normal((graph.n_nodes, 3))
-
-
-def _root_of_degrees(graph: Graph) -> _Floats:
-    return np.sqrt(np.diff(graph.indptr) + 1.0)

@@ -116,9 +116,16 @@ class Results:
     @cached_property
     def evidence(self) -> Evidence:
         """What the paper's claims are checked on."""
+        run = {name: [entry for entry in group if entry.sample is not None] for name, group in self.main.items()}
         shown = {each.name: each.data for each in self.drawn}
-        runs = sweep_runs(self.begun.values(), self._rows_of)
-        return Evidence(self.main, self.times, runs, shown.get("distance", ()), shown.get("propagation", ()))
+        return {
+            "main": self.main,
+            "times": self.times,
+            "accuracy": {name: {each.cell.model: each.accuracies for each in group} for name, group in run.items()},
+            "distance": {panel.dataset: panel for panel in shown.get("distance", ())},
+            "ways": {panel.dataset: panel for panel in shown.get("propagation", ())},
+            **sweep_runs(self.begun.values(), self._rows_of),
+        }
 
     @cached_property
     def _rows_of(self) -> RowsOf:

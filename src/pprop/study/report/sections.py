@@ -18,24 +18,19 @@ from pprop.study.report.page import Block, Bullets, Picture
 from pprop.study.report.results import IN_TABLES, Results
 from pprop.study.report.row_claims import row_claims
 from pprop.study.stats.variance import init_tails
-from pprop.study.tables import runs
-from pprop.study.tables.datasets import dataset_table
+from pprop.study.tables import p_values, paper, runs, spread, times
 from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_title, entries, run_command
-from pprop.study.tables.p_values import more_leads_table, p_value_table
-from pprop.study.tables.scores import disagreements, overview_table, score, score_table
-from pprop.study.tables.spread import difference_spread_table, more_runs_entries, more_runs_table, spread_table
 from pprop.study.tables.table import Cells, Strong, Table
-from pprop.study.tables.times import main_cost_table, time_table
 
 METHOD = (
-    "Every mean is over runs: the paper's splits times initialisations. The number behind ± is the larger distance from "
-    "the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper are given "
-    "in combined intervals, the root of the sum of squares of both ±; beyond 1 the two disagree. As in the paper, ± takes "
-    "runs for independent, although those of one split vary together (Spread): it is too narrow for the mean over other "
-    "splits than these, so that equal results on other splits (PubMed, MS Academic) lie beyond 1 more often than one time "
-    "in 20, and results on the paper's own splits less often. Intervals from fewer than ten runs are too narrow in any "
-    "case. `DIR` in a command stands for the study's folder; what has no command of its own is computed from the rows of "
-    "the accuracy table, or from the graphs, by `pprop study report DIR`."
+    "Every mean is over runs: the paper's splits times initialisations. The number after ± is the larger distance "
+    "from the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper "
+    "are in units of the combined interval, the root of the sum of squares of both ±; beyond 1 the two disagree. "
+    "As in the paper, ± treats runs as independent, although runs of one split vary together (Spread): it is too "
+    "narrow for the mean over other splits. Equal results on other splits (PubMed, MS Academic) therefore differ by "
+    "more than 1 more often than one time in 20, and results on the paper's own splits less often. Intervals from "
+    "fewer than ten runs are too narrow in any case. `DIR` in a command is the study's folder; what has no command "
+    "is computed from the rows of the accuracy table, or from the graphs, by `pprop study report DIR`."
 )
 # Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
@@ -44,7 +39,7 @@ HEAVY = 6.0
 def lead(results: Results) -> tuple[Block, ...]:
     """Return the first blocks of the page: how many accuracies agree with the paper, and how to read the numbers."""
     count = sum(len(sample.all_rows) for sample in results.everything.values())
-    scores = [score(entry, "accuracy") for group in results.main.values() for entry in group]
+    scores = [paper.score(entry, "accuracy") for group in results.main.values() for entry in group]
     apart = [abs(each.intervals) for each in scores if each.intervals is not None]
     text = f"{_counted(count, 'run')} of {_counted(len(results.everything), 'cell')}."
     if apart:
@@ -71,21 +66,21 @@ def _accuracy(results: Results) -> Iterable[Block]:
 def _f1(results: Results) -> Iterator[Block]:
     if results.main:
         yield (
-            "The paper's macro F1 is the harmonic mean of the class-averaged precision and the class-averaged recall, where a class "
-            "without false positives has precision 1 and one without false negatives recall 1. The usual macro F1, the mean of the "
-            "classes' F1, stands below for comparison with other work."
+            "The paper's macro F1 is the harmonic mean of the class-averaged precision and recall; a class without "
+            "false positives has precision 1, and one without false negatives recall 1. The usual macro F1, the "
+            "mean of the classes' F1, is below for comparison with other work."
         )
         yield from _scores(results, "f1")
-        yield overview_table(results.main, "f1_macro")
+        yield paper.overview_table(results.main, "f1_macro")
 
 
 def _scores(results: Results, metric: Metric) -> Iterator[Block]:
     reruns = [entry for group in entries(results.published, results.samples, "rerun").values() for entry in group]
-    yield overview_table(results.main, metric)
-    yield score_table(results.main, metric, reruns)
+    yield paper.overview_table(results.main, metric)
+    yield paper.score_table(results.main, metric, reruns)
     shown = [*(entry for group in results.main.values() for entry in group), *reruns]
-    scores = [score(entry, metric) for entry in shown]
-    if apart := disagreements(scores):
+    scores = [paper.score(entry, metric) for entry in shown]
+    if apart := paper.disagreements(scores):
         yield "Where ours and the paper's disagree:"
         yield Bullets(apart)
     elif any(each.intervals is not None for each in scores):
@@ -94,13 +89,13 @@ def _scores(results: Results, metric: Metric) -> Iterator[Block]:
 
 def _p_values(results: Results) -> Iterator[Block]:
     metrics: tuple[Metric, ...] = ("accuracy", "f1")
-    made = [table for metric in metrics if (table := p_value_table(results.main, metric)).n_rows]
+    made = [table for metric in metrics if (table := p_values.p_value_table(results.main, metric)).n_rows]
     if made:
         yield (
-            "Two-sided paired t-tests, over runs as published and over split means, because initialisations of different "
-            "models are not matched. Bt. FP has one run per split, so that its test is over split means in both columns. "
-            "Holm: corrected over the opponents on one dataset and metric. The paper names no opponent; its p-value stands "
-            "beside the best baseline of its own table, the likely reading."
+            "Two-sided paired t-tests, over runs as published, and over split means, because initialisations of "
+            "different models are not matched. Bt. FP has one run per split, so both columns test split means. "
+            "Holm: corrected over the opponents on one dataset and metric. The paper names no opponent; its p-value "
+            "is shown beside the best baseline of its own table, which is probably meant."
         )
     yield from made
     if results.many:
@@ -110,77 +105,61 @@ def _p_values(results: Results) -> Iterator[Block]:
 def _times(results: Results) -> Iterator[Block]:
     if results.times:
         yield (
-            "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets on a GPU "
-            "of 2018, ours a training step and one evaluation on the stopping set. Ratios to GCN are ratios of programs, "
-            "too: MLP, PPNP and APPNP have a fused training step of their own here, the other models go through torch's "
-            "autograd, operation by operation, with the same sparse kernels."
+            "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets, "
+            "on a GPU of 2018; ours is a training step and one evaluation on the stopping set. Ratios to GCN also "
+            "depend on the program: MLP, PPNP and APPNP have a fused training step here, the other models use "
+            "torch's autograd with the same sparse kernels."
         )
-        yield time_table(results.times)
+        yield times.time_table(results.times)
 
 
 def _spread(results: Results) -> Iterator[Block]:
     yield from _with_text(
-        spread_table(results.main),
-        "How much of the spread is due to splits, and how much to initialisation? Analysis of variance over both; only for "
-        "models that have all initialisations of every split. What is called initialisation is all that the seed of a run "
-        "decides: first weights and dropout. "
-        "The intervals suppose normal deviations: those of initialisations and of shares are exact then, that of splits is the "
-        "modified large-sample interval, which held the truth in 94 to 95 % of simulated studies of this size; resampling the "
-        "splits did so in 84 to 86 %. Heavy tails make them too narrow.",
+        spread.spread_table(results.main),
+        "How much of the spread is due to splits, and how much to initialisation, that is, to all that the seed of "
+        "a run decides: first weights and dropout? Analysis of variance over both, for models that have all "
+        "initialisations of every split. The intervals assume normal deviations. Those of initialisations and of "
+        "shares are then exact; that of splits is the modified large-sample interval, which contained the true "
+        "value in 94 to 95 % of simulated studies of this size, resampling the splits in 84 to 86 %. Heavy tails "
+        "make the intervals too narrow.",
     )
     yield from _with_text(
-        difference_spread_table(results.main),
-        "The same for the accuracy of APPNP minus that of another model in the run with the same split and initialisation: "
-        "what is hard for both cancels. A lead that varies between splits is made surer by more splits alone, not by more "
-        "initialisations.",
+        spread.difference_spread_table(results.main),
+        "The same for the accuracy of APPNP minus that of another model in the run with the same split and "
+        "initialisation: what is hard for both cancels. Where the lead varies between splits, only more splits "
+        "determine it better, not more initialisations.",
     )
 
 
-def _thousand_runs(results: Results) -> Iterable[Block]:
-    return more_runs_blocks(results.published, results.everything, results.main, results.samples)
-
-
-def more_runs_blocks(
-    experiments: Mapping[str, Experiment], everything: Samples, main: ByDataset, shown: Samples
-) -> Iterable[Block]:
-    """Yield the blocks of the section; none where no such runs were begun.
-
-    Parameters
-    ----------
-    experiments, everything, main, shown
-        As for `more_runs_entries`.
-
-    Examples
-    --------
-    >>> list(more_runs_blocks({}, Samples([]), {}, Samples([])))
-    []
-    """
-    table = more_runs_table(experiments, everything, shown)
+def thousand_runs(results: Results) -> Iterator[Block]:
+    """Yield the blocks of the section on more runs; none where no such runs were begun."""
+    experiments, many = results.published, results.many
+    table = spread.more_runs_table(experiments, results.everything, results.samples)
     if not table.n_rows:
         if table.notes:  # begun, and no two models have all of their runs yet
             yield Bullets(table.notes)
         return
-    many = more_runs_entries(experiments, everything, main, shown)
     more = {name: one for name, one in experiments.items() if one.shows == "runs"}
     names = sorted(name for name, one in more.items() if any(point.cell.dataset in many for point in one.points))
     yield (
-        "Does any ranking change with 1000 runs instead of 100? Models in the order of their means over 200 splits with 5 "
-        "initialisations each (Bt. FP, which has none, with one run each); the first 20 splits are the paper's, and their runs "
-        "those of the accuracy table. No other section counts the additional runs, and ranks here count the models of this "
-        "table alone. The \u00b1 of all runs is half the 95 % interval over splits (Student's t), that of the accuracy table's "
-        "runs the one that stands there. Above the next: the lead over the model below, with its 95 % interval over splits. "
-        "Other order: how often 20 splits, drawn with replacement from the 200, put the model below first."
+        "Does any ranking change with 1000 runs instead of 100? Models are in the order of their means over 200 "
+        "splits with 5 initialisations each (Bt. FP, which has none, has one run each). The first 20 splits are the "
+        "paper's, with the runs of the accuracy table. Ranks count the models of this table only, and no other "
+        "section uses the additional runs. The ± of all runs is half the 95 % interval over splits (Student's t), "
+        "the ± of the accuracy table's runs the one given there. Above the next: the lead over the model below, "
+        "with its 95 % interval over splits. Other order: how often 20 splits, drawn with replacement from the 200, "
+        "put the model below first."
     )
     yield table
     yield (
-        "PPNP and APPNP against the baselines that have all runs, and against each other: paired t-tests over split means, "
-        "corrected after Holm over these baselines, so that the p-values of the accuracy table's splits are not those of the "
-        "section above where a baseline is missing here."
+        "PPNP and APPNP against the baselines that have all runs, and against each other: paired t-tests over split "
+        "means, with Holm's correction over these baselines. Where a baseline is missing here, the p-values of the "
+        "accuracy table's splits differ from those of the section above."
     )
-    yield more_leads_table(many, main)
-    yield "The components of the variance, from all runs; the intervals suppose normal deviations."
-    spread = spread_table(many)
-    yield replace(spread, caption=f"{spread.caption}, from all runs", notes=tuple(_heavy_tails(many)))
+    yield p_values.more_leads_table(many, results.main)
+    yield "The components of the variance, from all runs; the intervals assume normal deviations."
+    parts = spread.spread_table(many)
+    yield replace(parts, caption=f"{parts.caption}, from all runs", notes=tuple(_heavy_tails(many)))
     rows = [row for group in many.values() for entry in group for row in entry.rows]
     device = " --device cuda" if all(row.device.startswith("cuda") for row in rows if row.epochs) else ""
     yield f"`pprop study run {' '.join(names)} --out DIR{device}` makes these runs."
@@ -193,8 +172,8 @@ def _heavy_tails(many: ByDataset) -> Iterable[str]:
         if tails is not None and tails.kurtosis > HEAVY:
             low, high = tails.interval
             yield (
-                f"{entry.title} on {dataset_title(entry.cell.dataset)}: the deviations between initialisations have a kurtosis "
-                f"of {tails.kurtosis:.0f}, where normal ones have 3, so that their interval is too narrow: resampling the "
+                f"{entry.where}: the deviations between initialisations have a kurtosis "
+                f"of {tails.kurtosis:.0f}, where normal ones have 3, so their interval is too narrow: resampling the "
                 f"splits gives {low:.2f} to {high:.2f}."
             )
 
@@ -226,8 +205,8 @@ def _other_experiments(results: Results) -> Iterator[Block]:
     """Yield the table of the user's experiments, and a figure of each that is for one and has more than one point."""
     yield from _with_text(
         runs.own_experiments_table(results.own, results.everything),
-        "The user's own experiment files, each with the runs that it names. No table, figure or claim of another section "
-        "uses what they add; a run that is also one of the paper's is the same row here and there.",
+        "The user's own experiment files, each with the runs that it names. No table, figure or claim of another "
+        "section uses what they add; a run that is also one of the paper's is the same row in both.",
     )
     for number, one in enumerate(results.own.values(), 1):
         named = results.everything.named([one])
@@ -241,7 +220,7 @@ def _other_experiments(results: Results) -> Iterator[Block]:
 
 
 def _datasets(results: Results) -> Iterator[Block]:
-    yield dataset_table(results.datasets, results.folder)
+    yield paper.dataset_table(results.datasets, results.folder)
 
 
 def _command(names: Sequence[str], experiments: Mapping[str, Experiment], samples: Samples) -> str:
@@ -271,8 +250,9 @@ def _claims(results: Results) -> Iterator[Block]:
         yield Table.of(caption, "Dataset:text | Found:text | Holds:text", groups)
     if found:
         yield (
-            "Differences in accuracy are judged split by split, ± half the 95 % interval of their mean: where it holds zero, nothing "
-            "is decided. What is called the best of several has the highest mean on these splits, which favours it a little."
+            "Differences in accuracy are judged split by split, ± half the 95 % interval of their mean: where it "
+            "contains zero, nothing is decided. The best of several is the one with the highest mean on these "
+            "splits, which favours it a little."
         )
     if missing:
         yield "Not checked, because rows are missing:"
@@ -281,9 +261,9 @@ def _claims(results: Results) -> Iterator[Block]:
 
 def _costs(results: Results) -> Iterator[Block]:
     yield from _with_text(
-        main_cost_table(results.main, results.published.values(), results.times),
-        "Seconds are a run's share of the training that it was part of, so that they add up to what was spent; runs trained "
-        "together share a device.",
+        times.main_cost_table(results.main, results.published.values(), results.times),
+        "Seconds are a run's share of the training that it was part of, so they add up to the time spent; runs "
+        "trained together share a device.",
     )
     yield runs.cost_table(results.everything)
 
@@ -317,7 +297,7 @@ SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {
     "p-values": _p_values,
     "Time per epoch": _times,
     "Spread": _spread,
-    "A thousand runs": _thousand_runs,
+    "A thousand runs": thousand_runs,
     "Figures": _figures,
     "Hyperparameters": _hyperparameters,
     "Other experiments": _other_experiments,

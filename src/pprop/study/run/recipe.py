@@ -30,7 +30,7 @@ from pprop.models.inference import Inference
 from pprop.propagation import Limit
 from pprop.study.cell import Cell, Seeds, Splits
 from pprop.study.revisions import provenance_here
-from pprop.study.stats.metrics import accuracy, f1_macro, f1_paper
+from pprop.study.stats.estimate import accuracy, f1_macro, f1_paper
 from pprop.study.store.row import Row, RowKey
 from pprop.training import Stopping, Trained, run_seed, train
 

@@ -191,10 +191,9 @@ def describe_seeds(seeds: Iterable[Seeds], most: int = 4) -> str:
         reject("seeds", "describe_seeds", "at least one run", "none")
     if len(given) <= most:
         return ", ".join(f"split {one.split} init {one.init}" for one in given)
-    counts = Counter(sorted(one.init for one in given))
-    return f"{len(given)} runs: " + ", ".join(
-        f"init {init} ({count} split{'' if count == 1 else 's'})" for init, count in counts.items()
-    )
+    counts = Counter(sorted(one.init for one in given)).items()
+    parts = (f"init {init} ({count} split{'' if count == 1 else 's'})" for init, count in counts)
+    return f"{len(given)} runs: {', '.join(parts)}"
 
 
 @final
@@ -235,10 +234,9 @@ def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
     ()
     """
     data = current_data(cell.dataset)
-    for pool in pools(store, cell):
-        if pool.data == data and pool.revision == current_revision(cell, pool.rows[0].backend):
-            return pool.rows
-    return ()
+    same_data = (pool for pool in pools(store, cell) if pool.data == data)
+    current = (pool.rows for pool in same_data if pool.revision == current_revision(cell, pool.rows[0].backend))
+    return next(current, ())
 
 
 def compare_models(store: Store, first: Cell, others: Sequence[Cell], runs: Sequence[Seeds]) -> list[Versus]:
@@ -265,11 +263,8 @@ def compare_models(store: Store, first: Cell, others: Sequence[Cell], runs: Sequ
     []
     """
     wanted = set(runs)
-    found = {
-        cell: rows
-        for cell in (first, *others)
-        if (rows := [row for row in current_rows(store, cell) if row.key.seeds in wanted])
-    }
+    rows_of = {cell: [row for row in current_rows(store, cell) if row.key.seeds in wanted] for cell in (first, *others)}
+    found = {cell: rows for cell, rows in rows_of.items() if rows}
 
     def tests(over: Over) -> Mapping[Cell, Paired]:
         values = {cell: {row.key.seeds: row.accuracy for row in rows} for cell, rows in found.items()}

@@ -199,11 +199,9 @@ def _share_interval(between: float, within: float, splits: int, inits: int) -> t
     above, below = splits - 1, splits * (inits - 1)
     if not between + within > 0:
         return float("nan"), float("nan")
-    ends = [
-        max(0.0, (between - quantile * within) / (between + (inits - 1) * quantile * within))
-        for quantile in (float(stats.f.isf(TAIL, above, below)), float(stats.f.ppf(TAIL, above, below)))
-    ]
-    return ends[0], ends[1]
+    high, low = (float(quantile(TAIL, above, below)) for quantile in (stats.f.isf, stats.f.ppf))
+    ends = [(between - each * within) / (between + (inits - 1) * each * within) for each in (high, low)]
+    return max(0.0, ends[0]), max(0.0, ends[1])
 
 
 def _roots(variances: NDArray[np.float64]) -> tuple[float, float]:

@@ -21,12 +21,7 @@ from pprop.study.store.store import Pool, Store, newest_first, pools
 
 Metric = Literal["accuracy", "f1", "f1_macro"]
 
-DATASET_TITLES: Mapping[str, str] = {
-    "citeseer": "Citeseer",
-    "cora_ml": "Cora-ML",
-    "pubmed": "PubMed",
-    "ms_academic": "MS Academic",
-}
+DATASET_TITLES = {"citeseer": "Citeseer", "cora_ml": "Cora-ML", "pubmed": "PubMed", "ms_academic": "MS Academic"}
 _ORDER = ("mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp", "ppnp", "appnp")  # the paper's
 
 # The paper's own models, which are compared with all others.
@@ -143,9 +138,8 @@ class Samples(dict[str, Sample]):
         [2144199730]
         """
         named: dict[str, set[Seeds]] = {}
-        for experiment in experiments:
-            for cell in (point.cell for point in experiment.points):
-                named.setdefault(cell.config, set()).update(experiment.seeds(cell=cell))
+        for experiment, cell in ((one, point.cell) for one in experiments for point in one.points):
+            named.setdefault(cell.config, set()).update(experiment.seeds(cell=cell))
         found = (each.only(named[config]) if config in named else each for config, each in self.items())
         return Samples(each for each in found if each is not None)
 
@@ -219,6 +213,11 @@ class Entry:
     def published(self) -> Published:
         """What the paper printed of it."""
         return (self.experiment and self.experiment.published) or Published()
+
+    @property
+    def where(self) -> str:
+        """The model and the dataset."""
+        return f"{self.title} on {dataset_title(self.cell.dataset)}"
 
     @property
     def wanted(self) -> int | None:
@@ -353,15 +352,6 @@ def model_title(cell: Cell, settings: bool = False) -> str:
         return MODELS[cell.model].title
     text = ", ".join(f"{name}={value}" for name, value in sorted(cell.settings.items()))
     return f"{cell.model} ({text})" if text and settings else cell.model
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names in a row, as in a sentence.
-
-    >>> listed(["GCN", "GAT", "JK"]), listed(["GCN"])
-    ('GCN, GAT and JK', 'GCN')
-    """
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def dataset_order(name: str) -> tuple[int, str]:

@@ -45,7 +45,7 @@ class Comparison:
     @property
     def where(self) -> str:
         """The two models and the dataset."""
-        return f"{self.entry.title} against {self.opponent.title} on {dataset_title(self.entry.cell.dataset)}"
+        return f"{self.entry.title} against {self.opponent.where}"
 
     def wins(self, *, over_splits: bool) -> bool:
         """Return whether the model is significantly better, after Holm's correction."""
@@ -117,24 +117,21 @@ def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
     unit, digits = (100.0, 2) if metric == "accuracy" else (1.0, 4)
 
     def row(one: Comparison) -> Cells:
+        runs, splits = ((Number(test.pairs, 0), PValue(test.p), PValue(test.holm)) for test in (one.runs, one.splits))
         return (
             Strong(one.opponent.title) if one.best else one.opponent.title,
             Number(unit * one.splits.difference, digits, signed=True),
-            None if one.runs.over == "splits" else Number(one.runs.pairs, 0),
-            PValue(one.runs.p),
-            PValue(one.runs.holm),
-            Number(one.splits.pairs, 0),
-            PValue(one.splits.p),
-            PValue(one.splits.holm),
+            *(runs if one.runs.over == "runs" else (None, *runs[1:])),
+            *splits,
             None if one.published is None else PValue(one.published),
         )
 
     groups: dict[str | None, list[Cells]] = {}
     notes: list[str] = []
-    for name, entries in by_dataset.items():
+    for entries in by_dataset.values():
         found = comparisons(entries, metric)
         for entry, of_entry in groupby(found, key=lambda each: each.entry):
-            groups[f"{entry.title} on {dataset_title(name)}"] = [row(each) for each in of_entry]
+            groups[entry.where] = [row(each) for each in of_entry]
         for one in found:
             lonely = ((one.runs.only_first, one.entry), (one.runs.only_second, one.opponent))
             if parts := [f"{describe_seeds(seeds)} of {entry.title}" for seeds, entry in lonely if seeds]:

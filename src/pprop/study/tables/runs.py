@@ -182,9 +182,7 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
     )
 
 
-def published_and_own(
-    experiments: Mapping[str, Experiment],
-) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
+def published_and_own(experiments: Mapping[str, Experiment]) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
     """Return the experiments that come with pprop, and the others.
 
     A file kept with a study may have the name of one that comes with this version of pprop. It is one of the others only

@@ -26,10 +26,9 @@ from pprop.study.tables.entries import (
     Samples,
     dataset_order,
     dataset_title,
-    listed,
     model_title,
 )
-from pprop.study.tables.table import Cells, Measure, Number, Strong, Table
+from pprop.study.tables.table import Cells, Measure, Number, Strong, Table, listed
 
 # Draws of as many splits as the accuracy table has.
 DRAWS = 10_000
@@ -64,9 +63,8 @@ def spread_table(by_dataset: ByDataset) -> Table:
         notes.extend(note for entry, _ in parts for note in _far_out(entry))
     if len(shares) > 1:
         low, middle, high = (100 * float(np.nanquantile(shares, q)) for q in (0, 0.5, 1))
-        notes.insert(
-            0, f"Splits make up {low:.0f} to {high:.0f} % of the variance of a run, {middle:.0f} % in the median cell."
-        )
+        most = f"{low:.0f} to {high:.0f} % of the variance of a run, {middle:.0f} % in the median cell"
+        notes = [f"Splits make up {most}.", *notes]
     caption = "Where accuracy varies: standard deviations in points"
     return Table.of(caption, f"Model:text | {_HEADS}", groups, notes)
 
@@ -115,9 +113,9 @@ def _far_out(entry: Entry) -> Iterable[str]:
         ]
         one = len(far) == 1
         yield (
-            f"{entry.title} on {dataset_title(entry.cell.dataset)}: {listed(named)} {'is' if one else 'are'} far from the "
+            f"{entry.where}: {listed(named)} {'is' if one else 'are'} far from the "
             f"median of {'its split' if one else 'their splits'}, while the other runs have {others:.0f} epochs on average; "
-            "the deviation between initialisations is not normal there, so take the intervals with caution."
+            "the deviation between initialisations is not normal there, so treat the intervals with caution."
         )
 
 
@@ -231,8 +229,10 @@ def _complete(
         few, all_rows = shown.of(cell), everything.of(cell)
         if few is None or all_rows is None:
             continue
-        seeds, there = experiment.seeds(cell=cell), {row.key.seeds for row in few.rows}
+        seeds = experiment.seeds(cell=cell)
         version, wanted = (few.pool.revision, few.pool.data), len(seeds)
+        further = set(seeds) - {row.key.seeds for row in few.rows}
+        more = [row for row in all_rows.all_rows if row.key.seeds in further]
         # runs of other versions are never averaged with those of the table
         same = next((pool for pool in all_rows.pools if (pool.revision, pool.data) == version), None)
         many = None if same is None else Sample(cell, same).only(seeds)
@@ -241,10 +241,7 @@ def _complete(
             found.append((many, few))
         elif many is not None and len(many.rows) > len(few.rows):
             missing.append(f"{where} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
-        elif others := sum(
-            row.key.seeds in set(seeds) - there and (row.key.revision, row.key.data) != version
-            for row in all_rows.all_rows
-        ):
+        elif others := sum((row.key.revision, row.key.data) != version for row in more):
             missing.append(f"{where}: {others} of {wanted} runs are of another version than the accuracy table's.")
         else:
             absent[model_title(cell)] = sum(row.seconds for row in few.rows) * (wanted / len(few.rows) - 1)
@@ -270,7 +267,7 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
         ranked, missing, absent = standings(experiment, everything, shown)
         title = dataset_title(experiment.points[0].cell.dataset)
         if len(ranked) == 1:
-            notes.append(f"{title}: {ranked[0].title} alone has all runs, so that there is no order yet.")
+            notes.append(f"{title}: {ranked[0].title} alone has all runs, so there is no order yet.")
         elif ranked:
             groups[title] = [_row(each) for each in ranked]
             notes.append(order_sentence(title, ranked))
@@ -286,8 +283,8 @@ def more_runs_table(experiments: Mapping[str, Experiment], everything: Samples, 
         notes.extend(never)
     if outside:
         notes.append(
-            f"In {sum(outside)} of {len(outside)} cells the mean over all runs lies outside the 95 % interval of the accuracy table, "
-            "which takes runs of one split for independent."
+            f"In {sum(outside)} of {len(outside)} cells the mean over all runs is outside the 95 % interval of the accuracy table, "
+            "which treats runs of one split as independent."
         )
     heads = (
         "Model:text | Runs | Accuracy:measure | Rank | Runs of the accuracy table | Their accuracy:measure | Their rank | "
@@ -305,10 +302,9 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
     """
     changed = [f"{each.title} from {each.few_rank} to {each.rank}" for each in ranked if each.rank != each.few_rank]
     ranks = f"ranks change with more runs: {', '.join(changed)}" if changed else "no rank changes"
-    close = [
-        f"{one.title} and {after.title}" for one, after in pairwise(ranked) if one.lead <= one.lead_half
-    ]  # neighbours whose order all the runs together do not decide
-    open_ = f" Neighbours that all runs do not tell apart: {', '.join(close)}." if close else ""
+    # neighbours whose order all the runs together do not decide
+    close = [f"{one.title} and {after.title}" for one, after in pairwise(ranked) if one.lead <= one.lead_half]
+    open_ = f" Neighbours whose order all runs do not decide: {', '.join(close)}." if close else ""
     share = Number(100 * ranked[0].same_order, 0)
     return f"{dataset}: {ranks}.{open_} {share} % of draws of as many splits as the accuracy table has give this order."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypeAlias, cast, final
@@ -183,6 +183,15 @@ class Table:
         columns = tuple(Column(title, cast("Kind", kind or "number")) for title, _, kind in parts)
         made = (Group(heading, tuple(rows)) for heading, rows in groups.items())
         return Table(caption, columns, tuple(group for group in made if group.rows), tuple(notes))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, as in a sentence.
+
+    >>> listed(["GCN", "GAT", "JK"]), listed(["GCN"])
+    ('GCN, GAT and JK', 'GCN')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def inline_markdown(text: str) -> str:

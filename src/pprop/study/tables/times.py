@@ -184,11 +184,8 @@ def costs(entries: Sequence[Entry], experiments: Iterable[Experiment], times: Se
         if one.shows == "time" and one.published is not None
         for point in one.points
     }
-    timed = {
-        each.entry.cell.model: each.ours.mean
-        for each in epoch_times(times)
-        if each.device == "cpu" and each.ours is not None
-    }
+    on_cpu_alone = [each for each in epoch_times(times) if each.device == "cpu"]
+    timed = {each.entry.cell.model: each.ours.mean for each in on_cpu_alone if each.ours is not None}
     found: list[Cost] = []
     for entry in (entry for entry in entries if entry.rows):
         rows = entry.rows
@@ -211,14 +208,9 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
     """
 
     def row(cost: Cost) -> Cells:
-        return (
-            cost.entry.title,
-            Number(cost.runs, 0),
-            None if np.isnan(cost.epochs) else Number(cost.epochs, 0),
-            *map(_seconds, (cost.gpu, cost.cpu, cost.on_cpu)),
-            number(cost.paper, 1),
-            _seconds(cost.authors),
-        )
+        counts = Number(cost.runs, 0), None if np.isnan(cost.epochs) else Number(cost.epochs, 0)
+        spent = map(_seconds, (cost.gpu, cost.cpu, cost.on_cpu))
+        return cost.entry.title, *counts, *spent, number(cost.paper, 1), _seconds(cost.authors)
 
     def total(found: Sequence[Cost]) -> Cells:
         names = ("gpu", "cpu", "on_cpu", "authors")
@@ -247,23 +239,22 @@ def _notes(found: Sequence[Cost]) -> Iterable[str]:
         return
     devices = sorted({row.device for cost in found for row in cost.entry.rows})
     yield (
-        f"Seconds of a whole device ({', '.join(devices)}; a CPU with all its cores), of the runs that the main table shows. "
+        f"Seconds of a whole device ({', '.join(devices)}; a CPU with all its cores) for the runs of the main table. "
         "Runs trained together share them; the first cell of a process includes the compilation of kernels."
     )
     if any(cost.on_cpu is not None for cost in found):
         yield (
-            "CPU alone: our milliseconds an epoch on the CPU, one run at a time (the table of times has them), times the epochs "
-            "and the runs. Not measured as a whole; runs that are trained together take less."
+            "CPU alone: our milliseconds an epoch on the CPU, one run at a time (see the table of times), times the "
+            "epochs and the runs. Not measured as a whole; runs trained together take less."
         )
     yield (
-        "Authors' code: the milliseconds an epoch that the paper printed (a GPU of 2018) times our mean number of epochs "
-        "times our runs; the paper timed neither MLP nor Bt. FP, nor PPNP on the larger graphs. Sums are over the cells "
-        "that have the number."
+        "Authors' code: the paper's milliseconds an epoch (a GPU of 2018) times our mean number of epochs times our "
+        "runs; the paper timed neither MLP nor Bt. FP, nor PPNP on the larger graphs. Sums are over the cells that "
+        "have the number."
     )
     for cost in found:
         if (cost.entry.cell.model, cost.entry.cell.dataset) == ("appnp", "cora_ml") and cost.authors is not None:
             yield (
                 f"When the authors ran APPNP on Cora-ML again, on a GPU of 2019, a run took {AUTHORS_SECONDS} s: "
-                f"{AUTHORS_SECONDS * cost.runs:,.0f} s for {cost.runs} runs, where the estimate above is "
-                f"{cost.authors:,.0f} s."
+                f"{AUTHORS_SECONDS * cost.runs:,.0f} s for {cost.runs} runs, where the estimate above is {cost.authors:,.0f} s."
             )

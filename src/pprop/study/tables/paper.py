@@ -1,11 +1,24 @@
-"""The tables of accuracy and of macro F1: ours beside the paper's, and how far apart they are."""
+"""The tables that the paper has, too, ours beside the printed values: datasets, accuracy and macro F1."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import final
+from pathlib import Path
+from typing import Any, TypeAlias, cast, final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import PpropError
+from pprop._validate import reject
+from pprop.datasets import DATASETS, load_dataset
+from pprop.datasets.registry import sizes_of
+from pprop.graph import Graph
+from pprop.graph.files import read_json
 from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
 from pprop.study.tables.entries import ByDataset, Entry, Metric, dataset_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table, Value, number
@@ -127,31 +140,25 @@ def overview_table(by_dataset: ByDataset, metric: Metric, beside_paper: bool = F
     (Column(title='Model', kind='text'),)
     """
     scores = {name: {entry.title: score(entry, metric) for entry in group} for name, group in by_dataset.items()}
-    best = {
-        name: (
-            max((one.ours.mean for one in group.values() if one.ours), default=None),
-            max((one.paper for one in group.values() if one.paper is not None), default=None),
-        )
-        for name, group in scores.items()
-    }
 
-    def cells(name: str, title: str) -> Cells:
-        one = scores[name].get(title)
-        values = (None, None) if one is None else (one.our_value, one.paper_value)
-        marked = (
-            Strong(value) if isinstance(value, Measure) and value.mean == top else value
-            for value, top in zip(values, best[name], strict=True)
-        )
-        return tuple(marked) if beside_paper else (next(marked),)
+    def bold(column: dict[str, Value]) -> dict[str, Value]:
+        measures = {title: value for title, value in column.items() if isinstance(value, Measure)}
+        best = max((measure.mean for measure in measures.values()), default=None)
+        return column | {title: Strong(measure) for title, measure in measures.items() if measure.mean == best}
 
+    columns: list[dict[str, Value]] = []
+    for group in scores.values():
+        columns.append(bold({title: one.our_value for title, one in group.items()}))
+        if beside_paper:
+            columns.append(bold({title: one.paper_value for title, one in group.items()}))
     titles = dict.fromkeys(title for group in scores.values() for title in group)
-    rows = ((title, *(cell for name in scores for cell in cells(name, title))) for title in titles)
+    rows = ((title, *(column.get(title) for column in columns)) for title in titles)
     paper = " | paper:measure" if beside_paper else ""
     heads = " | ".join(["Model:text", *(f"{dataset_title(name)}:measure{paper}" for name in scores)])
     caption = f"{TITLES[metric]}, mean and 95 % interval" + (", beside the paper's" if beside_paper else "")
     notes = tuple(
-        f"{one.entry.title} on {dataset_title(name)}: {one.ours.runs} of {one.entry.wanted} runs."
-        for name, group in scores.items()
+        f"{one.entry.where}: {one.ours.runs} of {one.entry.wanted} runs."
+        for group in scores.values()
         for one in group.values()
         if one.ours is not None and one.entry.wanted is not None and one.ours.runs < one.entry.wanted
     )
@@ -166,34 +173,29 @@ def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[Entry] =
     by_dataset
         As `entries` gives them.
     metric
-        ``"f1_macro"`` has no published values and so fewer columns.
+        Which one.
     reruns
         Entries that have other published values: the authors' second run.
 
     Examples
     --------
-    >>> [column.title for column in score_table({}, "f1_macro").columns]
-    ['Model', 'Runs', 'Ours']
+    >>> [column.title for column in score_table({}, "f1").columns]
+    ['Model', 'Runs', 'Ours', 'Paper', 'Difference', 'In intervals', 'Command']
     """
     again = [entry for entry in reruns if entry.sample is not None]
-    with_paper = metric != "f1_macro"
 
     def row(one: Score) -> Cells:
         count, wanted = 0 if one.ours is None else one.ours.runs, one.entry.wanted
         runs = str(count) if wanted is None or wanted == count else f"{count} of {wanted}"
         apart = number(one.difference, one.decimals, signed=True), number(one.intervals, 1, signed=True)
-        paper = (one.paper_value, *apart, Code(one.entry.command))
-        return (one.title, runs, one.our_value, *(paper if with_paper else ()))
+        return one.title, runs, one.our_value, one.paper_value, *apart, Code(one.entry.command)
 
     groups: dict[str | None, list[Cells]] = {}
     for name, group in by_dataset.items():
         shown = [*group, *(entry for entry in again if entry.cell.dataset == name)]
         groups[dataset_title(name)] = [row(score(entry, metric)) for entry in shown]
-    heads = "Model:text | Runs | Ours:measure"
-    if not with_paper:
-        return Table.of(TITLES[metric], heads, groups)
     notes = ("Re-run: beside what the authors' own code gave when they ran it again.",) if again else ()
-    heads += " | Paper:measure | Difference | In intervals | Command:code"
+    heads = "Model:text | Runs | Ours:measure | Paper:measure | Difference | In intervals | Command:code"
     return Table.of(f"{TITLES[metric]}, beside the paper's", heads, groups, notes)
 
 
@@ -218,3 +220,128 @@ def _disagreement(one: Score) -> str:
         f"{'higher' if difference > 0 else 'lower'}, {Number(abs(one.intervals or 0.0), 1)} combined intervals, and "
         f"{'inside' if one.within else 'outside'} the sum of both intervals plus {one.slack:g}{unit}."
     )
+
+
+# Where a study's folder keeps the averages: the larger graphs need half a minute.
+CACHE = "shortest_paths.json"
+
+# The paper's label rates and average shortest paths.
+PRINTED = {"citeseer": (0.036, 9.31), "cora_ml": (0.047, 5.27), "pubmed": (0.003, 6.34), "ms_academic": (0.016, 5.43)}
+# Nodes of the full graphs, to which the printed label rates refer; the others are connected as they come.
+FULL_SIZES = {"citeseer": 3312, "cora_ml": 2995}
+BLOCK = 16  # words of 64 start nodes each that are searched from at once: few enough for a processor's cache
+
+_Words: TypeAlias = NDArray[np.uint64]
+_BITS_IN = np.array([value.bit_count() for value in range(1 << 16)], dtype=np.uint8)
+
+
+def dataset_table(names: Sequence[str], folder: Path | None = None) -> Table:
+    """Return the table for the datasets in `names`; those whose file is not here are named below it.
+
+    Parameters
+    ----------
+    names
+        For `load_dataset`.
+    folder
+        A study's folder, which keeps the average shortest paths for the next time; None computes them anew.
+
+    Examples
+    --------
+    >>> [str(value) for value in dataset_table(["citeseer"]).groups[0].rows[0]]
+    ['Citeseer', '6', '3703', '2110', '3668', '0.057', '0.036', '0.036', '9.31', '9.31']
+    """
+    rows: list[Cells] = []
+    notes: list[str] = []
+    for name in names:
+        try:
+            graph = load_dataset(name)
+        except (PpropError, OSError) as error:
+            notes.append(f"{dataset_title(name)} could not be loaded here: {' '.join(str(error).split())}")
+            continue
+        rows.append(_row(name, graph, folder))
+        if name in DATASETS and sizes_of(graph) != DATASETS[name].sizes:
+            notes.append(f"{dataset_title(name)}: the sizes differ from the paper's, {DATASETS[name].sizes}.")
+    heads = (
+        "Dataset:text | Classes | Features | Nodes | Edges | Label rate | Label rate of the full graph | "
+        "Label rate, paper | Average shortest path | Average shortest path, paper"
+    )
+    return Table.of("Datasets: the largest component of each", heads, {None: rows}, notes)
+
+
+def cached_shortest_path(graph: Graph, folder: Path | None) -> float:
+    """Return the average shortest path of a graph, from the study's folder if it is known there.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> cached_shortest_path(Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])), None)
+    1.0
+    """
+    if folder is None:
+        return mean_shortest_path(graph)
+    path = folder / CACHE
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):  # a cache that is not there, or is not readable, is written anew
+        found = read_json(path)
+        known = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    value = known.get(graph.fingerprint)
+    if not isinstance(value, float):
+        value = known[graph.fingerprint] = mean_shortest_path(graph)
+        with suppress(OSError):  # a study that may only be read has its report all the same
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps(known, sort_keys=True), encoding="utf-8")
+            part.replace(path)
+    return value
+
+
+def _row(name: str, graph: Graph, folder: Path | None) -> Cells:
+    sizes = (Number(sizes_of(graph)[key], 0) for key in ("classes", "features", "nodes", "edges"))
+    rates = (Number(20 * graph.n_classes / n, 3) for n in (graph.n_nodes, FULL_SIZES.get(name, graph.n_nodes)))
+    rate, path = PRINTED.get(name, (None, None))
+    paths = Number(cached_shortest_path(graph, folder)), number(path)
+    return dataset_title(name), *sizes, *rates, number(rate, 3), *paths
+
+
+def mean_shortest_path(graph: Graph) -> float:
+    """Return the average number of edges on the shortest path between two different nodes that are connected.
+
+    Exact. Every node is a start: bit s of a node's words says whether start s has reached it, so that one pass over the
+    edges is a step of 1024 searches.
+
+    Parameters
+    ----------
+    graph
+        Undirected, at least one edge; weights do not count.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+    >>> mean_shortest_path(path)
+    2.0
+    """
+    if graph.directed or not graph.n_entries:
+        reject("graph", "mean_shortest_path", "undirected and have edges", graph)
+    hops = pairs = 0
+    for start in range(0, graph.n_nodes, 64 * BLOCK):
+        nodes = np.arange(start, min(start + 64 * BLOCK, graph.n_nodes))
+        reached = np.zeros((graph.n_nodes, -(-len(nodes) // 64)), dtype=np.uint64)
+        word, bit = np.divmod(nodes - start, 64)
+        reached[nodes, word] = np.left_shift(np.uint64(1), bit.astype(np.uint64))
+        before, distance = len(nodes), 0
+        while True:
+            reached = _step(graph, reached)
+            now, distance = int(_BITS_IN[reached.view(np.uint16)].sum(dtype=np.int64)), distance + 1
+            if now == before:
+                break
+            hops, pairs, before = hops + distance * (now - before), pairs + now - before, now
+    return hops / pairs
+
+
+def _step(graph: Graph, reached: _Words) -> _Words:
+    """Return the words of each node joined with those of its neighbours, shape (n, words)."""
+    joined = reached.copy()
+    rows = np.flatnonzero(np.diff(graph.indptr))  # reduceat gives an empty row its neighbour's value
+    if len(rows):
+        joined[rows] |= np.bitwise_or.reduceat(reached[graph.indices], graph.indptr[rows], axis=0)
+    return joined
