@@ -46,13 +46,13 @@ def edge_masks(kernels, draw, steps=3):
 
 
 def ppr_mask(kernels, draw):
-    """Nineteen columns of the identity at a time show as many columns of the kept block, which has two words of them."""
+    """Some columns of the identity show as many columns of the kept block, which has two words of them."""
     n, nodes = 38, torch.tensor([60, 2, 33])
     bound = kernels.rows(torch.ones(3, n, dtype=torch.float64), nodes)
     at = torch.arange(3).repeat(len(draw.seeds), 1)
     parts = [
-        bound.forward(torch.eye(n, dtype=torch.float64)[:, k : k + 19].repeat(len(draw.seeds), 1, 1), at, draw)
-        for k in range(0, n, 19)
+        bound.forward(torch.eye(n, dtype=torch.float64)[:, k : k + 23].repeat(len(draw.seeds), 1, 1), at, draw)
+        for k in (0, n - 23)
     ]
     return torch.cat(parts, dim=2) > 0
 

@@ -10,8 +10,9 @@ from scipy import sparse
 from pprop import Graph
 from pprop.graph import transition_matrix
 from pprop.kernels import BACKENDS, Draw
-from pprop.kernels.contract import LARGE_ENTRIES, SizedSteps
+from pprop.kernels.contract import LARGE_ENTRIES
 from pprop.kernels.numba_cpu import backend as numba_backend
+from pprop.kernels.numba_cpu.large_steps import LargeSteps
 
 
 @pytest.fixture
@@ -26,8 +27,8 @@ def test_a_large_graph_takes_the_kernels_for_large_graphs(monkeypatch, random_tr
     kernels = next(b for b in BACKENDS if b.name == "numba").kernels
     reference = next(b for b in BACKENDS if b.name == "reference").kernels.steps(random_transition, 0.1, 5)
     steps = kernels.steps(random_transition, 0.1, 5)
-    assert isinstance(steps, SizedSteps)
-    H = torch.randn(3, 400, 5, dtype=torch.float64)
+    assert isinstance(steps, LargeSteps)
+    H = torch.randn(3, 400, 7, dtype=torch.float64)
     draw = Draw(torch.tensor([1, 2, 3]), 4, 0.5)
     for given in (None, draw):
         torch.testing.assert_close(steps.forward(H, given), reference.forward(H, given))
@@ -39,4 +40,4 @@ def test_a_large_graph_takes_the_kernels_for_large_graphs(monkeypatch, random_tr
 def test_a_small_graph_and_no_steps_do_not(random_transition):
     kernels = next(b for b in BACKENDS if b.name == "numba").kernels
     assert len(random_transition.indices) < LARGE_ENTRIES
-    assert not isinstance(kernels.steps(random_transition, 0.1, 5), SizedSteps)
+    assert not isinstance(kernels.steps(random_transition, 0.1, 5), LargeSteps)

@@ -246,10 +246,7 @@ def tensors_of(thing, seen=None):
     return seen
 
 
-def test_no_step_and_no_entry(make_graph, dense_transition):
-    """K = 0 propagates nothing; features may be empty."""
-    spec, twins = make(make_graph, dense_transition, "steps", runs=1, steps=0)
-    compare(TritonTrainer(spec, SMALL), twins, 1)
+def test_features_without_entries(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "none", runs=1)
     spec.features.data[:] = 0.0
     spec.features.eliminate_zeros()

@@ -64,7 +64,7 @@ def trainer_of(
         ("APPNP", 16, 4, True, False, {"steps": 1, "dropout": 0.0, "propagation_dropout": 0.5}),
         ("APPNP", 16, 4, False, False, {"steps": 0}),
         ("PPNP", 64, 7, False, False, {}),
-        ("PPNP", 5, 18, True, True, {"dropout": 0.3, "propagation_dropout": 0.0}),
+        ("PPNP", 100, 18, True, True, {"dropout": 0.3, "propagation_dropout": 0.0}),
         ("MLP", 100, 20, False, False, {"dropout": 0.6}),
         ("MLP", 16, 3, False, False, {"dropout": 0.0, "penalty": 0.0}),
     ],
@@ -76,11 +76,11 @@ def test_fused_training_equals_the_program_of_single_operations(kind, hidden, cl
     plain, _ = trainer_of("reference", graph, model, classes, 3, fused=False)
     assert not isinstance(fused, RunsTrainer)
     assert isinstance(plain, RunsTrainer)
-    for epoch in range(8):
+    for epoch in range(5):
         mine, theirs = fused.epoch(), plain.epoch()
         torch.testing.assert_close(mine[:2], theirs[:2].float(), rtol=2e-5, atol=2e-5)
         torch.testing.assert_close(mine[2], theirs[2].float(), rtol=0, atol=1.1 / 40)  # a tie may fall either way
-        if epoch == 4:
+        if epoch == 2:
             fused.keep(torch.tensor([0, 2]))
             plain.keep(torch.tensor([0, 2]))
     for mine, theirs in zip(fused.weights(), plain.weights(), strict=True):
@@ -125,13 +125,13 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="resident memory is read from Linux's /proc")
-def test_a_thousand_epochs_take_no_more_memory_than_ten():
+def test_three_hundred_epochs_take_no_more_memory_than_ten():
     trainer, _ = trainer_of("numba", make_graph(), pprop.APPNP(), 7, 2, fused=True)
     for _ in range(10):
         trainer.epoch()
     gc.collect()
     before = resident()
-    for _ in range(1000):
+    for _ in range(300):
         trainer.epoch()
     assert resident() - before < 2**20
 

@@ -13,60 +13,49 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self, final
+from typing import Self
 
-import torch
 from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.random_bits import uniform
+from pprop.kernels.random_bits import Draw, uniform
 from pprop.kernels.solves import ProductSolves, Solves, System
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 # Slope of the attention's LeakyReLU below zero, that of the graph attention network.
 SLOPE = 0.2
-# A transition matrix with as many entries is large: the states of one run no longer fit into a cache.
+# A transition matrix with as many entries is large: the states of one run no longer fit into a cache, and steps without
+# masks have kernels of their own. The choice never depends on the number of runs, so that a run has the same bits alone
+# and in a batch.
 LARGE_ENTRIES = 2**20
-
-
-@final
-@dataclass(frozen=True)
-class Draw:
-    """Which dropout masks to draw.
-
-    Attributes
-    ----------
-    seeds
-        One 64-bit seed per run, shape (R,), int64.
-    epoch
-        Training epoch, from 0. On a GPU it may be a tensor (1,) of int64, so that a captured epoch can be replayed.
-    probability
-        Probability of dropping an entry, strictly between 0 and 1.
-    """
-
-    seeds: Tensor
-    epoch: int | Tensor
-    probability: float
-
-    @property
-    def number(self) -> int:
-        """The epoch as a number: waits for the device if it is there."""
-        return int(self.epoch)
 
 
 class FeatureProduct(ABC):
     """The first layer, X W, for one sparse feature matrix X of shape (n, f) and R weight matrices."""
 
-    @abstractmethod
     def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
         """Return drop(X) W: weights (R, f, h) to (R, n, h)."""
+        return self.apply(0, weights, draw)
 
-    @abstractmethod
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         """Return drop(X)^T G: gradient (R, n, h) to (R, f, h)."""
+        return self.apply(1, gradient, draw)
+
+    @abstractmethod
+    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+        """Return the product of X (side 0) or of its transpose (side 1) with an operand (R, columns, h)."""
+
+
+def both_sides(matrix: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return a matrix and its transpose, both by rows, the transpose with sorted indices.
+
+    >>> [side.shape for side in both_sides(sparse.csr_array((2, 3)))]
+    [(2, 3), (3, 2)]
+    """
+    flipped = matrix.T.tocsr()
+    flipped.sort_indices()
+    return matrix, flipped
 
 
 class StepPropagation(ABC):
@@ -95,29 +84,6 @@ class StepPropagation(ABC):
     @abstractmethod
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
         """Return the gradient with respect to H, given that with respect to Z: (R, n, c) to (R, n, c)."""
-
-
-@final
-class SizedSteps(StepPropagation):
-    """Steps over a large graph: with masks by one implementation, without by another, run by run.
-
-    The choice depends on the graph and on whether there are masks, never on the number of runs, so that a run has the
-    same bits alone and in a batch.
-    """
-
-    def __init__(self, dropped: StepPropagation, whole: StepPropagation) -> None:
-        self._dropped, self._whole, self.alpha = dropped, whole, dropped.alpha
-
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        return self._dropped.forward(predictions, draw) if draw else _each_run(self._whole.forward, predictions)
-
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._dropped.adjoint(gradient, draw) if draw else _each_run(self._whole.adjoint, gradient)
-
-
-def _each_run(function: Callable[[Tensor, None], Tensor], operand: Tensor) -> Tensor:
-    values = [function(run[None], None) for run in operand]
-    return values[0] if len(values) == 1 else torch.cat(values)
 
 
 class RowPropagation(ABC):

@@ -8,7 +8,7 @@ Torch has no unsigned 64-bit product, but int64 wraps around in two's complement
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -48,14 +48,13 @@ def stream(kind: int, layer: int = 0) -> int:
 
 
 @final
-@dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(NamedTuple):
     """A drop probability in the form the bit-sliced comparison needs: threshold / 2**digits, threshold odd.
 
     Attributes
     ----------
     threshold, digits
-        The probability of dropping is exactly threshold / 2**digits, with at most 16 digits.
+        The probability of dropping is exactly threshold / 2**digits, with at most 16 digits; none if nothing is dropped.
     """
 
     threshold: int
@@ -63,11 +62,13 @@ class Bernoulli:
 
     @classmethod
     def from_probability(cls, probability: float) -> Bernoulli:
-        """Round a probability in (0, 1) to the nearest multiple of 2**-16 that is neither 0 nor 1.
+        """Round a probability in (0, 1) to the nearest multiple of 2**-16 that is neither 0 nor 1; 0 has no digits.
 
-        >>> Bernoulli.from_probability(0.5)
-        Bernoulli(threshold=1, digits=1)
+        >>> Bernoulli.from_probability(0.5), Bernoulli.from_probability(0.0).scale
+        (Bernoulli(threshold=1, digits=1), 1.0)
         """
+        if probability == 0:
+            return cls(0, 0)
         threshold, digits = min(max(round(probability * 65536), 1), 65535), 16
         while threshold % 2 == 0:
             threshold, digits = threshold // 2, digits - 1
@@ -77,6 +78,40 @@ class Bernoulli:
     def scale(self) -> float:
         """What kept entries are multiplied by, 1 / (1 - probability)."""
         return 1.0 / (1.0 - self.threshold / 2**self.digits)
+
+
+@final
+@dataclass(frozen=True)
+class Draw:
+    """Which dropout masks to draw.
+
+    Attributes
+    ----------
+    seeds
+        One 64-bit seed per run, shape (R,), int64.
+    epoch
+        Training epoch, from 0. On a GPU it may be a tensor (1,) of int64, so that a captured epoch can be replayed.
+    probability
+        Probability of dropping an entry, strictly between 0 and 1.
+    """
+
+    seeds: Tensor
+    epoch: int | Tensor
+    probability: float
+
+    @property
+    def number(self) -> int:
+        """The epoch as a number: waits for the device if it is there."""
+        return int(self.epoch)
+
+
+def law_of(draw: Draw | None) -> Bernoulli:
+    """Return the law by which a draw drops entries: without a draw, that of no dropout.
+
+    >>> law_of(None)
+    Bernoulli(threshold=0, digits=0)
+    """
+    return Bernoulli.from_probability(0.0 if draw is None else draw.probability)
 
 
 def philox(key: tuple[Tensor, Tensor], counter: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

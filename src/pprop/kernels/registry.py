@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
+import pkgutil
 import platform
 from dataclasses import dataclass
 from functools import cache, partial
@@ -34,6 +34,8 @@ class Backend:
         The command that installs that package.
     summary
         One line for people.
+    implementation
+        The module and the class of its operations.
     interpreter
         Environment variable that, set to 1 before the start, has the backend interpreted on CPU tensors, for tests.
 
@@ -48,8 +50,7 @@ class Backend:
     requires: str
     install: str
     summary: str
-    module: str
-    attribute: str
+    implementation: str
     interpreter: str = ""
 
     @property
@@ -75,7 +76,7 @@ def _load(backend: Backend) -> Kernels:
             f"The {backend.name!r} backend needs {backend.requires!r}. Install it with: {backend.install}"
         )
     _one_torch_thread_in_children()
-    return getattr(importlib.import_module(backend.module), backend.attribute)()
+    return pkgutil.resolve_name(backend.implementation)()
 
 
 @cache
@@ -93,8 +94,7 @@ BACKENDS = (
         requires="numba",
         install="pip install numba",
         summary="fixed-order CPU kernels: the same bits for any number of runs and threads",
-        module="pprop.kernels.numba_cpu.backend",
-        attribute="NumbaKernels",
+        implementation="pprop.kernels.numba_cpu.backend:NumbaKernels",
     ),
     Backend(
         name="triton",
@@ -102,8 +102,7 @@ BACKENDS = (
         requires="triton",
         install='pip install "pprop[gpu]"',
         summary="fused GPU kernels: the whole epoch of all runs as one captured graph",
-        module="pprop.kernels.triton_gpu.backend",
-        attribute="TritonKernels",
+        implementation="pprop.kernels.triton_gpu.backend:TritonKernels",
         interpreter="TRITON_INTERPRET",
     ),
     Backend(
@@ -112,8 +111,7 @@ BACKENDS = (
         requires="torch",
         install="pip install torch",
         summary="plain torch, easy to read; the other backends are tested against it",
-        module="pprop.kernels.reference.backend",
-        attribute="ReferenceKernels",
+        implementation="pprop.kernels.reference.backend:ReferenceKernels",
     ),
 )
 

@@ -25,8 +25,6 @@ from pprop.graph import Transition
 # Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column.
 Norm = Literal["euclidean", "max", "sum"]
 
-AccurateResidual = Callable[[Tensor, Tensor], Tensor]
-
 # Products between two looks at the norms before the end is near: a look waits for the device.
 LOOK_EVERY = 8
 
@@ -103,9 +101,23 @@ class Solves(ABC):
     # Whether `residual` sums rows with more digits than float64 has, so that it can judge solves in float64 too.
     compensated: bool = False
 
-    @abstractmethod
+    def __init__(self, system: System) -> None:
+        self.system = system
+
     def chebyshev(self, own: Tensor, limits: Limits) -> Solved:
         """Solve by Chebyshev's recurrence, for a self-adjoint matrix: no sum over nodes but to end."""
+        return self.recurrence(own, own, (1.0 - self.system.alpha) ** 2 / 4.0, limits)
+
+    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
+        """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
+        return self.recurrence(own, start, 0.0, limits)
+
+    @abstractmethod
+    def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
+        """Solve by u_(k+1) = w_(k+1) ((1 - alpha) S A u_k + b - u_(k-1)) + u_(k-1), from u_1 = start and u_0 = 0.
+
+        w_(k+1) = 1 / (1 - momentum w_k), from w_1 = 2: Chebyshev's weights for momentum (1 - alpha)^2 / 4, and 1 for 0.
+        """
 
     @abstractmethod
     def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
@@ -113,10 +125,6 @@ class Solves(ABC):
 
         With a `start` u_0, `own` is its residual, and |u| counts the start in.
         """
-
-    @abstractmethod
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
-        """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
 
     @abstractmethod
     def residual(self, own: Tensor, state: Tensor) -> Tensor:
@@ -137,9 +145,8 @@ def column_norms(system: System, values: Tensor) -> Tensor:
     return sizes.amax(dim=0) if system.norm == "max" else sizes.sum(dim=0)
 
 
-@final
 class ProductSolves(Solves):
-    """The recurrences in torch, around a product with S A; `residual` computes the residual more accurately, if given.
+    """The recurrences in torch, around a product with S A.
 
     Examples
     --------
@@ -153,27 +160,18 @@ class ProductSolves(Solves):
     (10, 0.9990234375)
     """
 
-    def __init__(
-        self, system: System, product: Callable[[Tensor, None], Tensor], residual: AccurateResidual | None = None
-    ) -> None:
-        self._system, self._product, self._accurate, self.compensated = system, product, residual, residual is not None
-        self._measure = torch.from_numpy(system.measure)[:, None]
+    def __init__(self, system: System, product: Callable[[Tensor, None], Tensor]) -> None:
+        super().__init__(system)
+        self._product, self._measure = product, torch.from_numpy(system.measure)[:, None]
 
-    def chebyshev(self, own: Tensor, limits: Limits) -> Solved:
-        return self._recurrence(own, own.clone(), (1.0 - self._system.alpha) ** 2 / 4.0, limits)
-
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
-        return self._recurrence(own, start, 0.0, limits)
-
-    def _recurrence(self, own: Tensor, state: Tensor, momentum: float, limits: Limits) -> Solved:
-        """u_(k+1) = w_(k+1) ((1 - alpha) S A u_k + b - u_(k-1)) + u_(k-1), where all w are 1 without momentum."""
-        weight, before = 2.0, torch.zeros_like(own)
+    def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
+        weight, before, state = 2.0, torch.zeros_like(own), start.clone()
         for k in range(1, limits.most + 1):
             weight = 1.0 / (1.0 - momentum * weight)
             arrived = self._moved(state).add_(own)
             if limits.looks(k):
                 value = state if momentum else arrived
-                residual, size = (column_norms(self._system, one) for one in (arrived - state, value))
+                residual, size = (column_norms(self.system, one) for one in (arrived - state, value))
                 if limits.ends(k, residual, size):
                     return _solved(value, k, residual, size)
             before = before.mul_(1.0 - weight).add_(arrived, alpha=weight) if momentum else arrived
@@ -199,12 +197,10 @@ class ProductSolves(Solves):
         raise AssertionError("the last product always ends the solve")
 
     def residual(self, own: Tensor, state: Tensor) -> Tensor:
-        if self._accurate is not None:
-            return self._accurate(own, state)
         return self._moved(state).add_(own).sub_(state)
 
     def _moved(self, state: Tensor) -> Tensor:
-        return self._product(state[None], None)[0].mul_(1.0 - self._system.alpha)
+        return self._product(state[None], None)[0].mul_(1.0 - self.system.alpha)
 
     def _inner(self, left: Tensor, right: Tensor) -> Tensor:
         """Return the inner products of columns, (c,), in float64."""

@@ -26,7 +26,7 @@ from pprop.graph import Transition
 @final
 @dataclass(frozen=True)
 class PropagateSteps:
-    """K power steps of T; entries of T are dropped afresh at every step. `alpha` is one number, or one a run, (R,)."""
+    """K > 0 power steps of T; entries of T are dropped afresh at every step. `alpha` is one number, or one a run, (R,)."""
 
     transition: Transition
     alpha: float | Tensor

@@ -28,10 +28,10 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
+from pprop.kernels.contract import SLOPE, EdgeAttention
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
 from pprop.kernels.numba_cpu.bits import KeepWords
-from pprop.kernels.random_bits import EDGES
+from pprop.kernels.random_bits import EDGES, Draw
 
 _MOST_SPAN = 40.0  # exp(-40) = 4e-18: a row of such weights alone still has all its digits in float32
 
@@ -116,36 +116,31 @@ def backward_rows(indptr, indices, words, bit, scale, gradient, values, left, ri
         run, block = task // blocks, task % blocks
         above, source, keep = gradient[run], values[run], words[run if drop else 0]
         mine, theirs, pair, wide = left[run], right[run], factors[run], largest[run] == np.inf
-        plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
+        sums, norms = np.empty((2, width), values.dtype), np.empty(2)  # of positive scores, and of the others
+        plus, minus = sums[0], sums[1]
         for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
             top, row_factor = _row(i, mine, theirs, largest[run], indptr, indices)
-            norm_plus, norm_minus = 0.0, 0.0
+            norms[0] = norms[1] = 0.0
             for q in range(width):
                 plus[q] = minus[q] = 0
             for e in range(indptr[i], indptr[i + 1]):
                 j = indices[e]
                 score = mine[i] + theirs[j]
                 weight = _weight(score, wide, pair, j, row_factor, top)
-                kept, rounded = not drop or keep[e] & mask, values.dtype.type(weight)
-                if score > 0:
-                    norm_plus += weight
-                    if kept:
-                        for q in range(width):
-                            plus[q] += rounded * source[j, q]
-                else:
-                    norm_minus += weight
-                    if kept:
-                        for q in range(width):
-                            minus[q] += rounded * source[j, q]
+                side, rounded = 0 if score > 0 else 1, values.dtype.type(weight)
+                norms[side] += weight
+                if not drop or keep[e] & mask:
+                    for q in range(width):
+                        sums[side, q] += rounded * source[j, q]
             dot_plus, dot_minus = 0.0, 0.0
             for q in range(width):
                 dot_plus += above[i, q] * plus[q]
                 dot_minus += above[i, q] * minus[q]
-            norm = norm_plus + norm_minus
+            norm = norms[0] + norms[1]
             inverse = 1.0 / norm if norm != 0 else 0.0
             rows[run, i, 0], rows[run, i, 1], rows[run, i, 2] = top, row_factor, inverse
             rows[run, i, 3] = scale * (dot_plus + dot_minus) * inverse
-            cross = (dot_plus * inverse) * (norm_minus * inverse) - (dot_minus * inverse) * (norm_plus * inverse)
+            cross = (dot_plus * inverse) * (norms[1] * inverse) - (dot_minus * inverse) * (norms[0] * inverse)
             to_left[run, i] = (1.0 - SLOPE) * scale * cross
 
 
@@ -162,7 +157,8 @@ def backward_columns(
         run, block = task // blocks, task % blocks
         above, own, target, keep = gradient[run], values[run], to_values[run], words[run if drop else 0]
         mine, theirs, pair, wide, row = left[run], right[run], factors[run], largest[run] == np.inf, rows[run]
-        plus, minus = np.empty(width, values.dtype), np.empty(width, values.dtype)
+        sums = np.empty((2, width), values.dtype)  # of positive scores, and of the others
+        plus, minus = sums[0], sums[1]
         for j in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
             centre = 0.0
             for q in range(width):
@@ -171,17 +167,12 @@ def backward_columns(
                 i = indices[e]
                 score = mine[i] + theirs[j]
                 share = _weight(score, wide, pair, j, row[i, 1], row[i, 0]) * row[i, 2]
-                kept, rounded = not drop or keep[place[e]] & mask, values.dtype.type(share * scale)
-                if score > 0:
-                    centre += share * row[i, 3]
-                    if kept:
-                        for q in range(width):
-                            plus[q] += rounded * above[i, q]
-                else:
-                    centre += SLOPE * (share * row[i, 3])
-                    if kept:
-                        for q in range(width):
-                            minus[q] += rounded * above[i, q]
+                side, slope = (0, 1.0) if score > 0 else (1, SLOPE)
+                rounded = values.dtype.type(share * scale)
+                centre += slope * (share * row[i, 3])
+                if not drop or keep[place[e]] & mask:
+                    for q in range(width):
+                        sums[side, q] += rounded * above[i, q]
             dot = 0.0
             for q in range(width):
                 target[j, q] = plus[q] + minus[q]

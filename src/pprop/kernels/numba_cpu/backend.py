@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, final
 
 import numba
@@ -14,22 +13,17 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import LARGE_ENTRIES, Draw, Kernels, SizedSteps, StepPropagation
+from pprop.kernels.contract import LARGE_ENTRIES, Kernels
 from pprop.kernels.numba_cpu import bits, dense
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK
 from pprop.kernels.numba_cpu.attention import NumbaAttention
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.rows import NumbaRows
-from pprop.kernels.numba_cpu.solves import NumbaSolves, accurate_residual
+from pprop.kernels.numba_cpu.solves import LargeSolves, NumbaSolves
 from pprop.kernels.numba_cpu.sparse import NumbaFeatures, NumbaSteps
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, trainer_bytes
-from pprop.kernels.random_bits import HIDDEN, stream
-from pprop.kernels.solves import ProductSolves, Solves, System
+from pprop.kernels.random_bits import HIDDEN, Draw, law_of, stream
+from pprop.kernels.solves import Solves, System
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
-
-
-def _blocks(rows: int) -> int:
-    return -(-rows // ROW_BLOCK)
 
 
 def _as_rows(values: Tensor) -> NDArray[Any]:
@@ -51,6 +45,12 @@ def _loss(
     return loss, right, gradient
 
 
+def _masked(values: Tensor, layer: int, draw: Draw | None, *, relu: bool) -> Tensor:
+    array = values.numpy()
+    dense.activate(array, relu, *bits.mask_of(draw, stream(HIDDEN, layer), array))
+    return values
+
+
 @final
 class NumbaKernels(Kernels):
     """Fixed-order kernels for CPU tensors of float32 or float64."""
@@ -58,11 +58,9 @@ class NumbaKernels(Kernels):
     def features(self, matrix: sparse.csr_array) -> NumbaFeatures:
         return NumbaFeatures(matrix)
 
-    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
-        some = NumbaSteps(transition, alpha, steps)
-        if len(transition.indices) < LARGE_ENTRIES or steps == 0 or isinstance(alpha, Tensor):
-            return some
-        return SizedSteps(some, LargeSteps(transition, alpha, steps))
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> NumbaSteps:
+        large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)
+        return (LargeSteps if large else NumbaSteps)(transition, alpha, steps)
 
     def rows(self, block: Tensor, nodes: Tensor) -> NumbaRows:
         return NumbaRows(block, nodes)
@@ -71,20 +69,15 @@ class NumbaKernels(Kernels):
         return NumbaAttention(transition)
 
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-        array = values.numpy()
-        dense.activate(array, True, *bits.mask_of(draw, stream(HIDDEN, layer), array.dtype))
-        return values
+        return _masked(values, layer, draw, relu=True)
 
     def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
         array = _in_place(gradient)
-        dense.activate_adjoint(array, activated.reshape(-1).numpy(), bits.mask_of(draw, HIDDEN, array.dtype)[-1])
+        dense.activate_adjoint(array, activated.reshape(-1).numpy(), array.dtype.type(law_of(draw).scale))
         return gradient
 
     def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
-        if draw is not None:
-            array = values.numpy()
-            dense.activate(array, False, *bits.mask_of(draw, stream(HIDDEN, layer), array.dtype))
-        return values
+        return values if draw is None else _masked(values, layer, draw, relu=False)
 
     def elu(self, values: Tensor) -> Tensor:
         dense.elu(_in_place(values))
@@ -113,10 +106,8 @@ class NumbaKernels(Kernels):
         return self.linear(gradient, weights.mT.contiguous())
 
     def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
-        runs, n, inner = inputs.shape
-        partial = torch.empty(runs, _blocks(n), inner, gradient.shape[2], dtype=inputs.dtype)
-        out = torch.empty(runs, inner, gradient.shape[2], dtype=inputs.dtype)
-        arrays = (tensor.contiguous().numpy() for tensor in (inputs, gradient, partial, out))
+        out = torch.empty(len(inputs), inputs.shape[2], gradient.shape[2], dtype=inputs.dtype)
+        arrays = (tensor.contiguous().numpy() for tensor in (inputs, gradient, out))
         dense.linear_weight_adjoint(gradient.shape[2])(*arrays)
         return out
 
@@ -131,20 +122,17 @@ class NumbaKernels(Kernels):
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
         step: int | Tensor, rate: float, penalty: float,
     ) -> Tensor:  # fmt: skip
-        partial = torch.empty(len(weights), _blocks(weights.shape[1]), weights.shape[2], dtype=weights.dtype)
         squares = torch.empty(len(weights), dtype=weights.dtype)
         scalar = weights.numpy().dtype.type
         with np.errstate(over="ignore"):  # a penalty that float32 cannot hold is infinite
             constants = (scalar(rate), scalar(1 - 0.9 ** int(step)), scalar(1 - 0.999 ** int(step)), scalar(penalty))
-        arrays = [tensor.numpy() for tensor in (weights, gradient, mean, square)]
-        dense.adam(*arrays, *constants, partial.numpy(), squares.numpy())
+        dense.adam(*(tensor.numpy() for tensor in (weights, gradient, mean, square)), *constants, squares.numpy())
         return squares
 
     def solves(self, system: System) -> Solves:
         if len(system.transition.indices) < LARGE_ENTRIES:
             return NumbaSolves(system)
-        product = self.steps(system.transition, 0.0, 1).forward
-        return ProductSolves(system, product, partial(accurate_residual, system))
+        return LargeSolves(system, self.steps(system.transition, 0.0, 1).forward)
 
     def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
         out = torch.empty(len(seeds), rows, columns)

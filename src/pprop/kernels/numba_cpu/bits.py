@@ -11,9 +11,8 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from pprop.kernels.contract import Draw
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel, part, serial
-from pprop.kernels.random_bits import Bernoulli
+from pprop.kernels.numba_cpu._jit import inline, kernel, part, serial
+from pprop.kernels.random_bits import Draw, law_of
 
 # Keep decisions where nothing is dropped.
 NO_WORDS = np.empty((1, 0), dtype=np.uint32)
@@ -36,7 +35,10 @@ def _philox(seed, c0, c1, c2, c3):
 
 @inline
 def keep_word(seed, stream, first, second, block, threshold, digits):
-    """Return 32 keep decisions, positions 32 * block to 32 * block + 31 of the sequence of a site, as uint64."""
+    """Return 32 keep decisions, positions 32 * block to 32 * block + 31 of the sequence of a site, as uint64.
+
+    Without digits all are kept.
+    """
     keep = _LOW
     w0, w1, w2, w3 = _LOW, _LOW, _LOW, _LOW
     for back in range(digits):
@@ -113,69 +115,57 @@ def uniform(seeds, stream, limit, out):
 
 
 @kernel
-def site_words(seeds, stream, indptr, indices, transposed, position, threshold, digits, out):
-    """Fill out (R, entries) with the 32 keep decisions of every entry (i, j) from `position` on.
+def site_words(seeds, stream, indptr, indices, transposed, word, threshold, digits, out):
+    """Fill out (R, entries) with the keep decisions of every entry (i, j) at positions 32 word to 32 word + 31.
 
     `transposed` says that the structure is that of the transpose: the site of entry (i, j) is then (j, i).
     """
-    runs, n = len(seeds), len(indptr) - 1
-    blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
-    word, shift = position // 32, np.uint64(position % 32)
-    for task in prange(runs * blocks):
-        run, block = task // blocks, task % blocks
-        seed = seeds[run]
-        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            for e in range(indptr[i], indptr[i + 1]):
-                first, second = (indices[e], i) if transposed else (i, indices[e])
-                keep = keep_word(seed, stream, first, second, word, threshold, digits) >> shift
-                if shift > np.uint64(0):
-                    after = keep_word(seed, stream, first, second, word + 1, threshold, digits)
-                    keep = (keep | (after << (_32 - shift))) & _LOW
-                out[run, e] = np.uint32(keep)
+    n = len(indptr) - 1
+    for task in prange(len(seeds) * n):
+        run, i = task // n, task % n
+        for e in range(indptr[i], indptr[i + 1]):
+            first, second = (indices[e], i) if transposed else (i, indices[e])
+            out[run, e] = np.uint32(keep_word(seeds[run], stream, first, second, word, threshold, digits))
 
 
-def mask_of(draw: Draw | None, stream: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return seeds (none for no dropout), stream, epoch, threshold, digits and scale, as kernels take them."""
-    if draw is None:
-        return np.empty(0, np.uint64), stream, 0, 1, 1, dtype.type(1)
-    law = Bernoulli.from_probability(draw.probability)
-    seeds = draw.seeds.contiguous().numpy().view(np.uint64)
-    return seeds, stream, draw.number, law.threshold, law.digits, dtype.type(law.scale)
+def mask_of(draw: Draw | None, stream: int, like: NDArray[Any]) -> tuple[Any, ...]:
+    """Return seeds, stream, epoch, threshold, digits (none for no dropout) and scale, as kernels take them.
+
+    `like` has the runs in its first axis, and the type of the scale.
+    """
+    law, dtype = law_of(draw), like.dtype
+    seeds, epoch = (np.zeros(len(like), np.uint64), 0) if draw is None else (_keys(draw), draw.number)
+    return seeds, stream, epoch, *law, dtype.type(law.scale)
 
 
-# Row pointers and column indices.
-Structure = tuple[NDArray[Any], NDArray[Any]]
-
-
-def matrix_words(structure: Structure, draw: Draw, kind: int, position: int, *, transposed: bool) -> NDArray[np.uint32]:
-    """Return the 32 keep decisions from `position` on, of every entry and every run, shape (R, entries)."""
-    out = np.empty((len(draw.seeds), len(structure[1])), dtype=np.uint32)
-    law, seeds = Bernoulli.from_probability(draw.probability), draw.seeds.contiguous().numpy().view(np.uint64)
-    site_words(seeds, kind, *structure, transposed, position, law.threshold, law.digits, out)
-    return out
+def _keys(draw: Draw) -> NDArray[np.uint64]:
+    return draw.seeds.contiguous().numpy().view(np.uint64)
 
 
 @final
 class KeepWords:
-    """Decisions of a matrix, and of its transpose, at the position that a draw's epoch names.
+    """Decisions of a matrix, and of its transpose, each given by row pointers and column indices.
 
-    One word holds an entry's decisions for 32 epochs, so that random bits cost next to nothing per epoch. A model may
-    draw for several branches in turn: all words of the present 32 epochs are kept, by side and seeds.
+    One word holds an entry's decisions at 32 positions, so that random bits cost next to nothing per epoch. A model may
+    draw for several branches in turn: all words of the present 32 positions are kept, by side and seeds.
     """
 
-    def __init__(self, kind: int, *sides: Structure) -> None:
+    def __init__(self, kind: int, *sides: tuple[NDArray[Any], NDArray[Any]]) -> None:
         self._kind, self._sides = kind, sides
-        self._group = -1
+        self._word = -1
         self._known: dict[object, NDArray[np.uint32]] = {}
 
-    def at(self, draw: Draw | None, side: int = 0) -> tuple[NDArray[np.uint32], int, float]:
-        """Return words (R, entries), the bit of the epoch in them, and what kept entries are multiplied by."""
+    def at(
+        self, draw: Draw | None, side: int = 0, step: int = 0, steps: int = 1
+    ) -> tuple[NDArray[np.uint32], int, float]:
+        """Return words (R, entries), the bit of a step of the epoch, and what kept entries are multiplied by."""
         if draw is None:
             return NO_WORDS, 0, 1.0
-        group, bit = divmod(draw.number, 32)
-        if self._group != group:
-            self._group, self._known = group, {}
+        law, (word, bit) = law_of(draw), divmod(draw.number * steps + step, 32)
+        if self._word != word:
+            self._word, self._known = word, {}
         key = (side, draw.probability, draw.seeds.numpy().tobytes())
         if key not in self._known:
-            self._known[key] = matrix_words(self._sides[side], draw, self._kind, 32 * group, transposed=side == 1)
-        return self._known[key], bit, Bernoulli.from_probability(draw.probability).scale
+            out = self._known[key] = np.empty((len(draw.seeds), len(self._sides[side][1])), dtype=np.uint32)
+            site_words(_keys(draw), self._kind, *self._sides[side], side == 1, word, *law, out)
+        return self._known[key], bit, law.scale

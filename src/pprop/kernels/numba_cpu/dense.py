@@ -17,14 +17,12 @@ from pprop.kernels.numba_cpu.bits import keep_word
 
 @kernel
 def activate(values, relu, seeds, stream, epoch, threshold, digits, scale):
-    """values = scale * keep * values in place, (R, n, h), of max(values, 0) for `relu`; no dropout without seeds."""
+    """values = scale * keep * values in place, (R, n, h), of max(values, 0) for `relu`; no dropout without digits."""
     runs, n, width = values.shape
     for row in prange(runs * n):
         run, i = row // n, row % n
         for first in range(0, width, 32):
-            keep = np.uint64(0xFFFFFFFF)
-            if len(seeds) > 0:
-                keep = keep_word(seeds[run], stream, i, epoch, first // 32, threshold, digits)
+            keep = keep_word(seeds[run], stream, i, epoch, first // 32, threshold, digits)
             for q in range(first, min(width, first + 32)):
                 kept, value = (keep >> np.uint64(q - first)) & np.uint64(1), values[run, i, q]
                 # a NaN stays one, so that a run that diverges shows
@@ -112,9 +110,10 @@ def linear_weight_adjoint(width):
     """out_r = inputs_r^T gradient_r: blocks of nodes are summed apart, then added in their order."""
 
     @kernel
-    def run_linear_weight_adjoint(inputs, gradient, partial, out):
+    def run_linear_weight_adjoint(inputs, gradient, out):
         runs, n, inner = inputs.shape
-        blocks = partial.shape[1]
+        blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
+        partial = np.empty((runs, blocks, inner, width), out.dtype)
         for task in prange(runs * blocks):
             run, block = task // blocks, task % blocks
             part, source, above = partial[run, block], inputs[run], gradient[run]
@@ -138,10 +137,11 @@ def linear_weight_adjoint(width):
 
 
 @kernel
-def adam(weights, gradient, mean, square, rate, mean_correction, square_correction, penalty, partial, squares):
+def adam(weights, gradient, mean, square, rate, mean_correction, square_correction, penalty, squares):
     """One Adam step in place; squares[r] = |W_new|^2, summed by column within a block, then over blocks in order."""
     runs, rows, width = weights.shape
-    blocks = partial.shape[1]
+    blocks = (rows + ROW_BLOCK - 1) // ROW_BLOCK
+    partial = np.empty((runs, blocks, width), weights.dtype)
     keep_mean, keep_square = weights.dtype.type(0.9), weights.dtype.type(0.999)
     new_mean, new_square = weights.dtype.type(0.1), weights.dtype.type(0.001)
     epsilon = weights.dtype.type(1e-8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +33,9 @@ class SharedSteps:
         alpha, rows, columns = self._alphas[run], self._rows, self._columns
         if alpha not in self._scales:
             arrived = (1 - alpha) * self.law.scale * columns  # in the transposed matrix the scales change places
-            self._scales[alpha] = fused_steps.Scales(
-                alpha=alpha,
-                keep=self.law.scale,
-                rows=rows,
-                columns=columns,
-                state=(1 - alpha) * rows * columns,
-                start=alpha * columns,
-                flipped_state=arrived * rows,
-                flipped_total=np.stack([arrived, alpha * arrived]),
-            )
+            forward = (1 - alpha) * rows * columns, alpha * columns
+            backward = arrived * rows, np.stack([arrived, alpha * arrived])
+            self._scales[alpha] = fused_steps.Scales(alpha, self.law.scale, rows, columns, *forward, *backward)
         return self._scales[alpha]
 
 
@@ -56,20 +49,6 @@ class SharedRows:
         self.law = Law.of(spec.matrix_dropout)
 
 
-SharedPropagation = SharedSteps | SharedRows | None
-
-
-def shared_propagation(spec: TrainerSpec) -> SharedPropagation:
-    """Return what the runs of a specification share of their propagation."""
-    match spec.propagation:
-        case PropagateSteps():
-            return SharedSteps(spec, spec.propagation)
-        case PropagateRows():
-            return SharedRows(spec, spec.propagation)
-        case None:
-            return None
-
-
 class _Nodes(NamedTuple):
     places: NDArray[np.int64]  # of the nodes, or of their rows in a PPR block
     labels: NDArray[np.int64]
@@ -78,15 +57,17 @@ class _Nodes(NamedTuple):
 class Readout(ABC):
     """The readout of one run. Predictions (c blocks, n, 2 c) come in, halves of training and evaluation side by side."""
 
-    def __init__(self, spec: TrainerSpec, run: int, crew: Crew, lanes_c: int, blocks: int) -> None:
-        n = spec.features.shape[0]
+    def __init__(
+        self, shared: Any, spec: TrainerSpec, run: int, seed: np.uint64, crew: Crew, lanes_c: int, blocks: int
+    ) -> None:
+        n, self._shared = spec.features.shape[0], shared
         self.train, self.stopping = self._nodes(spec.train, run), self._nodes(spec.stopping, run)
         self.predictions = crew.arena.empty((blocks, n, 2 * lanes_c))
         self.above = crew.arena.zeros((blocks, n, lanes_c))  # gradient of the training half
         self.train_logits = np.zeros((len(self.train.places), blocks * lanes_c), np.float32)
         self.stopping_logits = np.zeros((len(self.stopping.places), blocks * lanes_c), np.float32)
         self.gradient = np.zeros_like(self.train_logits)
-        self._crew, self._lanes = crew, lanes_c
+        self._seed, self._crew, self._lanes = seed, crew, lanes_c
         self._token, self._pair = lanes(lanes_c), lanes(2 * lanes_c)
 
     def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
@@ -110,19 +91,6 @@ class Readout(ABC):
         """Make `above` the gradient of the training half of the predictions."""
 
 
-def make_readout(
-    shared: SharedPropagation, spec: TrainerSpec, run: int, seed: np.uint64, crew: Crew, lanes_c: int, blocks: int
-) -> Readout:
-    """Return the readout of one run."""
-    match shared:
-        case SharedSteps():
-            return _Steps(shared, seed, spec, run, crew, lanes_c, blocks)
-        case SharedRows():
-            return _Rows(shared, seed, spec, run, crew, lanes_c, blocks)
-        case None:
-            return _Plain(spec, run, crew, lanes_c, blocks)
-
-
 @final
 class _Plain(Readout):
     def forward(self, thread: int, epoch: int) -> None:
@@ -140,10 +108,10 @@ class _Plain(Readout):
 @final
 class _Steps(Readout):
     def __init__(
-        self, shared: SharedSteps, seed: np.uint64, spec: TrainerSpec, run: int, crew: Crew, lanes_c: int, blocks: int
+        self, shared: SharedSteps, spec: TrainerSpec, run: int, seed: np.uint64, crew: Crew, lanes_c: int, blocks: int
     ) -> None:
-        super().__init__(spec, run, crew, lanes_c, blocks)
-        self._shared, self._scales, edges = shared, shared.scales(run), shared.edges
+        super().__init__(shared, spec, run, seed, crew, lanes_c, blocks)
+        self._scales, edges = shared.scales(run), shared.edges
         self._masks = Masks(edges, shared.law, EDGES, seed, crew, shared.steps)
         self._shares = [shares(side[0], crew.team.threads) for side in (edges.matrix, edges.flipped)]
         self._state, self._spare = (crew.arena.empty(self.predictions.shape[1:]) for _ in range(2))
@@ -172,10 +140,9 @@ class _Steps(Readout):
 @final
 class _Rows(Readout):
     def __init__(
-        self, shared: SharedRows, seed: np.uint64, spec: TrainerSpec, run: int, crew: Crew, lanes_c: int, blocks: int
+        self, shared: SharedRows, spec: TrainerSpec, run: int, seed: np.uint64, crew: Crew, lanes_c: int, blocks: int
     ) -> None:
-        self._shared, self._seed = shared, seed
-        super().__init__(spec, run, crew, lanes_c, blocks)
+        super().__init__(shared, spec, run, seed, crew, lanes_c, blocks)
         self._words = [np.empty((max(4, len(self.train.places)), 4), np.uint32) for _ in range(crew.team.threads)]
 
     def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
@@ -211,3 +178,14 @@ class _Rows(Readout):
     def _part(self, thread: int, count: int) -> tuple[int, int]:
         threads = self._crew.team.threads
         return count * thread // threads, count * (thread + 1) // threads
+
+
+def readout_of(spec: TrainerSpec) -> tuple[type[Readout], SharedSteps | SharedRows | None]:
+    """Return the class of a specification's readouts, and what they share: its first argument."""
+    match spec.propagation:
+        case PropagateSteps():
+            return _Steps, SharedSteps(spec, spec.propagation)
+        case PropagateRows():
+            return _Rows, SharedRows(spec, spec.propagation)
+        case None:
+            return _Plain, None

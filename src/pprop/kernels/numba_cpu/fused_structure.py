@@ -58,17 +58,15 @@ class Entries(NamedTuple):
 class Law(NamedTuple):
     """A drop probability threshold / 2**digits, with one over the keep probability; no digits for no dropout."""
 
-    threshold: np.int64
-    digits: np.int64
+    threshold: int
+    digits: int
     scale: np.float32
 
     @classmethod
     def of(cls, probability: float) -> Law:
         """Return the law of a drop probability in [0, 1)."""
-        if probability == 0:
-            return cls(np.int64(0), np.int64(0), np.float32(1))
         exact = Bernoulli.from_probability(probability)
-        return cls(np.int64(exact.threshold), np.int64(exact.digits), np.float32(exact.scale))
+        return cls(*exact, np.float32(exact.scale))
 
 
 @final

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, StepPropagation
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
 from pprop.kernels.numba_cpu.arena import Arena
+from pprop.kernels.numba_cpu.sparse import NumbaSteps
 from pprop.kernels.numba_cpu.team import fetch_add
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
+from pprop.kernels.random_bits import Draw
 
 # Entries in one task. Part of the definition of the sums of longer rows, so it never depends on the machine.
 PIECE = 8192
@@ -50,14 +51,10 @@ def _sum(begin, end, edges, source, stride, column, shift, width, twice, line):
             prefetch(source, soon + q)
             if count(twice) == 2:
                 prefetch(source, soon + shift + count(width) - 1 - q)
-        if weighted:
-            first = fma(item(weights, e), load(source, at, width), first)
-            if count(twice) == 2:
-                second = fma(item(weights, e), load(source, at + shift, width), second)
-        else:
-            first = add(first, load(source, at, width))
-            if count(twice) == 2:
-                second = add(second, load(source, at + shift, width))
+        weight = item(weights, e) if weighted else 1.0
+        first = fma(weight, load(source, at, width), first)
+        if count(twice) == 2:
+            second = fma(weight, load(source, at + shift, width), second)
     return first, second
 
 
@@ -129,15 +126,6 @@ def _step(threads, counter, T, partial, alpha, last, source, own, stride, column
     _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice)
 
 
-@kernel
-def _scaled(scale, start, out):
-    """out = scale * start, row by row."""
-    n, c = start.shape
-    for i in prange(n):
-        for q in range(c):
-            out[i, q] = scale[i] * start[i, q]
-
-
 @final
 class _Side(NamedTuple):
     """T = S_r A S_c or its transpose in one float type, and the rows of more than `PIECE` entries."""
@@ -170,8 +158,8 @@ class _Side(NamedTuple):
 
 
 @final
-class LargeSteps(StepPropagation):
-    """K power steps without dropout, one run after the other; beside H it holds two states.
+class LargeSteps(NumbaSteps):
+    """K power steps; those without dropout one run after the other, with two states beside H.
 
     With T = S_r A S_c and y = S_c z, a step z' = (1 - alpha) T z + alpha h is
 
@@ -189,37 +177,31 @@ class LargeSteps(StepPropagation):
     tensor([0.5000, 0.0000, 0.0000, 0.0000, 0.5000])
     """
 
-    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
-        self._transition, self.alpha, self._steps = transition, alpha, steps
-        self._sides: dict[tuple[bool, str], _Side] = {}
+    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+        super().__init__(transition, alpha, steps)
+        self._casts: dict[tuple[int, str], _Side] = {}
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        return self._propagate(predictions, draw, transposed=False)
+        return super().forward(predictions, draw) if draw or self._steps == 0 else self._whole(0, predictions)
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._propagate(gradient, draw, transposed=True)
+        return super().adjoint(gradient, draw) if draw or self._steps == 0 else self._whole(1, gradient)
 
-    def _propagate(self, start: Tensor, draw: Draw | None, *, transposed: bool) -> Tensor:
-        assert draw is None, "dropout has kernels of its own"
-        if self._steps == 0 or start.numel() == 0:
-            return start.clone()
+    def _whole(self, which: int, start: Tensor) -> Tensor:
+        """Make the steps of every run over T (0) or its transpose (1)."""
         array = start.contiguous().numpy()
-        side = self._side(array.dtype, transposed=transposed)
-        each = [self._run(side, one) for one in array]
-        return torch.from_numpy(each[0])[None] if len(each) == 1 else torch.from_numpy(np.stack(each))
-
-    def _side(self, dtype: np.dtype[Any], *, transposed: bool) -> _Side:
-        key = (transposed, dtype.str)
-        if key not in self._sides:
-            transition = self._transition.transpose if transposed else self._transition
-            self._sides[key] = _Side.of(transition, dtype)
-        return self._sides[key]
+        key = which, array.dtype.str
+        if key not in self._casts:
+            self._casts[key] = _Side.of(self._sides[which], array.dtype)
+        each = [self._run(self._casts[key], one) for one in array]
+        return torch.from_numpy(each[0][None] if len(each) == 1 else np.stack(each))
 
     def _run(self, side: _Side, start: NDArray[Any]) -> NDArray[Any]:
         (n, c), dtype = start.shape, start.dtype
         alpha, counter, line = np.array([self.alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
         state, spare = (Arena().empty((n, c), dtype) for _ in range(2))  # apart: one of them is the result
-        _scaled(side.columns, start, state)
+        columns, first, scaled = (torch.from_numpy(array) for array in (side.columns, start, state))
+        torch.mul(columns[:, None], first, out=scaled)
         block = _REGISTERS // dtype.itemsize
         partial = np.empty(2 * int(side.pieces[-1]) * block, dtype)
         for step in range(self._steps):

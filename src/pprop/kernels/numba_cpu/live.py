@@ -94,6 +94,17 @@ def edge_weights(rows, u, v, found):
             found[k] = rows.weights[at] if len(rows.weights) > 0 else 1.0
 
 
+@part
+def _copy_row(rows, i, indices, weights, tail):
+    """Copy row i to the place `tail` of a pool, and let it begin there."""
+    begin = rows.start[i]
+    for e in range(rows.length[i]):
+        indices[tail + e] = rows.indices[begin + e]
+        if len(weights) > 0:
+            weights[tail + e] = rows.weights[begin + e] if len(rows.weights) > 0 else 1.0
+    rows.start[i] = tail
+
+
 @serial
 def move_rows(rows, nodes, extra, tail):
     """Give each row of `nodes` room for so many entries more, at the end of the pool where it must; return the new end."""
@@ -102,12 +113,8 @@ def move_rows(rows, nodes, extra, tail):
         wanted = rows.length[i] + extra[k]
         if wanted <= rows.room[i]:
             continue
-        begin, count = rows.start[i], rows.length[i]
-        for e in range(count):
-            rows.indices[tail + e] = rows.indices[begin + e]
-            if len(rows.weights) > 0:
-                rows.weights[tail + e] = rows.weights[begin + e]
-        rows.start[i], rows.room[i] = tail, wanted + (wanted >> 1) + 4
+        _copy_row(rows, i, rows.indices, rows.weights, tail)
+        rows.room[i] = wanted + (wanted >> 1) + 4
         tail += rows.room[i]
     return tail
 
@@ -117,13 +124,9 @@ def pack_rows(rows, n, indices, weights):
     """Copy the rows of n nodes one after another into another pool, and let them begin there; return its end."""
     tail = 0
     for i in range(n):
-        begin, count = rows.start[i], rows.length[i]
-        for e in range(count):
-            indices[tail + e] = rows.indices[begin + e]
-            if len(weights) > 0:
-                weights[tail + e] = rows.weights[begin + e] if len(rows.weights) > 0 else 1.0
-        rows.start[i], rows.room[i] = tail, count
-        tail += count
+        _copy_row(rows, i, indices, weights, tail)
+        rows.room[i] = rows.length[i]
+        tail += rows.room[i]
     return tail
 
 

@@ -6,6 +6,7 @@ is added to the nodes that have been pushed (they have an entry anyway). Every v
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numba
@@ -97,7 +98,8 @@ def share_out(
     def work(worker: int) -> None:
         parts[worker] = push_some(graph, rule, nodes, eps, most, finest, ticket, len(nodes), worker, where, reports)
 
-    Team.once(len(parts), work)
+    with closing(Team(len(parts))) as team:
+        team.run(work)
     return parts
 
 
@@ -110,7 +112,8 @@ def put_together(shared: list[tuple[slice, list[Part]]], where: NDArray[np.int64
             if worker < len(parts):
                 put_rows(worker, where[rows], indptr[rows], *parts[worker], columns, values)
 
-    Team.once(max((len(parts) for _, parts in shared), default=1), work)
+    with closing(Team(max((len(parts) for _, parts in shared), default=1))) as team:
+        team.run(work)
     return columns, values
 
 

@@ -20,11 +20,11 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.np.unsafe.ndarray import to_fixed_tuple
 from torch import Tensor
 
-from pprop.kernels.contract import Draw, RowPropagation
+from pprop.kernels.contract import RowPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
 from pprop.kernels.numba_cpu.bits import keep_word, keep_words, mask_of
 from pprop.kernels.numba_cpu.vectors import address, fma, load, store, zeros
-from pprop.kernels.random_bits import PPR
+from pprop.kernels.random_bits import PPR, Draw
 
 # Most columns that one forward call computes: more sums than that do not fit into the registers.
 FORWARD_WIDTH = 16
@@ -34,22 +34,19 @@ FORWARD_WIDTH = 16
 def rows_forward(width):
     """out[r, k] = sum_j drop(block)[rows[r, k], j] predictions[r, j], for `width` columns from `column` on.
 
-    No dropout when there are no seeds.
+    No dropout when there are no digits.
     """
 
     @kernel
     def run_rows_forward(block, nodes, rows, predictions, seeds, stream, epoch, threshold, digits, scale, column, out):
         runs, m, _ = out.shape
         n = block.shape[1]
-        drop = len(seeds) > 0
         for task in prange(runs * m):
             run, k = task // m, task % m
             at, source = rows[run, k], predictions[run]
             acc = to_fixed_tuple(np.zeros(width, out.dtype), width)  # pyright: ignore[reportCallIssue]  an intrinsic
             for first in range(0, n, 32):
-                keep = np.uint64(0xFFFFFFFF)
-                if drop:
-                    keep = keep_word(seeds[run], stream, nodes[at], epoch, first // 32, threshold, digits)
+                keep = keep_word(seeds[run], stream, nodes[at], epoch, first // 32, threshold, digits)
                 for j in range(first, min(n, first + 32)):
                     if (keep >> np.uint64(j - first)) & np.uint64(1):
                         value = block[at, j] * scale
@@ -70,7 +67,6 @@ def rows_adjoint(width):
         runs, n, _ = out.shape
         m = gradient.shape[1]
         blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK  # ROW_BLOCK is a multiple of 32, the columns of one keep word
-        drop = len(seeds) > 0
         for task in prange(runs * blocks):
             run, part = task // blocks, task % blocks
             above, target = gradient[run], out[run]
@@ -81,9 +77,7 @@ def rows_adjoint(width):
             for k in range(m):
                 at = rows[run, k]
                 for first in range(begin, end, 32):
-                    keep = np.uint64(0xFFFFFFFF)
-                    if drop:
-                        keep = keep_word(seeds[run], stream, nodes[at], epoch, first // 32, threshold, digits)
+                    keep = keep_word(seeds[run], stream, nodes[at], epoch, first // 32, threshold, digits)
                     for j in range(first, min(end, first + 32)):
                         if (keep >> np.uint64(j - first)) & np.uint64(1):
                             value = block[at, j] * scale
@@ -115,7 +109,7 @@ class NumbaRows(RowPropagation):
 
     def _arguments(self, operand: Tensor, rows: Tensor, draw: Draw | None) -> tuple[Any, ...]:
         array = operand.contiguous().numpy()
-        return self._block, self._nodes, rows.numpy(), array, *mask_of(draw, PPR, array.dtype)
+        return self._block, self._nodes, rows.contiguous().numpy(), array, *mask_of(draw, PPR, array)
 
 
 # Columns whose keep decisions one call of Philox gives at p = 1/2.

@@ -10,6 +10,7 @@ so that neither the bits nor the number of products depend on the number of thre
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import cache
 from typing import Any, final
 
@@ -24,7 +25,7 @@ from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
 from pprop.kernels.numba_cpu.fused_structure import shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
-from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
+from pprop.kernels.solves import LOOK_EVERY, Limits, ProductSolves, Solved, Solves, System
 
 _NORMS = {"euclidean": 0, "max": 1, "sum": 2}
 # Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine.
@@ -79,14 +80,10 @@ def recurrence(width):
                             r = abs(np.float64(acc[q] - u[i, q]))
                             z = abs(np.float64(u[i, q] if momentum > 0.0 else acc[q]))
                             if norm == 0:
-                                part[0, q] += measure[i] * (r * r)
-                                part[1, q] += measure[i] * (z * z)
-                            elif norm == 1:
-                                part[0, q] = max(part[0, q], measure[i] * r)
-                                part[1, q] = max(part[1, q], measure[i] * z)
-                            else:
-                                part[0, q] += measure[i] * r
-                                part[1, q] += measure[i] * z
+                                r, z = r * r, z * z
+                            r, z = measure[i] * r, measure[i] * z
+                            part[0, q] = max(part[0, q], r) if norm == 1 else part[0, q] + r
+                            part[1, q] = max(part[1, q], z) if norm == 1 else part[1, q] + z
                     for q in range(width):
                         out[i, q] = factor * acc[q] + other * out[i, q]
             if watched:
@@ -151,48 +148,14 @@ def accurate_residual(system: System, own: Tensor, state: Tensor) -> Tensor:
     return torch.from_numpy(out)
 
 
-def conjugate_gradient(
-    matrix: tuple[NDArray[Any], ...], b: NDArray[Any], start: NDArray[Any] | None, limits: Limits
-) -> tuple[NDArray[Any], int, NDArray[np.float64]]:
-    """Return the start (or zero) plus the solution for the residual b, (n, width), the products, and |r| and |u| by column.
+@final
+class LargeSolves(ProductSolves):
+    """Solves on a large graph: by its products, and with an accurate residual."""
 
-    A team of threads makes three passes an iteration, and meets between them: the product, which also sums p.Ap; the
-    steps of solution and residual, which sum |r|^2; the next direction. On a graph of some ten thousand entries a pass
-    takes ten microseconds, as long as a parallel loop of numba's needs to begin and to end, and much longer than a
-    meeting. The columns of a row are in registers.
+    compensated = True
 
-    `matrix` is indptr, indices, weights (none: ones), (1 - alpha) S and the weights of the inner product.
-
-    Examples
-    --------
-    >>> pair = np.arange(3), np.array([1, 0], np.int32), np.empty(0), np.full(2, 0.5), np.ones(2)
-    >>> value, products, _ = conjugate_gradient(pair, np.array([[0.5], [0.0]]), None, Limits(1e-6, 0, 100))
-    >>> products, (3 * value.ravel()).round(4)
-    (2, array([2., 1.]))
-    """
-    indptr, indices, weights, scale, measure = matrix
-    n, width = b.shape
-    token = lanes(8 if width > 16 else max(2, 1 << (width - 1).bit_length()))
-    stride = -(-width >> len(token)) << len(token)
-    states = np.zeros((4, n * stride), b.dtype)
-    if start is not None:
-        states[0].reshape(n, stride)[:, :width] = start
-    team = Team(min(numba.get_num_threads(), 1 + len(indices) * width // _WORK))
-    partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
-    share, products = shares(indptr, team.threads, BLOCK), np.zeros(team.threads, np.int64)
-
-    def solve(thread: int) -> None:
-        products[thread] = solve_part(
-            team.threads, thread, team.desk, token, share, indptr, indices, weights, -scale, measure, b,
-            limits.stop, limits.near, limits.most, states, partial, sums,
-        )  # fmt: skip
-
-    try:
-        team.run(solve)
-    finally:
-        team.close()
-    value = np.ascontiguousarray(states[0].reshape(n, stride)[:, :width])
-    return value, int(products[0]), np.sqrt(sums)
+    def residual(self, own: Tensor, state: Tensor) -> Tensor:
+        return accurate_residual(self.system, own, state)
 
 
 @part
@@ -313,39 +276,59 @@ class NumbaSolves(Solves):
     compensated = True
 
     def __init__(self, system: System) -> None:
-        self._system = system
+        super().__init__(system)
         self._casts: dict[np.dtype[Any], tuple[NDArray[Any], ...]] = {}
 
-    def chebyshev(self, own: Tensor, limits: Limits) -> Solved:
-        return self._recurrence(own, own, (1.0 - self._system.alpha) ** 2 / 4.0, limits)
-
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
-        return self._recurrence(own, start, 0.0, limits)
-
-    def _recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
+    def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
         b, state = own.contiguous().numpy(), np.array(start.numpy(), order="C")
         before, norms = np.zeros_like(state), np.zeros((2, b.shape[1]))
         ends = limits.stop, limits.near, limits.most
         k = recurrence(b.shape[1])(
-            *self._matrix(b.dtype), b, momentum, _NORMS[self._system.norm], *ends, state, before, norms
+            *self._matrix(b.dtype), b, momentum, _NORMS[self.system.norm], *ends, state, before, norms
         )
         value = state if (k % 2 == 1) == (momentum > 0) else before
         return Solved(torch.from_numpy(value), k, norms[0], norms[1])
 
     def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
+        """Solve by conjugate gradients; see `Solves`.
+
+        A team of threads makes three passes an iteration, and meets between them: the product, which also sums p.Ap; the
+        steps of solution and residual, which sum |r|^2; the next direction. On a graph of some ten thousand entries a
+        pass takes ten microseconds, as long as a parallel loop of numba's needs to begin and to end, and much longer than
+        a meeting. The columns of a row are in registers.
+        """
         b = own.contiguous().numpy()
-        matrix, begun = self._matrix(b.dtype), None if start is None else start.numpy()
-        value, products, norms = conjugate_gradient(matrix, b, begun, limits)
-        return Solved(torch.from_numpy(value), products, norms[0], norms[1])
+        indptr, indices, weights, scale, measure = self._matrix(b.dtype)
+        n, width = b.shape
+        token = lanes(8 if width > 16 else max(2, 1 << (width - 1).bit_length()))
+        stride = -(-width >> len(token)) << len(token)
+        states = np.zeros((4, n * stride), b.dtype)
+        value = states[0].reshape(n, stride)[:, :width]
+        if start is not None:
+            value[:] = start.numpy()
+        threads = min(numba.get_num_threads(), 1 + len(indices) * width // _WORK)
+        partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
+        share, products = shares(indptr, threads, BLOCK), np.zeros(threads, np.int64)
+
+        def solve(thread: int) -> None:
+            products[thread] = solve_part(
+                threads, thread, team.desk, token, share, indptr, indices, weights, -scale, measure, b,
+                limits.stop, limits.near, limits.most, states, partial, sums,
+            )  # fmt: skip
+
+        with closing(Team(threads)) as team:
+            team.run(solve)
+        norms = np.sqrt(sums)
+        return Solved(torch.from_numpy(np.ascontiguousarray(value)), int(products[0]), norms[0], norms[1])
 
     def residual(self, own: Tensor, state: Tensor) -> Tensor:
-        return accurate_residual(self._system, own, state)
+        return accurate_residual(self.system, own, state)
 
     def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
         """Return structure, weights and (1 - alpha) S in a float type, and the measure."""
         if dtype not in self._casts:
-            transition = self._system.transition
+            transition = self.system.transition
             weights = np.empty(0, dtype) if transition.weights is None else transition.weights.astype(dtype)
-            scale = ((1.0 - self._system.alpha) * transition.row_scale).astype(dtype)
-            self._casts[dtype] = (transition.indptr, transition.indices, weights, scale, self._system.measure)
+            scale = ((1.0 - self.system.alpha) * transition.row_scale).astype(dtype)
+            self._casts[dtype] = (transition.indptr, transition.indices, weights, scale, self.system.measure)
         return self._casts[dtype]

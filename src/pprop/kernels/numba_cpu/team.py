@@ -10,22 +10,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
 from pprop.kernels.numba_cpu._jit import serial
+from pprop.kernels.numba_cpu.vectors import pointer
 
 _SPINS = 2000
 _CAN_YIELD = sys.platform != "win32"
 _give_way = types.ExternalFunction("sched_yield", types.int32()) if _CAN_YIELD else None
-
-
-def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    base = context.make_array(sig.args[0])(context, builder, args[0]).data
-    return builder.gep(base, [context.cast(builder, args[1], sig.args[1], types.intp)])
 
 
 @intrinsic
@@ -34,7 +30,7 @@ def fetch_add(typing, array, index, amount):
 
     def codegen(context, builder, sig, args):
         amount_value = context.cast(builder, args[2], sig.args[2], types.int64)
-        return builder.atomic_rmw("add", _place(context, builder, sig, args), amount_value, "seq_cst")
+        return builder.atomic_rmw("add", pointer(context, builder, sig, args), amount_value, "seq_cst")
 
     return types.int64(array, index, amount), codegen
 
@@ -44,7 +40,7 @@ def _look(typing, array, index):
     """Read an element of an int64 array as it is in memory now."""
 
     def codegen(context, builder, sig, args):
-        return builder.load_atomic(_place(context, builder, sig, args), "seq_cst", 8)
+        return builder.load_atomic(pointer(context, builder, sig, args), "seq_cst", 8)
 
     return types.int64(array, index), codegen
 
@@ -119,12 +115,3 @@ class Team:
         """End the threads."""
         if self._others is not None:
             self._others.shutdown()
-
-    @classmethod
-    def once(cls, threads: int, function: Callable[[int], object]) -> None:
-        """Call function(0), ..., function(threads - 1) in a team that is closed afterwards."""
-        team = cls(threads)
-        try:
-            team.run(function)
-        finally:
-            team.close()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
-from pprop.kernels.numba_cpu.fused_readout import make_readout, shared_propagation
+from pprop.kernels.numba_cpu.fused_readout import readout_of
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, padded, shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import lanes
@@ -47,7 +47,7 @@ class _Shared:
         self.c_lanes, self.c_blocks = padded(self.c, _CLASSES)
         self.features = Entries.of(X.indptr, X.indices, X.data.astype(np.float32), self.f)
         self.law = Law.of(spec.dropout)
-        self.propagation = shared_propagation(spec)
+        self.readout, self.propagation = readout_of(spec)
         self.workers = numba.get_num_threads()  # asked here: numba's number belongs to the calling thread
 
     @property
@@ -71,8 +71,8 @@ class _Run:
         self._by_row = shares(shared.features.matrix[0], threads)
         self._by_feature = shares(shared.features.flipped[0], threads, fused_network.SUM_ROWS)
         self._masks = Masks(shared.features, shared.law, FEATURES, self._seed, crew)
-        shape = shared.c_lanes, shared.c_blocks
-        self._readout = make_readout(shared.propagation, spec, run, self._seed, crew, *shape)
+        lanes_c, blocks = shared.c_lanes, shared.c_blocks
+        self._readout = shared.readout(shared.propagation, spec, run, self._seed, crew, lanes_c, blocks)
         self._tokens = lanes(shared.h_lanes), lanes(shared.c_lanes)
         self._allocate(spec.weights[0][run].numpy(), spec.weights[1][run].numpy())
         self.values = np.zeros(3, np.float32)
@@ -100,12 +100,11 @@ class _Run:
         self._partial_squares = np.empty((blocks[1], s.h_lanes), np.float32)
         self._gradient_2, self._squares_2 = np.empty((classes, s.h_lanes), np.float32), np.zeros(s.c_lanes, np.float32)
         longest = max(int(np.diff(side[0]).max(initial=1)) for side in (s.features.matrix, s.features.flipped))
-        room, threads = longest + fused_network.SPARE_PLACES, self._crew.team.threads
+        room = longest + fused_network.SPARE_PLACES
         self._scratch = [
             (np.zeros(room, np.int64), np.zeros(room, np.float32), crew_raw, crew_four, np.empty(s.h_lanes, np.float32))
             for crew_raw, crew_four in zip(self._crew.raw, self._crew.four, strict=True)
         ]
-        assert len(self._scratch) == threads
         self._squares = float(np.square(full_1).sum())
 
     def epoch(self) -> NDArray[np.float32]:

@@ -53,7 +53,8 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, ir.VectorType(element, fe_type.width))
 
 
-def _pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Return where in memory, an array or an address, the element at an offset is: the first two arguments."""
     base = args[0]
     if isinstance(sig.args[0], types.Array):
         base = context.make_array(sig.args[0])(context, builder, base).data
@@ -114,7 +115,7 @@ def item(typing, address, offset):
     """Return one number."""
 
     def codegen(context, builder, sig, args):
-        return builder.load(_pointer(context, builder, sig, args))
+        return builder.load(pointer(context, builder, sig, args))
 
     return address.dtype(address, offset), codegen
 
@@ -125,7 +126,7 @@ def put(typing, address, offset, number):
 
     def codegen(context, builder, sig, args):
         value = context.cast(builder, args[2], sig.args[2], address.dtype)
-        builder.store(value, _pointer(context, builder, sig, args))
+        builder.store(value, pointer(context, builder, sig, args))
         return context.get_dummy_value()
 
     return types.void(address, offset, number), codegen
@@ -159,7 +160,7 @@ def load(typing, address, offset, token):
     vector = Vector(address.dtype, 2**token.count)
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(_pointer(context, builder, sig, args), context.get_value_type(vector).as_pointer())
+        place = builder.bitcast(pointer(context, builder, sig, args), context.get_value_type(vector).as_pointer())
         return builder.load(place, align=address.dtype.bitwidth // 8)
 
     return vector(address, offset, token), codegen
@@ -170,7 +171,7 @@ def store(typing, address, offset, vector):
     """Write a vector, from an offset on."""
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(_pointer(context, builder, sig, args), args[2].type.as_pointer())
+        place = builder.bitcast(pointer(context, builder, sig, args), args[2].type.as_pointer())
         builder.store(args[2], place, align=address.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -276,11 +277,7 @@ def relu_keep(typing, vector, low, high, scale):
         kind = args[0].type
         numbers = ir.VectorType(ir.IntType(32), width)
         words = [context.cast(builder, args[side], sig.args[side], types.uint32) for side in (1, 2)]
-        start = ir.Constant(numbers, ir.Undefined)
-        for lane, word in enumerate(words[: min(2, width)]):
-            start = builder.insert_element(start, word, ir.IntType(32)(lane))
-        order = ir.Constant(numbers, [lane // 32 for lane in range(width)])
-        spread = builder.shuffle_vector(start, ir.Constant(numbers, ir.Undefined), order)
+        spread = _splat(builder, numbers, *words[: 1 + (width > 32)])
         bit = ir.Constant(numbers, [1 << (lane % 32) for lane in range(width)])
         kept = builder.icmp_unsigned("!=", builder.and_(spread, bit), ir.Constant(numbers, None))
         zero = ir.Constant(kind, None)
@@ -299,7 +296,7 @@ def prefetch(typing, address, offset):
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         signature = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
-        place = builder.bitcast(_pointer(context, builder, sig, args), byte)
+        place = builder.bitcast(pointer(context, builder, sig, args), byte)
         builder.call(function, [place, number(0), number(3), number(1)])  # a read, of lasting use, of data
         return context.get_dummy_value()
 
@@ -310,10 +307,7 @@ def prefetch(typing, address, offset):
 def gather(begin, end, indices, weights, weighted, source, stride, column, token):
     """Return the sum of weight times row of `source`, the lanes from `column` on, over the entries begin to end."""
     total = zeros(source, token)
-    if weighted:
-        for e in range(begin, end):
-            total = fma(item(weights, e), load(source, np.int64(item(indices, e)) * stride + column, token), total)
-    else:
-        for e in range(begin, end):
-            total = add(total, load(source, np.int64(item(indices, e)) * stride + column, token))
+    for e in range(begin, end):
+        weight = item(weights, e) if weighted else 1.0
+        total = fma(weight, load(source, np.int64(item(indices, e)) * stride + column, token), total)
     return total

@@ -1,17 +1,155 @@
-"""The reference backend's dense operators, loss and optimiser, and the class that offers everything."""
+"""The reference backend, in plain torch: what every other backend is tested against.
+
+Sparse operators hold one number per entry. R runs with different masks are one product with a block-diagonal matrix, so
+that no Python loop runs over runs.
+"""
 
 from __future__ import annotations
 
 from typing import final
 
+import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, Kernels, RowPropagation
-from pprop.kernels.random_bits import HIDDEN, PPR, Bernoulli, keep_bits, stream
-from pprop.kernels.reference.sparse import ReferenceAttention, ReferenceFeatures, ReferenceSteps
+from pprop.kernels.contract import (
+    SLOPE,
+    EdgeAttention,
+    FeatureProduct,
+    Kernels,
+    RowPropagation,
+    StepPropagation,
+    both_sides,
+)
+from pprop.kernels.random_bits import EDGES, FEATURES, HIDDEN, PPR, Draw, keep_bits, law_of, stream
+
+
+@final
+class _Entries:
+    """Coordinates and values of a sparse matrix, or of its transpose, to be applied with a mask of its own per run."""
+
+    def __init__(self, matrix: sparse.csr_array, kind: int, *, transposed: bool) -> None:
+        self.shape, self._kind, self._transposed = matrix.shape, kind, transposed
+        self.rows = torch.from_numpy(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)))
+        self.columns = torch.from_numpy(matrix.indices.astype(np.int64))
+        self.values = torch.from_numpy(matrix.data.copy())
+
+    def apply(self, dense: Tensor, draw: Draw | None, step: int = 0, steps: int = 1) -> Tensor:
+        """Return drop(M)_r dense_r for every run r, (R, columns, h), at one of the steps of the epoch."""
+        runs, device = len(dense), dense.device
+        values = self.values.to(device, dense.dtype).expand(runs, -1)
+        if draw is not None:
+            values = values * self.keep(draw, step, steps) * law_of(draw).scale
+        block = torch.arange(runs, device=device)[:, None]
+        places = self.rows.to(device) + block * self.shape[0], self.columns.to(device) + block * self.shape[1]
+        at = torch.stack([place.flatten() for place in places])
+        size = (runs * self.shape[0], runs * self.shape[1])
+        matrix = torch.sparse_coo_tensor(at, values.flatten(), size, is_coalesced=True, check_invariants=False)
+        result: Tensor = matrix @ dense.flatten(0, 1)
+        return result.reshape(runs, self.shape[0], -1)
+
+    def keep(self, draw: Draw, step: int = 0, steps: int = 1) -> Tensor:
+        """Return which entries are kept, (R, entries); coordinates are those of the untransposed matrix."""
+        device = draw.seeds.device
+        first, second = (self.columns, self.rows) if self._transposed else (self.rows, self.columns)
+        at = torch.as_tensor(draw.epoch * steps + step, device=device)
+        return keep_bits(draw.seeds[:, None], self._kind, first.to(device), second.to(device), at, law_of(draw))
+
+
+@final
+class ReferenceFeatures(FeatureProduct):
+    """drop(X) W and its adjoint."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self._sides = [_Entries(m, FEATURES, transposed=side == 1) for side, m in enumerate(both_sides(matrix))]
+
+    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+        return self._sides[side].apply(operand, draw)
+
+
+@final
+class ReferenceSteps(StepPropagation):
+    """Z <- (1 - alpha) drop_k(T) Z + alpha H, and its adjoint."""
+
+    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+        self.alpha, self._steps = alpha, steps
+        self._matrix = _Entries(transition.to_scipy(), EDGES, transposed=False)
+        self._flipped = _Entries(transition.transpose.to_scipy(), EDGES, transposed=True)
+
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        alpha, rest = self._weights(predictions)
+        z = predictions if self._steps > 0 else predictions.clone()  # a result never shares memory with its input
+        for step in range(self._steps):
+            z = rest * self._matrix.apply(z, draw, step, self._steps) + alpha * predictions
+        return z
+
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        # H enters every step with weight alpha, and once more as the start: dH = alpha (g_1 + ... + g_K) + g_0
+        alpha, rest = self._weights(gradient)
+        total = torch.zeros_like(gradient)
+        for step in reversed(range(self._steps)):
+            total = total + alpha * gradient
+            gradient = rest * self._flipped.apply(gradient, draw, step, self._steps)
+        return total + gradient
+
+    def _weights(self, like: Tensor) -> tuple[float | Tensor, float | Tensor]:
+        """Return alpha and 1 - alpha, ready to multiply (R, n, c)."""
+        if not isinstance(self.alpha, Tensor):
+            return self.alpha, 1 - self.alpha
+        alpha = self.alpha[:, None, None].to(like.device)
+        return alpha.to(like.dtype), (1 - alpha).to(like.dtype)
+
+
+@final
+class ReferenceAttention(EdgeAttention):
+    """drop(softmax(LeakyReLU(left + right))) values, and its adjoint."""
+
+    def __init__(self, transition: Transition) -> None:
+        self._n, self._pattern = transition.n_nodes, _Entries(transition.to_scipy(), EDGES, transposed=False)
+
+    def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
+        rows, columns = self._entries(values)
+        coefficients, _ = self._coefficients(left, right)
+        dropped = coefficients * self._kept(values, draw)
+        return self._sums(dropped[..., None] * values[:, columns], rows)
+
+    def adjoint(
+        self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        rows, columns = self._entries(values)
+        coefficients, slopes = self._coefficients(left, right)
+        kept = self._kept(values, draw)
+        to_values = self._sums((coefficients * kept)[..., None] * gradient[:, rows], columns)
+        # softmax: de_ij = a_ij (da_ij - sum_k a_ik da_ik)
+        above = kept * (gradient[:, rows] * values[:, columns]).sum(dim=-1)
+        centre = self._sums(coefficients * above, rows)
+        scores = slopes * coefficients * (above - centre[:, rows])
+        return to_values, self._sums(scores, rows), self._sums(scores, columns)
+
+    def _entries(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        return self._pattern.rows.to(like.device), self._pattern.columns.to(like.device)
+
+    def _coefficients(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Return softmax_j(e_ij) of every entry and the slope of LeakyReLU there, both (R, entries)."""
+        rows, columns = self._entries(left)
+        scores = left[:, rows] + right[:, columns]
+        slopes = torch.ones_like(scores).where(scores > 0, SLOPE)
+        scores = scores * slopes
+        largest = torch.full_like(left, -torch.inf).scatter_reduce_(1, rows.expand_as(scores), scores, "amax")
+        weights = (scores - largest[:, rows]).exp()
+        return weights / self._sums(weights, rows)[:, rows], slopes
+
+    def _sums(self, terms: Tensor, at: Tensor) -> Tensor:
+        """Add up what the entries (R, entries, ...) give to the nodes `at`."""
+        return terms.new_zeros(len(terms), self._n, *terms.shape[2:]).index_add_(1, at, terms)
+
+    def _kept(self, like: Tensor, draw: Draw | None) -> Tensor:
+        """Return what coefficients are multiplied by, (R, entries) or a one: 0, or 1 / (1 - p)."""
+        if draw is None:
+            return like.new_ones(1, 1)
+        return self._pattern.keep(draw).to(like.dtype) * law_of(draw).scale
 
 
 @final
@@ -43,12 +181,17 @@ class ReferenceRows(RowPropagation):
         return self._block.to(operand.device, dtype), operand.to(dtype)
 
     def _dropped(self, block: Tensor, rows: Tensor, draw: Draw) -> Tensor:
-        block = block[rows]  # shape: (R, m, n)
-        bernoulli = Bernoulli.from_probability(draw.probability)
+        block, law = block[rows], law_of(draw)  # shape of the block: (R, m, n)
         node = self._nodes.to(rows.device)[rows][..., None]
         epoch = torch.as_tensor(draw.epoch, device=node.device).expand_as(node)
         column = torch.arange(block.shape[-1], device=block.device)
-        return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, bernoulli) * bernoulli.scale
+        return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, law) * law.scale
+
+
+def _labelled(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return which nodes count, (R, m), how many in each run, (R, 1), and the class of each, (R, m, 1)."""
+    counted = labels >= 0
+    return counted, counted.sum(dim=1, keepdim=True), labels.clamp(min=0)[..., None]
 
 
 class TorchKernels(Kernels):
@@ -56,8 +199,7 @@ class TorchKernels(Kernels):
 
     def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
         # a positive result was both positive before and kept; everything else passes no gradient
-        scale = 1.0 if draw is None else Bernoulli.from_probability(draw.probability).scale
-        return gradient.mul_(activated > 0).mul_(scale)
+        return gradient.mul_(activated > 0).mul_(law_of(draw).scale)
 
     def elu(self, values: Tensor) -> Tensor:
         return torch.nn.functional.elu_(values)
@@ -81,25 +223,20 @@ class TorchKernels(Kernels):
         return inputs.mT @ gradient
 
     def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        counted = labels >= 0
-        count = counted.sum(dim=1, keepdim=True)
-        target = labels.clamp(min=0)[..., None]
+        counted, count, target = _labelled(labels)
         log_probability = logits.log_softmax(dim=-1)
         loss = -log_probability.gather(-1, target)[..., 0].where(counted, 0.0).sum(dim=1) / count[:, 0]
-        right = ((logits.argmax(dim=-1) == labels) & counted).sum(dim=1)
         one_hot = torch.zeros_like(logits).scatter_(-1, target, 1.0)
         gradient = ((log_probability.exp() - one_hot) / count[..., None]).where(counted[..., None], 0.0)
-        return loss, right, gradient
+        return loss, (logits.argmax(dim=-1) == labels).sum(dim=1), gradient
 
     def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        counted = labels >= 0
-        count = counted.sum(dim=1, keepdim=True)
-        target = labels.clamp(min=0)[..., None]
+        counted, count, target = _labelled(labels)
         own = probabilities.gather(-1, target).clamp(min=torch.finfo(probabilities.dtype).tiny)
         loss = -own[..., 0].log().where(counted, 0.0).sum(dim=1) / count[:, 0]
-        right = ((probabilities.argmax(dim=-1) == labels) & counted).sum(dim=1)
         slope = (-1.0 / (own * count[..., None])).where(counted[..., None], 0.0)
-        return loss, right, torch.zeros_like(probabilities).scatter_(-1, target, slope)
+        gradient = torch.zeros_like(probabilities).scatter_(-1, target, slope)
+        return loss, (probabilities.argmax(dim=-1) == labels).sum(dim=1), gradient
 
     def adam(
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
@@ -136,10 +273,9 @@ class ReferenceKernels(TorchKernels):
     def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
         if draw is None:
             return values
-        bernoulli = Bernoulli.from_probability(draw.probability)
-        _, n, width = values.shape
+        (_, n, width), law = values.shape, law_of(draw)
         node = torch.arange(n, device=values.device)[:, None]
         unit = torch.arange(width, device=values.device)
         epoch = torch.as_tensor(draw.epoch, device=node.device).expand_as(node)
-        keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, bernoulli)
-        return values.mul_(keep).mul_(bernoulli.scale)
+        keep = keep_bits(draw.seeds[:, None, None], stream(HIDDEN, layer), node, epoch, unit, law)
+        return values.mul_(keep).mul_(law.scale)

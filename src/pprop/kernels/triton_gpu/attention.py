@@ -16,8 +16,8 @@ import triton.language as tl
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import SLOPE, Draw, EdgeAttention
-from pprop.kernels.random_bits import EDGES
+from pprop.kernels.contract import SLOPE, EdgeAttention
+from pprop.kernels.random_bits import EDGES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
 from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
@@ -226,9 +226,9 @@ class TritonAttention(EdgeAttention):
         plan, drawn = self._known[key], Drawn.of(draw, runs, values.device)
         # in memory, because a constant of a kernel is rounded to float32
         constants = values.new_full((2,), SLOPE)  # filled there: a copy from the host could not be captured
-        constants[:1].fill_(drawn.scale)
+        constants[:1].fill_(drawn.law.scale)
         function[(plan.count, runs)](
-            plan.tiles, plan.rows, plan.index, *arrays, drawn.epoch, drawn.seeds, constants, n, width, *drawn.digits,
+            plan.tiles, plan.rows, plan.index, *arrays, drawn.epoch, drawn.seeds, constants, n, width, *drawn.law,
             T=plan.slots, C=power_of_two(width), STREAM=EDGES, DROP=draw is not None, ACC=accumulator(values),
             num_warps=4, **named,
         )  # fmt: skip

@@ -12,8 +12,8 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import LARGE_ENTRIES, Draw, SizedSteps, StepPropagation
-from pprop.kernels.random_bits import HIDDEN, stream
+from pprop.kernels.contract import LARGE_ENTRIES
+from pprop.kernels.random_bits import HIDDEN, Draw, stream
 from pprop.kernels.reference.backend import TorchKernels
 from pprop.kernels.trainer import TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.attention import TritonAttention
@@ -54,8 +54,8 @@ def _launch(values: Tensor, layer: int, draw: Draw, *, relu: bool) -> Tensor:
     runs, n, width = values.shape
     drawn = Drawn.of(draw, runs, values.device)
     _activate[(-(-n // _ROWS), -(-width // 32), runs)](
-        values, *values.stride(), n, width, drawn.seeds, drawn.epoch, values.new_full((1,), drawn.scale),
-        stream(HIDDEN, layer), *drawn.digits, RELU=relu, B=_ROWS, num_warps=4,
+        values, *values.stride(), n, width, drawn.seeds, drawn.epoch, values.new_full((1,), drawn.law.scale),
+        stream(HIDDEN, layer), *drawn.law, RELU=relu, B=_ROWS, num_warps=4,
     )  # fmt: skip
     return values
 
@@ -76,11 +76,9 @@ class TritonKernels(TorchKernels):
     def features(self, matrix: sparse.csr_array) -> TritonFeatures:
         return TritonFeatures(matrix)
 
-    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
-        some = TritonSteps(transition, alpha, steps)
-        if len(transition.indices) < LARGE_ENTRIES or steps == 0 or isinstance(alpha, Tensor):
-            return some
-        return SizedSteps(some, LargeSteps(transition, alpha, steps))
+    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> TritonSteps:
+        large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)
+        return (LargeSteps if large else TritonSteps)(transition, alpha, steps)
 
     def rows(self, block: Tensor, nodes: Tensor) -> TritonRows:
         return TritonRows(block, nodes)

@@ -221,9 +221,7 @@ class Planes:
     Attributes
     ----------
     law
-        None where nothing is dropped: `steps` or `probability` is zero.
-    scale
-        What kept entries are multiplied by.
+        What is dropped.
     bits
         The planes, shape (R, ring, 32, words), int32.
     rounds
@@ -233,11 +231,10 @@ class Planes:
 
     def __init__(self, plan: Plan, kind: int, steps: int, runs: int, probability: float, *, flipped: bool) -> None:
         self.plan, self._kind, self._steps, self._flipped = plan, kind, steps, flipped
-        self.law = None if probability == 0 or steps == 0 else Bernoulli.from_probability(probability)
-        self.scale = 1.0 if self.law is None else self.law.scale
+        self.law = Bernoulli.from_probability(probability)
         self.ring = ring_size(steps)
         self.bits = self.rounds = plan.rows  # not read where nothing is dropped
-        if self.law is not None:
+        if self.law.digits > 0:
             self.bits = torch.zeros(runs, self.ring, 32, plan.words, dtype=torch.int32, device=plan.index.device)
             groups = plan.words // plan.slots if flipped else 1  # only the way back leaves out what is dropped
             self.rounds = torch.zeros(runs, self.ring, 32, groups, dtype=torch.int8, device=plan.index.device)
@@ -249,15 +246,15 @@ class Planes:
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         """Draw what epoch clock + ahead needs: what is new in it, or everything."""
-        if self.law is None:
+        if self.law.digits == 0:
             return
         plan, size = self.plan, max(self.plan.slots, 32)
         chunks = -(-plan.words // size)
         units = len(seeds) * self.ring * chunks
         _draw_planes[(min(8 * multiprocessors(plan.index), units),)](
             clock, seeds, plan.groups, plan.rows, plan.index, self.bits, self.rounds, units, chunks,
-            self.rounds.shape[3], plan.columns, plan.words, self._steps, ahead, int(force), self.law.threshold,
-            self.law.digits, STREAM=self._kind, FLIPPED=self._flipped, RING=self.ring, T=plan.slots, B=size,
+            self.rounds.shape[3], plan.columns, plan.words, self._steps, ahead, int(force), *self.law,
+            STREAM=self._kind, FLIPPED=self._flipped, RING=self.ring, T=plan.slots, B=size,
             num_warps=min(16, max(4, size // 16)),
         )  # fmt: skip
 
@@ -276,17 +273,16 @@ class HiddenWords:
     """Keep words of the hidden layer, drawn for every epoch: (R, n, ceil(h / 32)), int32; none without dropout."""
 
     def __init__(self, runs: int, n: int, hidden: int, probability: float, device: torch.device) -> None:
-        self._law = None if probability == 0 else Bernoulli.from_probability(probability)
-        self.per_node = -(-hidden // 32)
-        shape = (runs, n, self.per_node) if self._law is not None else (1,)
+        self._law, self.per_node = Bernoulli.from_probability(probability), -(-hidden // 32)
+        shape = (runs, n, self.per_node) if self._law.digits > 0 else (1,)
         self.words = torch.zeros(shape, dtype=torch.int32, device=device)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int) -> None:
         """Draw the words of epoch clock + ahead."""
-        if self._law is None:
+        if self._law.digits == 0:
             return
         n = self.words.shape[1]
         _draw_hidden[(-(-n // 128), len(seeds))](
-            clock, seeds, self.words, n, ahead, self._law.threshold, self._law.digits,
+            clock, seeds, self.words, n, ahead, *self._law,
             STREAM=stream(HIDDEN, 1), WORDS=self.per_node, B=128, num_warps=4,
         )  # fmt: skip

@@ -22,8 +22,9 @@ import triton.language as tl
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, StepPropagation
+from pprop.kernels.random_bits import Draw
 from pprop.kernels.triton_gpu.launch import device, kernel, power_of_two
+from pprop.kernels.triton_gpu.sparse import TritonSteps
 
 _COLUMNS = 64  # of a state that a program sums at once
 _ROW = 64  # bytes of a row of the state that launch shapes are made for
@@ -265,43 +266,44 @@ class Renumbered:
 
 
 @final
-class LargeSteps(StepPropagation):
-    """K power steps without dropout, one run after the other.
+class LargeSteps(TritonSteps):
+    """K power steps; those without dropout one run after the other.
 
     In scaled variables, as on the CPU: y' = (1 - alpha) S_c S_r A y + alpha S_c h. Without dropout Z = p(T) H with a
     polynomial p, so that the adjoint is the same loop over T^T.
     """
 
-    def __init__(self, transition: Transition, alpha: float, steps: int, tuning: LargeTuning = LargeTuning()) -> None:  # noqa: B008
-        self._transition, self.alpha, self._steps, self._tuning = transition, alpha, steps, tuning
-        rows, columns = transition.row_scale, transition.column_scale
+    def __init__(
+        self, transition: Transition, alpha: float | Tensor, steps: int, tuning: LargeTuning | None = None
+    ) -> None:
+        super().__init__(transition, alpha, steps)
+        self._tuning, rows, columns = tuning or LargeTuning(), transition.row_scale, transition.column_scale
         self._one_scale = rows is columns or np.array_equal(rows, columns)
-        self._sides: dict[tuple[Any, ...], Renumbered] = {}
+        self._bound: dict[tuple[Any, ...], Renumbered] = {}
 
     def bind(self, like: Tensor, *, transposed: bool = False) -> Renumbered:
         """Return the matrix as the kernels read it, moved to the tensor's device and numbered anew the first time."""
-        key = (transposed and not (self._one_scale and self._transition.symmetric), like.device, like.dtype)
-        if key not in self._sides:
-            given = self._transition.transpose if key[0] else self._transition
+        key = (transposed and not (self._one_scale and self._sides[0].symmetric), like.device, like.dtype)
+        if key not in self._bound:
+            given = self._sides[key[0]]
             row_scale = torch.from_numpy(given.row_scale).to(like)
             column_scale = row_scale if self._one_scale else torch.from_numpy(given.column_scale).to(like)
             weights = None if given.weights is None else torch.from_numpy(given.weights).to(like)
-            indptr = torch.from_numpy(given.indptr).to(like.device)
-            indices = torch.from_numpy(given.indices).to(like.device)
-            self._sides[key] = Renumbered(indptr, indices, weights, (row_scale, column_scale), self._tuning)
-        return self._sides[key]
+            indptr, indices = (torch.from_numpy(array).to(like.device) for array in (given.indptr, given.indices))
+            self._bound[key] = Renumbered(indptr, indices, weights, (row_scale, column_scale), self._tuning)
+        return self._bound[key]
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        return self._propagate(predictions, draw, transposed=False)
+        if draw or self._steps == 0 or predictions.numel() == 0:
+            return super().forward(predictions, draw)
+        return self._whole(self.bind(predictions), predictions)
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._propagate(gradient, draw, transposed=True)
+        if draw or self._steps == 0 or gradient.numel() == 0:
+            return super().adjoint(gradient, draw)
+        return self._whole(self.bind(gradient, transposed=True), gradient)
 
-    def _propagate(self, start: Tensor, draw: Draw | None, *, transposed: bool) -> Tensor:
-        assert draw is None, "dropout has kernels of its own"
-        if self._steps == 0 or start.numel() == 0:
-            return start.clone()
-        side = self.bind(start, transposed=transposed)
+    def _whole(self, side: Renumbered, start: Tensor) -> Tensor:
         each = [self._run(side, one) for one in start.contiguous()]
         return each[0][None] if len(each) == 1 else torch.stack(each)
 

@@ -11,8 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pprop.kernels.contract import Draw
-from pprop.kernels.random_bits import Bernoulli
+from pprop.kernels.random_bits import Bernoulli, Draw, law_of
 
 _REGISTERS = 2**16  # of a multiprocessor
 
@@ -32,11 +31,11 @@ def kernel(*varying: str) -> Any:
 
 
 class Drawn(NamedTuple):
-    """What kernels read of a draw; without a law nothing is dropped, and the seeds are not read."""
+    """What kernels read of a draw; where its law has no digits nothing is dropped, and the seeds are not read."""
 
     epoch: Tensor
     seeds: Tensor
-    law: Bernoulli | None
+    law: Bernoulli
 
     @classmethod
     def of(cls, draw: Draw | None, runs: int, place: torch.device) -> Drawn:
@@ -44,19 +43,8 @@ class Drawn(NamedTuple):
         epoch = 0 if draw is None else draw.epoch
         if not isinstance(epoch, Tensor):
             epoch = torch.full((1,), epoch, dtype=torch.int64, device=place)
-        if draw is None:
-            return cls(epoch, epoch.expand(runs).contiguous(), None)
-        return cls(epoch, draw.seeds.contiguous(), Bernoulli.from_probability(draw.probability))
-
-    @property
-    def digits(self) -> tuple[int, int]:
-        """The threshold of the law and its number of digits."""
-        return (1, 1) if self.law is None else (self.law.threshold, self.law.digits)
-
-    @property
-    def scale(self) -> float:
-        """What kept entries are multiplied by."""
-        return 1.0 if self.law is None else self.law.scale
+        seeds = epoch.expand(runs) if draw is None else draw.seeds
+        return cls(epoch, seeds.contiguous(), law_of(draw))
 
 
 def power_of_two(value: int, least: int = 1) -> int:

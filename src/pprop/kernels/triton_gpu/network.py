@@ -7,6 +7,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from pprop.kernels.contract import both_sides
 from pprop.kernels.random_bits import FEATURES
 from pprop.kernels.trainer import TrainerSpec
 from pprop.kernels.triton_gpu import layers
@@ -42,11 +43,9 @@ class Network:
         device = weights[0].device
         n, slices, width, classes = shape.n, shape.slices, shape.width, shape.padded_classes
 
-        flipped = spec.features.T.tocsr()
-        flipped.sort_indices()
         self._entries: list[Tensor] = []
         self._planes: list[Planes] = []
-        for side, matrix in enumerate((spec.features, flipped)):
+        for side, matrix in enumerate(both_sides(spec.features)):
             plan = row_plan(
                 matrix.indptr, matrix.indices, matrix.shape[1], slots=128 * tuning.feature_warps // width,
                 unroll=tuning.feature_unroll, limit=tuning.feature_limit, device=device,
@@ -110,7 +109,7 @@ class Network:
         planes, units = self._planes[0], self._units(0)
         layers.forward_first[(min(multiprocessors(self.first) * self.tuning.programs, units),)](
             clock, ahead, units, *planes.structure(self._entries[0]), self.first, self._hidden_words.words, self.hidden,
-            self.quiet, self.shape.n, self.shape.f, planes.scale, planes.scale,
+            self.quiet, self.shape.n, self.shape.f, planes.law.scale, planes.law.scale,
             WORDS=self._hidden_words.per_node, **self._constants(planes),
         )  # fmt: skip
 
@@ -122,7 +121,7 @@ class Network:
         tuning = self.tuning
         return {
             "T": planes.plan.slots, "C": self.shape.width, "U": tuning.feature_unroll, "SLICES": self.shape.slices,
-            "DROP": planes.law is not None, "num_warps": tuning.feature_warps,
+            "DROP": planes.law.digits > 0, "num_warps": tuning.feature_warps,
             **tuning.registers(tuning.feature_registers, tuning.feature_warps),
         }  # fmt: skip
 
@@ -145,7 +144,7 @@ class Network:
     def backward_second(self, above: Tensor) -> None:
         """Turn `hidden` into the gradient before the activation, ready for X^T; collect that of W_2."""
         shape = self.shape
-        scale = self._planes[0].scale ** 2  # kept hidden units, and kept features
+        scale = self._planes[0].law.scale ** 2  # kept hidden units, and kept features
         layers.backward_second[(self._blocks, self.runs)](
             above, self.second, self.hidden, self._second_part, shape.n, self._blocks, scale, SLICES=shape.slices,
             C=shape.width, CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,

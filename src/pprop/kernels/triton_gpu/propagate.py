@@ -13,8 +13,7 @@ launch costs little.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 import triton.language as tl
@@ -99,9 +98,7 @@ def power_step(
                                 alpha, keep_scale, 4**k, T, C, CLASSES, ADJOINT)  # fmt: skip
 
 
-@final
-@dataclass(frozen=True)
-class Gradient:
+class Gradient(NamedTuple):
     """Where the loss kernel writes the gradient: its mode, buffers, and what the steps scale by; alphas (R,)."""
 
     mode: int
@@ -187,9 +184,7 @@ class StepsPropagation(Propagation):
         self._weights = "" if steps.transition.weights is None else "stored"
         self.states = torch.zeros(runs, 2, shape.n + 1, 2 * self._classes, device=device)
         self.above_states = torch.zeros(runs, 2, shape.n + 1, self._classes, device=device)
-        # without a step the gradient of the logits is that of the predictions
-        first_share = alphas.contiguous() if steps.steps > 0 else torch.ones_like(alphas)
-        self.gradient = Gradient(2, self.above, self.above_states, self._scales[1][1], first_share)
+        self.gradient = Gradient(2, self.above, self.above_states, self._scales[1][1], alphas.contiguous())
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         for planes in self._planes:
@@ -198,11 +193,11 @@ class StepsPropagation(Propagation):
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
         self.predict(network)
         self.forward_steps(clock, ahead=ahead)
-        return _halves(self.predictions if self._steps == 0 else self.states[:, self._steps % 2])
+        return _halves(self.states[:, self._steps % 2])
 
     def predict(self, network: Network) -> None:
         """Make the predictions and the first state."""
-        network.predict(self.predictions, self.states if self._steps > 0 else None, self._scales[0][1])
+        network.predict(self.predictions, self.states, self._scales[0][1])
 
     def forward_steps(self, clock: Tensor, *, ahead: int) -> None:
         """Make the steps from states[:, 0]."""
@@ -215,7 +210,7 @@ class StepsPropagation(Propagation):
         super().keep(slots)
         if isinstance(self._alphas, Tensor):
             self._alphas = self._alphas[slots]
-        self.gradient = replace(self.gradient, alphas=self.gradient.alphas[slots])
+        self.gradient = self.gradient._replace(alphas=self.gradient.alphas[slots])
 
     def _launch(self, side: int, clock: Tensor, ahead: int, fixed: Tensor, states: Tensor) -> None:
         planes, tuning = self._planes[side], self._tuning
@@ -223,9 +218,9 @@ class StepsPropagation(Propagation):
         for done in range(self._steps):
             power_step[(-(-planes.plan.count // tiles), self._runs)](
                 clock, ahead, *planes.structure(planes.plan.index), self._values[side], fixed, states,
-                *self._scales[side], self._n, done, self._steps, self._alphas, planes.scale,
+                *self._scales[side], self._n, done, self._steps, self._alphas, planes.law.scale,
                 T=planes.plan.slots, C=self._columns[side], U=tuning.step_unroll, CLASSES=self._classes,
-                RING=planes.ring, DROP=planes.law is not None, WEIGHTS=self._weights, ADJOINT=side == 1, TILES=tiles,
+                RING=planes.ring, DROP=planes.law.digits > 0, WEIGHTS=self._weights, ADJOINT=side == 1, TILES=tiles,
                 ALPHAS=isinstance(self._alphas, Tensor), num_warps=tuning.tile_warps,
                 **tuning.registers(tuning.step_registers, tuning.tile_warps),
             )  # fmt: skip
@@ -243,11 +238,9 @@ class RowsPropagation(Propagation):
         self._block, self._nodes = rows.block.to(device).contiguous(), rows.nodes.to(device)
         row_of_node = rows.row_of_node.to(device)
         self._rows = [row_of_node[nodes.nodes.to(device)] for nodes in (spec.train, spec.stopping)]
-        self._laws = [None if spec.matrix_dropout == 0 else Bernoulli.from_probability(spec.matrix_dropout), None]
+        self._laws = [Bernoulli.from_probability(p) for p in (spec.matrix_dropout, 0.0)]
         dtype = torch.promote_types(self._block.dtype, torch.float32)
-        self._scales = [
-            torch.full((1,), 1.0 if law is None else law.scale, dtype=dtype, device=device) for law in self._laws
-        ]
+        self._scales = [torch.full((1,), law.scale, dtype=dtype, device=device) for law in self._laws]
         width = shape.padded_classes
         self._logits = [torch.zeros(self._runs, at.shape[1], width, device=device) for at in self._rows]
         slope = torch.zeros_like(self._logits[0])

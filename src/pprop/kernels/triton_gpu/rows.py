@@ -8,8 +8,8 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pprop.kernels.contract import Draw, RowPropagation
-from pprop.kernels.random_bits import PPR
+from pprop.kernels.contract import RowPropagation
+from pprop.kernels.random_bits import PPR, Draw
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.launch import Drawn, kernel, power_of_two
 
@@ -85,8 +85,8 @@ def launch_rows(
     programs = -(-block.shape[1] // 32) if adjoint else -(-rows.shape[1] // _ROWS)
     _rows_product[(programs, -(-out.shape[2] // chunk), len(rows))](
         block, nodes, rows, rows.stride(0), operand, *operand.stride()[:2], out, *out.stride()[:2], drawn.epoch, ahead,
-        drawn.seeds, scale, rows.shape[1], block.shape[1], out.shape[2], *drawn.digits,
-        STREAM=PPR, ADJOINT=adjoint, DROP=drawn.law is not None, ACC=tl.float64 if wide else tl.float32, M=_ROWS,
+        drawn.seeds, scale, rows.shape[1], block.shape[1], out.shape[2], *drawn.law,
+        STREAM=PPR, ADJOINT=adjoint, DROP=drawn.law.digits > 0, ACC=tl.float64 if wide else tl.float32, M=_ROWS,
         C=chunk, num_warps=4,
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ class TritonRows(RowPropagation):
         self._block, self._nodes = self._block.to(operand.device), self._nodes.to(operand.device)
         drawn = Drawn.of(draw, len(rows), operand.device)
         wide = torch.promote_types(self._block.dtype, operand.dtype)
-        scale = torch.full((1,), drawn.scale, dtype=wide, device=operand.device)
+        scale = torch.full((1,), drawn.law.scale, dtype=wide, device=operand.device)
         launch_rows(
             self._block, self._nodes, rows.contiguous(), operand.contiguous(), out, drawn, scale, adjoint=adjoint
         )

@@ -10,8 +10,8 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import Draw, FeatureProduct, StepPropagation
-from pprop.kernels.random_bits import EDGES, FEATURES
+from pprop.kernels.contract import FeatureProduct, StepPropagation, both_sides
+from pprop.kernels.random_bits import EDGES, FEATURES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
 from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
@@ -116,7 +116,7 @@ class _Matrix:
 
         All scales have shape (n,), or all (R, n).
         """
-        plan, dropped = self.plan, drawn.law is not None
+        plan, dropped = self.plan, drawn.law.digits > 0
         runs, _, width = dense.shape
         out = dense.new_empty(runs, self.n, width)
         if out.numel() == 0:
@@ -127,7 +127,7 @@ class _Matrix:
         _apply[(plan.count, -(-together // columns), programs)](
             plan.tiles, plan.rows, plan.index, row_scale if self.values is None else self.values, dense, row_scale,
             *(start or none), *(total or none), out, drawn.epoch, step, steps, drawn.seeds,
-            self.n, plan.columns, width, runs, *drawn.digits,
+            self.n, plan.columns, width, runs, *drawn.law,
             T=plan.slots, C=columns, STREAM=self._kind, FLIPPED=self._flipped, DROP=dropped,
             WEIGHTED=self.values is not None, START=start is not None, TOTAL=total is not None,
             PER_RUN=row_scale.ndim == 2, ACC=accumulator(dense), num_warps=4,
@@ -140,18 +140,10 @@ class TritonFeatures(FeatureProduct):
     """drop(X) W by rows of X; the adjoint by rows of X^T, which is stored apart."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
-        flipped = matrix.T.tocsr()
-        flipped.sort_indices()
-        self._sides = matrix, flipped
+        self._sides = both_sides(matrix)
         self._known: dict[Any, _Matrix] = {}
 
-    def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
-        return self._apply(0, weights, draw)
-
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._apply(1, gradient, draw)
-
-    def _apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
         key = side, operand.device, operand.dtype
         if key not in self._known:
             m = self._sides[side]
@@ -159,10 +151,9 @@ class TritonFeatures(FeatureProduct):
             values = plan.placed(torch.from_numpy(m.data.copy()).to(operand.dtype))
             self._known[key] = _Matrix(plan, values, m.shape[0], FEATURES, flipped=side == 1)
         matrix, drawn = self._known[key], Drawn.of(draw, len(operand), operand.device)
-        return matrix.apply(operand.contiguous(), operand.new_full((matrix.n,), drawn.scale), drawn)
+        return matrix.apply(operand.contiguous(), operand.new_full((matrix.n,), drawn.law.scale), drawn)
 
 
-@final
 class TritonSteps(StepPropagation):
     """Power steps in scaled variables, so that no value per edge is stored for an unweighted graph.
 
@@ -183,11 +174,8 @@ class TritonSteps(StepPropagation):
         start = predictions.contiguous()
         if self._steps == 0:
             return start.clone()
-        matrix, rows, columns = self._side(0, start)
-        drawn, ones = Drawn.of(draw, len(start), start.device), torch.ones_like(columns)
-        alpha, rest = self._weights(drawn, start)
-        arrived, teleports = rest * rows, isinstance(alpha, Tensor) or alpha > 0
-        state = start * columns[:, None]
+        matrix, drawn, alpha, arrived, columns, state = self._begin(0, start, draw)
+        ones, teleports = torch.ones_like(columns), isinstance(alpha, Tensor) or alpha > 0
         for step in range(self._steps):
             factor = ones if step == self._steps - 1 else columns
             added = (start, alpha * factor) if teleports else None
@@ -198,32 +186,28 @@ class TritonSteps(StepPropagation):
         gradient = gradient.contiguous()
         if self._steps == 0:
             return gradient.clone()
-        matrix, rows, columns = self._side(1, gradient)
-        drawn = Drawn.of(draw, len(gradient), gradient.device)
-        alpha, rest = self._weights(drawn, gradient)
-        arrived, teleports = rest * rows, isinstance(alpha, Tensor) or alpha > 0
+        matrix, drawn, alpha, arrived, columns, state = self._begin(1, gradient, draw)
         total = gradient * (alpha[:, :, None] if isinstance(alpha, Tensor) else alpha)
-        state = gradient * columns[:, None]
+        teleports = isinstance(alpha, Tensor) or alpha > 0
         for step in reversed(range(self._steps)):
             added = (total, arrived * (alpha if step > 0 else 1.0)) if teleports or step == 0 else None
             state = matrix.apply(state, arrived * columns, drawn, step=step, steps=self._steps, total=added)
         return total
 
-    def _weights(self, drawn: Drawn, like: Tensor) -> tuple[Any, Any]:
-        """Return alpha, and 1 - alpha over the keep probability: numbers, or (R, 1)."""
-        if not isinstance(self.alpha, Tensor):
-            return self.alpha, (1 - self.alpha) * drawn.scale
-        alpha = self.alpha[:, None].to(like.device)
-        return alpha.to(like.dtype), ((1 - alpha) * drawn.scale).to(like.dtype)
-
-    def _side(self, side: int, like: Tensor) -> tuple[_Matrix, Tensor, Tensor]:
-        """Return T or its transpose on the tensor's device and in its type, and the scales of rows and columns."""
-        key = side, like.device, like.dtype
+    def _begin(self, side: int, start: Tensor, draw: Draw | None) -> tuple[_Matrix, Drawn, Any, Tensor, Tensor, Tensor]:
+        """Return A or its transpose, the draw, alpha (a number, or (R, 1)), (1 - alpha) S_r over the keep probability,
+        S_c and the first scaled state.
+        """
+        key, drawn = (side, start.device, start.dtype), Drawn.of(draw, len(start), start.device)
         if key not in self._known:
             t = self._sides[side]
-            plan = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=like.device)
-            values = None if t.weights is None else plan.placed(torch.from_numpy(t.weights).to(like.dtype))
+            plan = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=start.device)
+            values = None if t.weights is None else plan.placed(torch.from_numpy(t.weights).to(start.dtype))
             matrix = _Matrix(plan, values, t.n_nodes, EDGES, flipped=side == 1)
-            scales = (torch.from_numpy(scale).to(like) for scale in (t.row_scale, t.column_scale))
+            scales = (torch.from_numpy(scale).to(start) for scale in (t.row_scale, t.column_scale))
             self._known[key] = (matrix, *scales)
-        return self._known[key]
+        matrix, rows, columns = self._known[key]
+        alpha, rest = self.alpha, (1 - self.alpha) * drawn.law.scale
+        if isinstance(rest, Tensor):
+            alpha, rest = torch.stack([torch.as_tensor(alpha), rest])[:, :, None].to(start)
+        return matrix, drawn, alpha, rest * rows, columns, start * columns[:, None]
