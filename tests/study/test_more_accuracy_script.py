@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, run_seed
+from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, Graph, Split, run_seed
 from pprop.study.run.recipe import Datasets
+from pprop.study.store.merge import study_folder
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +26,16 @@ FEW = ("--only", "citeseer", "--members", "2", "--max-epochs", "3")
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of runs of the calls of `train` that the script makes."""
+    """The numbers of runs of the calls of `train` that the script makes; what is done after it is, for folds alone."""
     monkeypatch.syspath_prepend(ROOT / "experiments")
     members: Any = importlib.import_module("ensemble_members")
+    script: Any = importlib.import_module("more_accuracy")
+    treatments = script.treatments
+
+    def for_folds(graph: Graph, split: Split, own: list[Split], *more: Any) -> dict[str, Any]:
+        return treatments(graph, split, own, *more) if (own[0].stopping != own[-1].stopping).any() else {}
+
+    monkeypatch.setattr(script, "treatments", for_folds)
     calls: list[int] = []
     train = members.train
 
@@ -35,6 +45,13 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(members, "train", counted)
     return calls
+
+
+@pytest.fixture(scope="module")
+def study() -> Iterator[Path]:
+    """The published study, unpacked once."""
+    with study_folder(ROOT / "results" / "study.pack") as folder:
+        yield folder
 
 
 def run(out: Path, *options: str) -> list[dict[str, Any]]:
@@ -85,11 +102,11 @@ def test_rows_are_the_classifiers_and_members_are_trained_once(trainings, tmp_pa
 
 def test_rows_that_are_there_are_not_computed_again(trainings, tmp_path: Path):
     out = tmp_path / "rows.json"
-    first = run(out, "--splits", "1", "--option", "folds")
-    more = run(out, "--splits", "2", "--option", "folds")
+    first = run(out, "--splits", "1", "--option", "plain")
+    more = run(out, "--splits", "2", "--option", "plain")
     assert trainings == [5 + 2, 5 + 2]
     assert [row for row in more if row["split"] == VALIDATION_SEEDS[0]] == first
-    assert run(out, "--splits", "2", "--option", "folds") == more
+    assert run(out, "--splits", "2", "--option", "plain") == more
     assert len(trainings) == 2
 
 
@@ -127,8 +144,9 @@ def test_test_splits_are_for_one_option(trainings, tmp_path: Path):
     assert not trainings
 
 
-def test_appnp_on_test_splits_is_that_of_the_results_page(trainings):
+def test_appnp_on_test_splits_is_that_of_the_results_page(trainings, study: Path, monkeypatch: pytest.MonkeyPatch):
     script: Any = importlib.import_module("more_accuracy")
+    monkeypatch.setattr(script, "study_folder", lambda _: nullcontext(study))
     found = {seeds: one for seeds, one in script.published_runs("citeseer").items() if seeds.split in TEST_SEEDS}
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     (mean,) = re.findall(r"\n\| APPNP \| \**([\d.]+) ±", page)[:1]
@@ -136,9 +154,12 @@ def test_appnp_on_test_splits_is_that_of_the_results_page(trainings):
     assert f"{100 * np.mean(list(found.values())):.2f}" == mean
 
 
-def test_runs_of_another_revision_are_not_taken_for_appnp_on_test_splits(trainings, monkeypatch: pytest.MonkeyPatch):
+def test_runs_of_another_revision_are_not_taken_for_appnp_on_test_splits(
+    trainings, study: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Citeseer's pack has rows of an earlier revision as well, of some of the same runs."""
     script: Any = importlib.import_module("more_accuracy")
+    monkeypatch.setattr(script, "study_folder", lambda _: nullcontext(study))
 
     def other(*_: object) -> str:
         return "numba-0"
