@@ -18,9 +18,8 @@ import typer
 
 from pprop._errors import FormatError, InputError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
-from pprop.cli.models import ModelArgument, load_model
+from pprop.cli.models import FORMATS, ModelArgument, columns_of, load_model, write_table
 from pprop.cli.output import Session, check_file, columns, counted, picked
-from pprop.cli.tables import FORMATS, columns_of, write_table
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 from pprop.settings import LIVE_TOL
 

@@ -1,21 +1,31 @@
-"""A saved model's folder: read with the remedies of the command line, written with predictions and curves beside it."""
+"""A saved model's folder, with predictions and curves beside it, and predictions as tables in CSV and Parquet."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from pprop._errors import InputError
+from pprop._optional import require
 from pprop.cli.graphs import GraphInput
-from pprop.cli.output import Session
-from pprop.cli.tables import csv_text, prediction_table
+from pprop.cli.output import Session, new_file
 
 if TYPE_CHECKING:
-    from pprop.estimators import GraphSource, NodeClassifier
+    import numpy as np
+    from numpy.typing import NDArray
 
+    from pprop.estimators import GraphSource, NodeClassifier
+    from pprop.graph import Graph
+    from pprop.propagation import LiveGraph
+
+Column: TypeAlias = "list[Any] | NDArray[Any]"
+FORMATS = (".csv", ".parquet")
 ModelArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'pprop train' or by save.")]
 FILES = frozenset(
     {"manifest.json", "weights.safetensors", "MODEL_CARD.md", "predictions.csv", "curves.png", "curves.svg"}
@@ -65,3 +75,46 @@ def write_figure(figure: Any, stem: Path) -> None:
 
     for kind in ("png", "svg"):
         stem.with_suffix(f".{kind}").write_bytes(save_figure(figure, kind))
+
+
+def write_table(path: Path, table: Mapping[str, Column], session: Session, *, force: bool) -> None:
+    """Write named columns of equal length to a CSV or Parquet file."""
+    with new_file(path, session, force=force) as stream:
+        if path.suffix.lower() == ".parquet":
+            arrow: Any = require("pyarrow", extra="parquet", purpose="Writing Parquet files")
+            parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Writing Parquet files")
+            parquet.write_table(arrow.table(dict(table)), stream)
+        else:
+            stream.write(csv_text(table).encode())
+
+
+def csv_text(table: Mapping[str, Column]) -> str:
+    r"""Return named columns as CSV; a float is written so that reading it gives the same float.
+
+    >>> csv_text({"id": ["a", "b"], "share": [0.1, 0.9]})
+    'id,share\na,0.1\nb,0.9\n'
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    # numpy writes the shortest text that gives the same number in its own width: 0.1 for a float32, not 0.10000000149
+    cells = [column if isinstance(column, list) else column.astype(str).tolist() for column in table.values()]
+    writer.writerows(zip(*cells, strict=True))
+    return text.getvalue()
+
+
+def prediction_table(model: NodeClassifier) -> dict[str, Column]:
+    """Return named columns: ``id`` (``node``, the position, where the graph has no ids), ``class``, ``p_...``."""
+    import numpy as np
+
+    return columns_of(model, model.graph_, np.arange(model.graph_.n_nodes), model.classes_)
+
+
+def columns_of(
+    model: NodeClassifier | LiveGraph, graph: Graph, nodes: NDArray[np.int64], classes: NDArray[Any]
+) -> dict[str, Column]:
+    """Return the same of a model or live graph, for `nodes`, the positions of all nodes of `graph` in its order."""
+    first: dict[str, Column] = {"node": nodes.tolist()} if graph.ids is None else {"id": graph.ids.tolist()}
+    probabilities = model.predict_proba(nodes)
+    named = {f"p_{name}": probabilities[:, k] for k, name in enumerate(classes.tolist())}
+    return {**first, "class": model.predict(nodes).tolist(), **named}

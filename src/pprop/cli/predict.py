@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.models import ModelArgument, load_model
+from pprop.cli.models import FORMATS, ModelArgument, csv_text, load_model, prediction_table, write_table
 from pprop.cli.output import Session, check_file, counted
-from pprop.cli.tables import FORMATS, csv_text, prediction_table, write_table
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
 
