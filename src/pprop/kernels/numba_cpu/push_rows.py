@@ -81,6 +81,14 @@ def push_some(graph, rule, nodes, eps, most, finest, ticket, past, worker, where
 Part = tuple[NDArray[np.int32], NDArray[np.float64]]
 
 
+def _read_only(graph: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return views that cannot be written: arrays that can are another type, for which all would be compiled again."""
+    views = tuple(array.view() for array in graph)
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
 def share_out(
     graph: tuple[Any, ...],
     rule: tuple[Any, ...],
@@ -93,7 +101,7 @@ def share_out(
 ) -> list[Part]:
     """Run `push_some` in numba's number of threads; return what each has made."""
     parts: list[Part] = [(_NO_COLUMNS, _NO_VALUES)] * max(1, min(numba.get_num_threads(), len(nodes)))
-    ticket = np.zeros(1, np.int64)
+    graph, ticket = _read_only(graph), np.zeros(1, np.int64)
 
     def work(worker: int) -> None:
         parts[worker] = push_some(graph, rule, nodes, eps, most, finest, ticket, len(nodes), worker, where, reports)
@@ -127,9 +135,14 @@ def put_rows(worker, where, indptr, some_columns, some_values, columns, values):
                 columns[indptr[t] + k], values[indptr[t] + k] = some_columns[begin + k], some_values[begin + k]
 
 
+def push_one(graph: tuple[Any, ...], source: int, eps: float) -> tuple[Any, ...]:
+    """Return the nodes that one row reaches, with p and r of the equation at the top of `push`, and entries touched."""
+    return _push_one(_read_only(graph), source, eps)
+
+
 @serial
-def push_one(graph, source, eps):
-    """Return the nodes that one row reaches, with p and r of the equation at the top of `push`, and the tally."""
+def _push_one(graph, source, eps):
+    """Push one row; see `push_one`."""
     desk, tally = new_desk(1024), np.zeros(7, np.int64)
     begin(graph, source, eps, desk, tally)
     desk = settle(graph, eps, desk, tally)
