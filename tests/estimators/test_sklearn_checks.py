@@ -226,7 +226,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
         for module in (pprop.estimators.base, pprop.estimators.samples):
             monkeypatch.setattr(module, "node_positions", enter)
     # Elsewhere the number of classes varies, and the reference backend has nothing to compile for each of them.
-    epochs, backend = (60, "numba") if name in NEEDS_LEARNING else (3, "reference")
+    epochs, backend = (30, "numba") if name in NEEDS_LEARNING else (3, "reference")
     for _ in range(4):
         known = len(rows.position)
         estimator = make(kind, rows.to_graph(), epochs, backend)
@@ -260,7 +260,6 @@ def test_check_passes(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> 
         raise error
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("SCIPY_ARRAY_API") == "1", reason="this is the process that the test starts")
 def test_the_array_api_check_passes_where_scipy_allows_it() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "check_array_api_input", __file__]

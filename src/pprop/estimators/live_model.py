@@ -15,8 +15,7 @@ from pprop.estimators.base import NodeClassifier, NodeScores
 from pprop.estimators.decomposed import EXPECTED, decompose
 from pprop.estimators.explanation import AGREE
 from pprop.estimators.fitted import check_same_graph
-from pprop.estimators.outputs import outputs
-from pprop.estimators.propagated import PropagatedClassifier
+from pprop.estimators.propagated import PropagatedClassifier, outputs
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
