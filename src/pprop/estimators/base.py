@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from pprop._validate import describe, reject
 from pprop.datasets import Split
 from pprop.estimators.decomposed import decompose
-from pprop.estimators.explanation import Explainable, NodeSum, check_agreement
+from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
 from pprop.estimators.fitted import AnyModel, FittedModel, Learned, TrainingRecord, Weights, check_same_graph
 from pprop.estimators.parameters import FitParameters, TrainingParameters
 from pprop.estimators.samples import divide_nodes, labelled_nodes, node_positions, seed_of
@@ -225,8 +225,8 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         how = (None, None) if settings is None else (settings.operator(self.graph_), settings.solver)
         attributor = Attributor(parts.alone(self.graph_), *how)
         # `tol` bounds the norm of a whole column
-        off = 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
-        check_agreement(type(self).__name__, attributor, attributor.value, self.logits_, off=off)
+        far = AGREE * max(attributor.largest, 1.0) + 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
+        check_agreement(type(self).__name__, attributor.value, self.logits_, far)
         return NodeSum(self.logits_, "logit", attributor)
 
 

@@ -239,17 +239,9 @@ class Explainable(FittedScores, ABC):
 _sums: WeakKeyDictionary[Explainable, NodeSum] = WeakKeyDictionary()
 
 
-def check_agreement(
-    name: str,
-    attributor: Attributor,
-    value: NDArray[Any],
-    expected: NDArray[Any],
-    *,
-    relative: float = AGREE,
-    off: float = 0.0,
-) -> None:
-    """Refuse a model whose settings or weights were changed after its fit: they do not give its logits."""
-    if not float(np.abs(value - expected).max(initial=0.0)) <= relative * max(attributor.largest, 1.0) + off:
+def check_agreement(name: str, value: NDArray[Any], expected: NDArray[Any], far: float) -> None:
+    """Refuse a model whose settings or weights were changed after its fit: what they give is too far from its logits."""
+    if not float(np.abs(value - expected).max(initial=0.0)) <= far:
         raise InputError(
             f"The settings or weights of this {name} are not those that its logits come from. Call fit again, "
             "or load it."

@@ -156,10 +156,10 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
         graph = self._check_graph()
         values = self._checked()
         alpha = self.solver_.check_alpha(values["alpha"], _NAME)
-        response = choose_response(self.estimator, values["response"], _NAME)
+        response = choose_response(self.estimator, values["response"])
         default = "row" if response == "probabilities" else NORMALIZATION.default
         normalization = default if values["normalization"] is None else values["normalization"]
-        rows = node_rows(self.features, graph, _NAME)
+        rows = node_rows(self.features, graph)
         estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
         if not values["prefit"]:
             nodes, labels = labelled_nodes(X, y, graph.n_nodes, _NAME)
@@ -167,7 +167,7 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
             known_labels(nodes, codes, graph.n_nodes)  # refuses two classes for one node
             check_classes(found)
             estimator = cast("Any", clone(estimator)).fit(take(rows, nodes), labels)
-        classes = classes_of(estimator, _NAME)
+        classes = classes_of(estimator)
         alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, values["batch_size"], _NAME)
         solution = solve(graph, alone, alpha, self.solver_, normalization, values["self_loops"], backend=self.backend)
         self.estimator_, self.graph_, self.classes_, self.alone_ = estimator, graph, classes, alone
@@ -210,7 +210,7 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
         if probabilities:  # spread ones are divided by their sum, which is one for "row"
             value, expected = value / np.maximum(value.sum(axis=1, keepdims=True), 1e-300), np.exp(expected)
         relative = max(AGREE, 10 * float(getattr(self.solver_, "tol", 0.0)))
-        check_agreement(_NAME, attributor, value, expected, relative=relative)
+        check_agreement(_NAME, value, expected, relative * max(attributor.largest, 1.0))
         return NodeSum(self.logits_, "probability" if probabilities else "logit", attributor)
 
 
@@ -224,14 +224,14 @@ def _log_shares(spread: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.log(np.maximum(positive / positive.sum(axis=1, keepdims=True), floor))
 
 
-def node_rows(features: object, graph: Graph, function: str) -> Any:
+def node_rows(features: object, graph: Graph) -> Any:
     """Return the rows that the estimator is given, one per node, as they are: nothing is copied.
 
     Only a sparse matrix in a form without rows (COO, for one) is turned into CSR.
     """
     if features is None and graph.features is None:
         raise InputError(
-            f"{function} needs features, and this graph has none. Pass features=..., anything with one row per node."
+            f"{_NAME} needs features, and this graph has none. Pass features=..., anything with one row per node."
         )
     rows: Any = graph.features if features is None else features
     shape: Any = (len(rows),) if isinstance(features, list) else getattr(rows, "shape", None)
@@ -239,7 +239,7 @@ def node_rows(features: object, graph: Graph, function: str) -> Any:
         expected = (
             f"an array, a tensor, a sparse matrix, a data frame or a list with {graph.n_nodes} rows, one per node"
         )
-        reject("features", function, expected, describe(rows))
+        reject("features", _NAME, expected, describe(rows))
     rowless = sparse.issparse(cast("object", features)) and rows.format not in ("csr", "csc", "lil")
     return rows.tocsr() if rowless else rows
 
@@ -257,34 +257,34 @@ def take(rows: Any, nodes: NDArray[np.int64]) -> Any:
     return [rows[node] for node in nodes.tolist()]
 
 
-def choose_response(estimator: object, wanted: str, function: str) -> str:
+def choose_response(estimator: object, wanted: str) -> str:
     """Return "probabilities" or "logits": the one wanted, or for "auto" logits where the estimator has them.
 
     On validation splits of the four graphs they do better than probabilities (docs/predictors.md).
 
     >>> from sklearn.naive_bayes import MultinomialNB
-    >>> choose_response(MultinomialNB(), "auto", "PropagatedClassifier")
+    >>> choose_response(MultinomialNB(), "auto")
     'probabilities'
     """
     has = [kind for kind in RESPONSES if hasattr(estimator, _METHODS[kind])]
     name = type(estimator).__name__
     if isinstance(estimator, type):
-        reject("estimator", function, "a classifier such as LogisticRegression()", f"the class {estimator.__name__}")
+        reject("estimator", _NAME, "a classifier such as LogisticRegression()", f"the class {estimator.__name__}")
     if not has:
         expected = "a classifier with predict_proba or decision_function"
-        reject("estimator", function, expected, f"{name}, which has neither,")
+        reject("estimator", _NAME, expected, f"{name}, which has neither,")
     if wanted not in ("auto", *has):
         expected = f"{has[0]!r} for {name}, which has no {_METHODS[wanted]}"
-        reject("response", function, expected, repr(wanted))
+        reject("response", _NAME, expected, repr(wanted))
     return has[0] if wanted == "auto" else wanted
 
 
-def classes_of(estimator: Any, function: str) -> NDArray[Any]:
+def classes_of(estimator: Any) -> NDArray[Any]:
     """Return the classes of a fitted estimator, shape (c,)."""
     found: Any = getattr(estimator, "classes_", None)
     if found is None:
         raise NotFittedError(
-            f"The estimator of {function} is not fitted: {type(estimator).__name__} has no classes_. Fit it first, or "
+            f"The estimator of {_NAME} is not fitted: {type(estimator).__name__} has no classes_. Fit it first, or "
             "leave prefit=False. (scikit-learn's clone, and so its cross-validation, forgets a fit; wrap the estimator "
             "in sklearn.frozen.FrozenEstimator to keep it.)"
         )
@@ -293,7 +293,7 @@ def classes_of(estimator: Any, function: str) -> NDArray[Any]:
     if classes.ndim != 1 or len(classes) < 2:
         expected = "a classifier of one target with at least two classes"
         got = "several targets" if several else f"classes_ = {describe(found)}"
-        reject("estimator", function, expected, f"{type(estimator).__name__} with {got}")
+        reject("estimator", _NAME, expected, f"{type(estimator).__name__} with {got}")
     return classes
 
 

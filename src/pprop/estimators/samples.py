@@ -125,9 +125,8 @@ def seed_of(random_state: object, function: str) -> int:
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
         return check_int(random_state, "random_state", function, low=0, high=2**64 - 1)
     if random_state is not None and not isinstance(random_state, np.random.RandomState):
-        reject(
-            "random_state", function, "an integer from 0 to 2**64 - 1, a RandomState or None", describe(random_state)
-        )
+        expected = "an integer from 0 to 2**64 - 1, a RandomState or None"
+        reject("random_state", function, expected, describe(random_state))
     return int(check_random_state(random_state).randint(0, 2**32, dtype=np.uint32))
 
 
