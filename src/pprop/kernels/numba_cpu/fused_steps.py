@@ -45,10 +45,16 @@ def _arrive(i, edges, words, bit, state, pair):
     indptr, indices, weights, weighted = edges
     first, last, width, shift, one = item(indptr, i), item(indptr, i + 1), count(pair), np.uint32(bit), np.uint32(1)
     total = zeros(state, pair)
-    for e in range(first, last):
-        kept = np.float32((item(words, e) >> shift) & one)  # a number, not a branch on a random bit
-        weight = item(weights, e) if weighted else np.float32(1)
-        total = fma_halves(kept * weight, weight, load(state, np.int64(item(indices, e)) * width, pair), total)
+    if weighted:
+        for e in range(first, last):
+            kept = np.float32((item(words, e) >> shift) & one)  # a number, not a branch on a random bit
+            row = load(state, np.int64(item(indices, e)) * width, pair)
+            total = fma_halves(kept * item(weights, e), item(weights, e), row, total)
+    else:
+        for e in range(first, last):
+            kept = np.float32((item(words, e) >> shift) & one)
+            row = load(state, np.int64(item(indices, e)) * width, pair)
+            total = fma_halves(kept, np.float32(1), row, total)
     return total
 
 
