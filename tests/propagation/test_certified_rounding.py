@@ -190,7 +190,7 @@ def test_the_rounding_of_a_half_result_is_part_of_its_error(make_random, dense_t
 def test_a_result_that_overflows_is_not_certified(make_random, dtype):
     graph, _ = make_random(60)
     H = torch.full((60, 7), 0.9 * torch.finfo(dtype).max, dtype=dtype)
-    with pytest.raises(ToleranceError, match="reached none that can be proven"):
+    with pytest.raises(ToleranceError, match="reached no error that can be proven"):
         propagate(graph, H, ALPHA, Chebyshev(), "col")
 
 

@@ -84,7 +84,7 @@ def test_powers_that_alternate_are_refused():
     """Without self-loops a bipartite component swaps its halves at every step; a triangle does not."""
     path, triangle = [[0, 1, 0], [1, 0, 1], [0, 1, 0]], [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     both = Graph.from_scipy(sparse.block_diag([triangle, path]).tocsr())
-    with pytest.raises(InputError, match=r"Got a bipartite component, that of node 3, whose powers of T alternate"):
+    with pytest.raises(InputError, match=r"Got a graph in which the component of node 3 is bipartite"):
         propagate(both, np.ones(6), 0, Limit(), self_loops=False)
     alone = Graph.from_scipy(sparse.csr_array(triangle))
     np.testing.assert_allclose(propagate(alone, [3.0, 0.0, 0.0], 0, Limit(), self_loops=False), np.ones(3))

@@ -208,7 +208,7 @@ def test_a_missed_tolerance_says_what_was_reached(make_random, backend, solver):
 def test_a_missed_tolerance_of_which_nothing_is_proven_says_so(make_random):
     graph, _ = make_random(60)
     H = np.random.default_rng(0).standard_normal((60, 7))
-    with pytest.raises(ToleranceError, match=r"reached none that can be proven in 3 products. Raise max_products"):
+    with pytest.raises(ToleranceError, match=r"reached no error that can be proven in 3 products. Raise max_products"):
         propagate(graph, H, 0.001, Contraction(1e-9, max_products=3))
 
 

@@ -35,7 +35,7 @@ StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
 
 
 class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
-    """Classes, probabilities and scores, read off the logits of all nodes."""
+    """Mixin with `predict`, `predict_proba` and `decision_function`, computed from the stored logits of all nodes."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
@@ -106,7 +106,7 @@ def recommended_alpha(graph: Graph) -> float:
 
 @final
 class FitData(NamedTuple):
-    """What a model learns from: a graph without labels, nodes, class indices (n,) of these nodes (-1: others), a seed."""
+    """What a model learns from: a graph without labels, nodes, class indices (n,), -1 where unlabelled, and a seed."""
 
     graph: Graph
     split: Split
@@ -119,11 +119,11 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
 
     @abstractmethod
     def _model(self, values: dict[str, Any]) -> AnyModel:
-        """Return the model of some settings, which were checked."""
+        """Return the model with these settings, which were validated."""
 
     @abstractmethod
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
-        """Learn the model of `_model`."""
+        """Train a model that `_model` returned; return its weights, logits and record."""
 
     def _extras(self) -> Weights:
         """Return the arrays besides the weights that the logits are made of; a model is saved with them."""
@@ -165,7 +165,7 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         labelled = graph.labels is not None or graph.class_names is not None
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
         learned = self._learn(model, FitData(bare, split, known, seed), values)
-        if learned.alpha is not None:  # the one that was chosen
+        if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
@@ -196,7 +196,7 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         source
             Where the graph can be read again. None: the dataset of the graph's name, if there is one.
         accuracy
-            On nodes that neither trained nor stopped, if known, for the record.
+            Test accuracy to state in the manifest. None if unknown.
         overwrite
             Replace an existing folder, if there is nothing but a pprop model in it.
         """
@@ -213,7 +213,9 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         source: GraphSource | None = None,
         graph_changed: bool = False,
     ) -> None:
-        settings = cast("dict[str, Any]", self.get_params(deep=False))  # as they are now: later ones do not count
+        settings = cast(
+            "dict[str, Any]", self.get_params(deep=False)
+        )  # of this fit: a later set_params does not change them
         self.settings_ = {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
         self.record_, self.history_, self.n_iter_ = record, history, record.epochs
         self.accuracy_, self.source_, self.graph_changed_ = accuracy, source, graph_changed

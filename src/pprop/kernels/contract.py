@@ -25,9 +25,9 @@ from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSp
 
 # Slope of the attention's LeakyReLU below zero, that of the graph attention network.
 SLOPE = 0.2
-# A transition matrix with as many entries is large: the states of one run no longer fit into a cache, and steps without
-# masks have kernels of their own. The choice never depends on the number of runs, so that a run has the same bits alone
-# and in a batch.
+# A transition matrix with at least this many entries is large: the states of one run no longer fit into a cache, and
+# steps without masks have kernels of their own. The choice never depends on the number of runs, so that a run has the
+# same bits alone and in a batch.
 LARGE_ENTRIES = 2**20
 
 
@@ -146,7 +146,7 @@ class Kernels(ABC):
 
     @abstractmethod
     def attention(self, transition: Transition) -> EdgeAttention:
-        """Bind attention to the pattern of a transition matrix; its values play no part."""
+        """Bind attention to the pattern of a transition matrix; its values are ignored."""
 
     @abstractmethod
     def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
@@ -215,7 +215,7 @@ class Kernels(ABC):
         """
 
     def solves(self, system: System) -> Solves:
-        """Bind the solves to a tolerance to a system; by products with its matrix, unless a backend has fused ones."""
+        """Return the solves to a tolerance of a system; by products with its matrix, unless a backend has fused ones."""
         return ProductSolves(system, self.steps(system.transition, 0.0, 1).forward)
 
     def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
@@ -223,7 +223,7 @@ class Kernels(ABC):
         return uniform(seeds, stream, rows, columns, limit)
 
     def runs_at_once(self, runs: int) -> int:
-        """Return how many of that many runs a trainer has in training at the same time."""
+        """Return how many of `runs` runs a trainer trains at the same time."""
         return runs
 
     def trainer(self, spec: TrainerSpec) -> Trainer | None:

@@ -32,14 +32,14 @@ from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
 
 @final
 class Inference:
-    """A model bound to a graph and a backend, to turn weights into logits as often as one likes.
+    """A model bound to a graph and a backend, to turn weights into logits, any number of times.
 
     Parameters
     ----------
     model, graph, kernels
         The model, the graph, the backend.
     operator
-        The model's operator on the graph, if it is at hand.
+        The model's operator on the graph, if it was made already.
 
     Examples
     --------

@@ -159,7 +159,7 @@ def _moved(at: Fit, step: Fit, signs: Any, losses: Any, slopes: Any, penalty: fl
     """Return where the step ends, shortened for the classes in which it went too far.
 
     The loss is convex, so that a slope that is still negative says that the loss has fallen all the way: slopes can be
-    told apart long after losses cannot. Along the step odds are linear, and a trial needs no product.
+    distinguished long after losses cannot be. Along the step odds are linear, and a trial needs no product.
     """
     m = int(signs.shape[0])
     square = (at.coefficients**2).sum(1)

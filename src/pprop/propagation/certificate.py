@@ -10,7 +10,7 @@ in units of 2^-53, to which every operation is exact,
 - the product is off by 6 (1 - alpha) S A |u|, for 1 - alpha, S = S_r S_c, their product, its product with the sum, the sum,
   and u = S_c z; and by 4 more for the square roots and inverses in S_r and S_c. Weights add the product of each term, and
   the additions in the degrees: together at most the entries of the longest row or column. A sum that is made one
-  term after another adds as many again, one with what additions lose beside it the square of that, times 2^-53;
+  term after another adds as many again, a compensated sum the square of that, times 2^-53;
 - b = alpha S_c h is off by 2 |b|, and |b| <= |u| + S A |u| + |r|;
 - u is off by |u|, and so is the first of the two sums.
 
@@ -129,7 +129,7 @@ def worst_error(alpha: float, ended: Solved) -> float:
 
 
 def with_rounding(ended: Solved, longest: int, *, weighted: bool, compensated: bool) -> Solved:
-    """Return a solve with the residual that real numbers might have, in float64: see the head of this module.
+    """Return a solve with an upper bound of the residual in exact arithmetic, in float64: see the head of this module.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def least_error(alpha: float, dtype: torch.dtype) -> float:
     >>> least_error(0.5, torch.float64) < 1e-14, least_error(0.5, torch.float16) > 2**-11
     (True, True)
     """
-    # a float32 result is judged in float64, whose rounding is nothing beside its own
+    # a float32 result is judged in float64, whose rounding is negligible
     units = ROUNDING_UNITS + (PROOF_UNITS / 2 if dtype == torch.float64 else 0)
     return rounded_error(units * torch.finfo(working_type(dtype)).eps / alpha, _rounding(dtype))
 

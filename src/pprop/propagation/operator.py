@@ -2,7 +2,7 @@
 
 The dense matrix Pi, equation (2), is inverted. Without it, the fixed point of Z = (1 - alpha) T Z + alpha H is approached
 by polynomials in T whose degree follows from alpha and the tolerance, so that nothing is summed over nodes, no column of H
-depends on another, and every column has the same bits in any company and with any number of threads.
+depends on another, and the bits of a column depend neither on the other columns nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOST_PRODUCTS = 10000  # beyond which the dense inverse is used anyway: alpha is
 
 
 class LinearMap(ABC):
-    """Predictions (R, n, c) to propagated predictions (R, n, c), and back."""
+    """Predictions (R, n, c) to propagated predictions (R, n, c), with the adjoint."""
 
     matrix_products: int = 0  # products with the transition matrix in one application
     takes_half: bool = False  # else half precision is computed in float32 and rounded at the end

@@ -154,7 +154,7 @@ class PowerIteration(Solver):
 
 
 class RowSolver(Solver):
-    """A solver whose matrix can be had row by row. Dropout removes entries of that matrix."""
+    """A solver that can compute single rows of its matrix. Dropout removes entries of that matrix."""
 
     @abstractmethod
     def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
@@ -188,7 +188,7 @@ class Exact(RowSolver):
 @final
 @dataclass(frozen=True)
 class Limit(RowSolver):
-    """Infinitely many power steps without teleport, alpha = 0: all that is left of H is one row per component.
+    """Infinitely many power steps without teleport, alpha = 0: within a component, all rows of Z are proportional.
 
         Z = v v^T H,    v = sqrt(d) / |sqrt(d)|,
 
@@ -309,7 +309,7 @@ def _factors(transition: Transition) -> tuple[Values, Values, NDArray[np.int32]]
     # every node twice, an edge leading from one copy to the other: two halves where the component is bipartite
     _, half = sparse.csgraph.connected_components(sparse.block_array([[None, structure], [structure, None]]))
     if n and (bipartite := np.flatnonzero(half[:n] != half[n:])).size:
-        got = f"a bipartite component, that of node {bipartite[0]}, whose powers of T alternate"
+        got = f"a graph in which the component of node {bipartite[0]} is bipartite"
         reject("graph", "Limit", "without bipartite components where it has no self-loops", got)
     received, sent = 1.0 / transition.column_scale, 1.0 / transition.row_scale
     # 1-norm over the component of their product: the degrees, summed in the order of the nodes

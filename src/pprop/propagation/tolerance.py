@@ -137,7 +137,7 @@ class ToleranceMap(LinearMap):
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
         capped = products >= solver.max_products
         remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
-        proven = f"{reached:.2g}" if math.isfinite(reached) else "none that can be proven"
+        proven = f"{reached:.2g}" if math.isfinite(reached) else "no error that can be proven"
         return ToleranceError(
             f"{type(solver).__name__} should reach a relative error of {solver.wanted:g} at alpha "
             f"{self._operator.alpha:g} and reached {proven} in {products} products. {remedy}"

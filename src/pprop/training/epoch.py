@@ -33,7 +33,7 @@ from pprop.models.inference import PropagatedModel, gather_nodes, make_module, m
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
 from pprop.training.task import NodeSet, Task
 
-# One tensor (R, a, b) each, or as many gradients.
+# One tensor of shape (R, a, b) per weight; also the type of their gradients.
 Weights = list[Tensor]
 
 
@@ -46,10 +46,10 @@ class Objective(ABC):
 
     @abstractmethod
     def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
-        """Return the loss at some nodes without dropout, (R,), and how many of them are right, (R,)."""
+        """Return the loss at some nodes without dropout, (R,), and the number of correct predictions, (R,)."""
 
-    def keep(self, slots: Tensor) -> None:  # noqa: B027  most hold nothing of a run
-        """Go on with some of the runs."""
+    def keep(self, slots: Tensor) -> None:  # noqa: B027  most have no state per run
+        """Keep only the runs at positions `slots`."""
 
 
 @final
@@ -106,8 +106,10 @@ class RunsTrainer(Trainer):
 
     Parameters
     ----------
-    task, objective
-        What is trained.
+    task
+        Nodes, seeds, backend and learning rate of the runs.
+    objective
+        The loss of their model.
     weights
         Initial weights, one tensor (R, a, b) each; they are changed in place.
     penalties
@@ -119,7 +121,7 @@ class RunsTrainer(Trainer):
         self._train, self._stopping = task.train, task.stopping
         self._weights, self._penalties = weights, penalties
         self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
-        # The kernel sums squares in a fixed order; a step of rate 0 leaves the weights as they are.
+        # |W|^2 at the start, by a step of rate 0: summed in the same order as after every later step.
         self._squares = [
             task.kernels.adam(w, *(torch.zeros_like(w) for _ in range(3)), step=1, rate=0.0, penalty=0.0)
             for w in weights
@@ -176,7 +178,7 @@ class RunsTrainer(Trainer):
 class ModuleTrainer(Trainer):
     """One run of a torch module in place of the network: the same loss, through torch's autograd and optimiser.
 
-    The penalty applies to the first parameter of the module that is a matrix.
+    The penalty applies to the first trainable parameter of the module with at least two dimensions.
     """
 
     def __init__(self, task: Task, bound: PropagatedModel) -> None:

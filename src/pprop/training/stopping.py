@@ -66,8 +66,8 @@ class StoppingState:
     ended
         Which runs have ended. Later epochs of an ended run change nothing.
 
-    A run whose loss is no finite number has diverged: it ends with that epoch, and that epoch is its kept one, so that
-    `kept_loss` tells.
+    A run whose loss is no finite number has diverged: it ends with that epoch, and that epoch is the one that is kept,
+    as `kept_loss` shows.
 
     Examples
     --------
