@@ -201,3 +201,15 @@ def test_weights_too_small_for_float64_do_not_overrun_the_lists() -> None:
     for one in attributor.fast(np.arange(3), 3, 1e-15):
         np.testing.assert_allclose(total(one), attributor.value[one.node], atol=1e-12)
         assert len(set(one.nodes.tolist())) == len(one.nodes) <= 3
+
+
+def test_refuses_a_solver_that_it_does_not_know() -> None:
+    class Other(Solver):
+        def bind(self, operator: PPROperator, kernels: Any) -> Any:
+            return Exact().bind(operator, kernels)
+
+    graph = Graph.from_scipy(sparse.csr_array([[0, 1], [1, 0]]))
+    with pytest.raises(
+        InputError, match=r"^The 'solver' parameter of explain must be PowerIteration\(steps\), Exact\(\)"
+    ):
+        Attributor(np.eye(2), PPROperator(graph, ALPHA), Other())

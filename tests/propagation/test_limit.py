@@ -76,7 +76,7 @@ def test_another_alpha_is_refused(make_random, alpha):
 
 def test_a_directed_graph_is_refused(make_graph):
     graph, _ = make_graph(directed=True, weighted=False)
-    with pytest.raises(InputError, match=r"^The 'graph' parameter of Limit must be undirected\. Got a directed one"):
+    with pytest.raises(InputError, match=r"^The 'graph' parameter of Limit must be undirected\. Got a directed graph"):
         propagate(graph, np.ones(9), 0, Limit())
 
 

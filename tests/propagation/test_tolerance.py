@@ -96,7 +96,7 @@ def test_a_directed_graph_is_solved_by_the_contraction(
 def test_a_directed_graph_is_refused_by_what_needs_symmetry(make_graph, solver):
     graph, _ = make_graph(directed=True, weighted=False)
     with pytest.raises(
-        InputError, match=r"must be undirected\. Got a directed one instead\. Use Contraction\(tol=1e-06\)"
+        InputError, match=r"must be undirected\. Got a directed graph instead\. Use Contraction\(tol=1e-06\)"
     ):
         propagate(graph, np.ones(9), solver=solver(1e-6))
     with pytest.raises(InputError, match=r"Use Contraction\(\)\.$"):

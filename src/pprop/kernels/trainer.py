@@ -50,10 +50,23 @@ class PropagateRows:
 @final
 @dataclass(frozen=True)
 class LabelledNodes:
-    """Nodes and labels of every run, both (R, m), int64; a label of -1 pads a shorter set and counts for nothing."""
+    """Nodes and labels of every run, both (R, m), int64; a shorter set is padded with node 0 and label -1, which counts for nothing."""
 
     nodes: Tensor
     labels: Tensor
+
+    def keep(self, slots: Tensor | slice) -> LabelledNodes:
+        """Return the sets of some of the runs."""
+        return LabelledNodes(self.nodes[slots], self.labels[slots])
+
+    def to(self, device: torch.device) -> LabelledNodes:
+        """Return the sets on a device."""
+        return LabelledNodes(self.nodes.to(device), self.labels.to(device))
+
+    @property
+    def sizes(self) -> Tensor:
+        """Number of real nodes per run, shape (R,)."""
+        return (self.labels >= 0).sum(dim=1)
 
 
 @final
@@ -163,7 +176,11 @@ class Trainer(ABC):
 
     @abstractmethod
     def weights(self) -> list[Tensor]:
-        """Return the live weights W_1 (R, f, h) and W_2 (R, h, c), or views of them. Copy them to keep them."""
+        """Return the live weights, the runs axis first, or views of them. Copy them to keep them.
+
+        A fused trainer has W_1 (R, f, h) and W_2 (R, h, c); one of single operations a tensor (R, a, b) for every weight of
+        its model; that of a torch module all tensors of the module's state, each (1, ...).
+        """
 
     def remember(self, wanted: Tensor) -> None:
         """Keep a copy of the present weights of the runs that are wanted, (R,) bool, without waiting for the device.

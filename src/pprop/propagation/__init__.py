@@ -1,12 +1,22 @@
 """Personalized PageRank: an operator (transition matrix and alpha) and the solvers that apply it."""
 
 from pprop.propagation.api import Propagation, propagate, solve
-from pprop.propagation.certificate import Certificate, CertifiedSolution, ToleranceOutcome
+from pprop.propagation.certificate import Certificate, CertifiedSolution
 from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.push import LocalPush, PushedRow, SparseRows, ppr
-from pprop.propagation.solvers import Exact, Limit, Outcome, PowerIteration, RowSolver, Solution, Solver, Statistics
+from pprop.propagation.solvers import (
+    Exact,
+    Limit,
+    Outcome,
+    PowerIteration,
+    RowSolver,
+    Solution,
+    Solver,
+    Statistics,
+    ToleranceOutcome,
+)
 from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceSolver
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, cast, final, overload
+from typing import Any, Protocol, TypeVar, cast, final
 
 import numpy as np
 import torch
@@ -16,13 +16,18 @@ from pprop._validate import check_array, check_choice, check_float, check_int, d
 from pprop.graph import Graph
 from pprop.kernels import BACKENDS, Draw, choose_backend
 from pprop.kernels.random_bits import signed
-from pprop.propagation.certificate import CertifiedSolution, ToleranceOutcome
 from pprop.propagation.operator import LinearMap, PPROperator, check_operator
 from pprop.propagation.solvers import PowerIteration, Solution, Solver, Statistics, apply_map, working_type
-from pprop.propagation.tolerance import ToleranceMap, ToleranceSolver
 from pprop.settings import ALPHA, BACKEND, NORMALIZATION, SELF_LOOPS
 
 EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
+S = TypeVar("S", bound=Solution, covariant=True)
+
+
+class SolverOf(Protocol[S]):
+    """A `Solver` by what `solve` returns for it: a `Solution`, or a `CertifiedSolution` of a solver to a tolerance."""
+
+    def solution(self, value: Any, statistics: Statistics, linear_map: LinearMap) -> S: ...
 
 
 def propagate(
@@ -83,55 +88,16 @@ def propagate(
     return restore(_apply(solver.bind(operator, chosen.kernels), tensor, "propagate"))
 
 
-@overload
-def solve(  # pyright: ignore[reportOverlappingOverload]  a solver to a tolerance is a solver, with more to tell
-    graph: Graph,
-    H: ArrayLike | Tensor,
-    alpha: float = ALPHA.default,
-    *,
-    solver: ToleranceSolver,
-    normalization: str = NORMALIZATION.default,
-    self_loops: bool = SELF_LOOPS.default,
-    backend: str = BACKEND.default,
-) -> CertifiedSolution: ...
-
-
-@overload
-def solve(
-    graph: Graph,
-    H: ArrayLike | Tensor,
-    alpha: float,
-    solver: ToleranceSolver,
-    normalization: str = NORMALIZATION.default,
-    self_loops: bool = SELF_LOOPS.default,
-    *,
-    backend: str = BACKEND.default,
-) -> CertifiedSolution: ...
-
-
-@overload
 def solve(
     graph: Graph,
     H: ArrayLike | Tensor,
     alpha: float = ALPHA.default,
-    solver: Solver = PowerIteration(),
+    solver: SolverOf[S] = PowerIteration(),
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     *,
     backend: str = BACKEND.default,
-) -> Solution: ...
-
-
-def solve(
-    graph: Graph,
-    H: ArrayLike | Tensor,
-    alpha: float = ALPHA.default,
-    solver: Solver = PowerIteration(),
-    normalization: str = NORMALIZATION.default,
-    self_loops: bool = SELF_LOOPS.default,
-    *,
-    backend: str = BACKEND.default,
-) -> Solution | CertifiedSolution:
+) -> S:
     """Propagate as `propagate` does, and return the result with its residual, cost and backend.
 
     Takes the arguments of `propagate`. Measuring the residual costs one more product. A solver to a tolerance gives a
@@ -146,10 +112,10 @@ def solve(
     ('fixed steps', 50, True)
     """
     begin = time.perf_counter()
-    operator, solver = _check_solver(graph, alpha, solver, normalization, self_loops, "solve")
+    operator, checked = _check_solver(graph, alpha, solver, normalization, self_loops, "solve")
     tensor, restore = _as_batch(graph, H, "solve")
     chosen = choose_backend(backend, tensor.device.type, "solve")
-    linear_map = solver.bind(operator, chosen.kernels)
+    linear_map = checked.bind(operator, chosen.kernels)
     value = _apply(linear_map, tensor, "solve")
     seconds = time.perf_counter() - begin
     given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
@@ -157,17 +123,9 @@ def solve(
     unit = _excess(largest, 1 / 4)  # squares must not overflow
     norm, residual = operator.residual_norm(given / unit, found / unit, chosen.kernels)
     residual *= float(unit)
-    statistics = Statistics(
-        backend=chosen.name,
-        matrix_products=linear_map.matrix_products,
-        residual=residual,
-        norm=norm,
-        error_bound=residual / operator.alpha if operator.alpha > 0 else None,
-        seconds=seconds,
-    )
-    if isinstance(linear_map, ToleranceMap):
-        return CertifiedSolution(restore(value), ToleranceOutcome.REACHED, statistics, linear_map.certificate)
-    return Solution(restore(value), solver.outcome, statistics)
+    error_bound = residual / operator.alpha if operator.alpha > 0 else None
+    statistics = Statistics(chosen.name, linear_map.matrix_products, residual, norm, error_bound, seconds)
+    return solver.solution(restore(value), statistics, linear_map)
 
 
 @final

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._errors import InputError
-from pprop._validate import check_float, check_int, reject
+from pprop._validate import check_float, check_int, describe, reject
 from pprop.kernels import choose_backend
+from pprop.propagation.api import EVERY_SOLVER
 from pprop.propagation.operator import MOST_PRODUCTS, SINGLE, FixedPoint, PPROperator, chebyshev_weights, count_products
 from pprop.propagation.push import LocalPush
 from pprop.propagation.solvers import Exact, Limit, PowerIteration, Solver
+from pprop.propagation.tolerance import ToleranceSolver
 
 Nodes = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -89,6 +91,8 @@ class Attributor:
     """
 
     def __init__(self, H: NDArray[Any], operator: PPROperator | None, solver: Solver | None) -> None:
+        if not isinstance(solver, PowerIteration | Limit | Exact | ToleranceSolver | None):
+            reject("solver", "explain", EVERY_SOLVER, describe(solver))
         self._H = np.ascontiguousarray(H, dtype=np.float64)
         self._operator: Any = operator
         self._solver = solver

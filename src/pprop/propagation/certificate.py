@@ -22,28 +22,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any, final
+from typing import final
 
 import torch
 
 from pprop._validate import reject
 from pprop.kernels.solves import Solved
-from pprop.propagation.solvers import Statistics, working_type
+from pprop.propagation.solvers import Solution, working_type
 
 ROUNDING_UNITS = 8  # units of rounding, over alpha, in the residual of the best solution in a float type
 PROOF_UNITS = 16  # half units of rounding of float64, over alpha, of the proof itself on an unweighted graph
-
-
-@final
-class ToleranceOutcome(Enum):
-    """How a solve to a tolerance ended; one that misses it raises `ToleranceError` instead.
-
-    >>> ToleranceOutcome.REACHED.value
-    'tolerance reached'
-    """
-
-    REACHED = "tolerance reached"  # every column is certified
 
 
 @final
@@ -77,7 +65,7 @@ class Certificate:
 
 @final
 @dataclass(frozen=True)
-class CertifiedSolution:
+class CertifiedSolution(Solution):
     """A `Solution` that comes with a certificate, from a solver to a tolerance.
 
     Attributes
@@ -99,9 +87,6 @@ class CertifiedSolution:
     'tolerance reached'
     """
 
-    value: Any
-    outcome: ToleranceOutcome
-    statistics: Statistics
     certificate: Certificate
 
 

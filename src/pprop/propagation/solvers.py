@@ -42,6 +42,17 @@ class Outcome(Enum):
 
 
 @final
+class ToleranceOutcome(Enum):
+    """How a solve to a tolerance ended; one that misses it raises `ToleranceError` instead.
+
+    >>> ToleranceOutcome.REACHED.value
+    'tolerance reached'
+    """
+
+    REACHED = "tolerance reached"  # every column is certified
+
+
+@final
 @dataclass(frozen=True)
 class Statistics:
     """What a solve cost, and how far it may be from the fixed point Z = (1 - alpha) T Z + alpha H.
@@ -80,7 +91,6 @@ class Statistics:
     seconds: float
 
 
-@final
 @dataclass(frozen=True)
 class Solution:
     """The propagated predictions with an account of how they were computed.
@@ -103,14 +113,14 @@ class Solution:
     """
 
     value: Any
-    outcome: Outcome
+    outcome: Outcome | ToleranceOutcome
     statistics: Statistics
 
 
 class Solver(ABC):
     """How Z = Pi H is computed."""
 
-    outcome: Outcome
+    outcome: Outcome | ToleranceOutcome
     alpha_interval: str = "(0, 1]"
 
     @abstractmethod
@@ -120,6 +130,10 @@ class Solver(ABC):
     def check_alpha(self, alpha: object, function: str) -> float:
         """Return alpha as a float, or say which values this solver accepts."""
         return check_float(alpha, "alpha", function, self.alpha_interval)
+
+    def solution(self, value: Any, statistics: Statistics, linear_map: LinearMap) -> Solution:
+        """Return what `solve` returns for a value that the linear map of this solver has computed."""
+        return Solution(value, self.outcome, statistics)
 
 
 @final
@@ -303,7 +317,7 @@ def _factors(transition: Transition) -> tuple[Values, Values, NDArray[np.int32]]
         expected, got = "of degrees within a factor of 2^64 in every component", "degrees that differ by more"
         reject("graph", "Limit", expected, got, remedy=remedy)
     if not transition.symmetric:
-        reject("graph", "Limit", "undirected", "a directed one", remedy=remedy)
+        reject("graph", "Limit", "undirected", "a directed graph", remedy=remedy)
     n, structure = transition.n_nodes, transition.to_scipy()
     count, component = sparse.csgraph.connected_components(structure, directed=False)
     # every node twice, an edge leading from one copy to the other: two halves where the component is bipartite

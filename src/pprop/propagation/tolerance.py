@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from pprop.kernels import Draw, Kernels
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
 from pprop.propagation import certificate
 from pprop.propagation.operator import LinearMap, PPROperator
-from pprop.propagation.solvers import Solver, working_type
+from pprop.propagation.solvers import Solver, Statistics, ToleranceOutcome, working_type
 
 _NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}
 _TRANSPOSED: dict[str, str] = {"sym": "sym", "row": "col", "col": "row"}
@@ -51,6 +51,7 @@ class ToleranceSolver(Solver):
     tol: float | None = None
     max_products: int = 10_000
 
+    outcome = ToleranceOutcome.REACHED
     symmetric = True  # whether it needs a matrix that is symmetric in some variables, that is an undirected graph
 
     def __post_init__(self) -> None:
@@ -66,12 +67,16 @@ class ToleranceSolver(Solver):
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         if self.symmetric and not operator.transition.symmetric:
             remedy = "Use Contraction()." if self.tol is None else f"Use Contraction(tol={self.tol:g})."
-            expected, got = "undirected", "a directed one"
+            expected, got = "undirected", "a directed graph"
             if not operator.graph.directed:  # its norm is weighted by them
                 expected = 'of degrees within a factor of 2^64 in every component unless normalization is "sym"'
                 got = "degrees that differ by more"
             reject("graph", type(self).__name__, expected, got, remedy=remedy)
         return ToleranceMap(self, operator, kernels)
+
+    def solution(self, value: Any, statistics: Statistics, linear_map: LinearMap) -> certificate.CertifiedSolution:
+        assert isinstance(linear_map, ToleranceMap)
+        return certificate.CertifiedSolution(value, self.outcome, statistics, linear_map.certificate)
 
     @abstractmethod
     def limits(self, alpha: float) -> Limits:
@@ -209,7 +214,7 @@ class ToleranceSide:
         """
         largest = predictions.abs().amax(dim=0)
         if not bool(torch.isfinite(largest).all()):
-            reject(name, type(solver).__name__, "free of NaN and infinity", "some")
+            reject(name, type(solver).__name__, "free of NaN and infinity", "NaN or infinite values")
         unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
         columns = self._columns.to(predictions)
         own = (predictions / unit).mul_(self._alpha * columns)
@@ -325,13 +330,10 @@ class ConjugateGradient(ToleranceSolver):
 
     def limits(self, alpha: float) -> Limits:
         rate = math.acosh(1.0 / (1.0 - alpha))
-        near = int(0.6 * math.acosh(1.0 / self.wanted) / rate)
+        near, stop = int(0.6 * math.acosh(1.0 / self.wanted) / rate), certificate.stop_ratio(alpha, self.wanted)
         condition = math.sqrt((2.0 - alpha) / alpha)  # of the norms of residual and energy
-        enough = (
-            math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / certificate.stop_ratio(alpha, self.wanted)) / rate)
-            + 10
-        )
-        return Limits(MARGIN * certificate.stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
+        enough = math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / stop) / rate) + 10
+        return Limits(MARGIN * stop, near, min(enough, self.max_products))
 
     def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
         limits = self.limits(alpha)

@@ -1,4 +1,5 @@
-"""What happens in one epoch of training, written to be read.
+"""What happens in one epoch of training: the readable version. By default the paper's two-layer network runs elsewhere, in
+the backend's fused trainer (`pprop.kernels.trainer`), which computes the same numbers.
 
     loss = mean cross entropy of the training nodes + sum of penalty / 2 * |W|^2 over the weights,
 
@@ -10,8 +11,8 @@ minimised by Adam in full batches, for R independent runs at once:
 4. predict again with dropout off, for loss and accuracy at the stopping nodes. `pprop.training.loop` decides on them.
 
 `RunsTrainer` makes these steps from a backend's single operations, for any depth and any propagation. For the paper's
-two-layer network backends have a fused trainer (`pprop.kernels.trainer`), which computes the same numbers and is tested
-against this one. `ModuleTrainer` trains a torch module, one run at a time.
+two-layer network the numba and triton backends have a fused trainer, which is tested against this one and takes its
+place. `ModuleTrainer` trains a torch module, one run at a time.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from torch import Tensor, nn
 from pprop._errors import InputError
 from pprop.kernels import Draw
 from pprop.kernels.random_bits import MODULE, derive_seed
-from pprop.kernels.trainer import Trainer
+from pprop.kernels.trainer import LabelledNodes, Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import PropagatedModel, gather_nodes, make_module, module_inputs, module_state
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
-from pprop.training.task import NodeSet, Task
+from pprop.training.task import Task
 
 # One tensor of shape (R, a, b) per weight; also the type of their gradients.
 Weights = list[Tensor]
@@ -41,11 +42,11 @@ class Objective(ABC):
     """The loss of R runs of a model, without the penalty, as a function of their weights."""
 
     @abstractmethod
-    def loss_and_gradients(self, weights: Weights, nodes: NodeSet, masks: DropoutMasks) -> tuple[Tensor, Weights]:
+    def loss_and_gradients(self, weights: Weights, nodes: LabelledNodes, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         """Return the loss at some nodes with dropout, (R,), and its gradient for every weight."""
 
     @abstractmethod
-    def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
+    def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         """Return the loss at some nodes without dropout, (R,), and the number of correct predictions, (R,)."""
 
     def keep(self, slots: Tensor) -> None:  # noqa: B027  most have no state per run
@@ -62,7 +63,7 @@ class NetworkObjective(Objective):
         self._features = task.kernels.features(normalized_features(task.graph))
         self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
 
-    def loss_and_gradients(self, weights: Weights, nodes: NodeSet, masks: DropoutMasks) -> tuple[Tensor, Weights]:
+    def loss_and_gradients(self, weights: Weights, nodes: LabelledNodes, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         on_network, on_matrix = masks.draw(self._dropout), masks.draw(self._matrix_dropout)
         network = RunsNetwork(self._kernels, self._features, weights)
         H = network.forward(on_network)
@@ -70,7 +71,7 @@ class NetworkObjective(Objective):
         loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels)
         return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
 
-    def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
+    def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         H = RunsNetwork(self._kernels, self._features, weights).forward(None)
         loss, right, _ = self._kernels.cross_entropy(self._readout.forward(H, nodes.nodes, None), nodes.labels)
         return loss, right
@@ -86,14 +87,14 @@ class ArchitectureObjective(Objective):
     def __init__(self, task: Task, model: Architecture) -> None:
         self._bound = model.bind(task.graph, task.kernels)
 
-    def loss_and_gradients(self, weights: Weights, nodes: NodeSet, masks: DropoutMasks) -> tuple[Tensor, Weights]:
+    def loss_and_gradients(self, weights: Weights, nodes: LabelledNodes, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         leaves = [w.detach().requires_grad_() for w in weights]
         with torch.enable_grad():
             at_nodes = gather_nodes(self._bound.outputs(leaves, masks), nodes.nodes)
         loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels)
         return loss, [g.contiguous() for g in torch.autograd.grad(at_nodes, leaves, gradient)]
 
-    def loss_and_right(self, weights: Weights, nodes: NodeSet) -> tuple[Tensor, Tensor]:
+    def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             at_nodes = gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes.nodes)
             loss, right, _ = self._bound.loss(at_nodes, nodes.labels)
@@ -235,7 +236,7 @@ class ModuleTrainer(Trainer):
             )
         return predictions.to(torch.promote_types(predictions.dtype, torch.float32))  # kernels have no half precision
 
-    def _loss(self, predictions: Tensor, nodes: NodeSet, draw: Draw | None) -> tuple[Tensor, Tensor]:
+    def _loss(self, predictions: Tensor, nodes: LabelledNodes, draw: Draw | None) -> tuple[Tensor, Tensor]:
         logits = self._readout.apply(predictions[None], nodes.nodes, draw)[0]
         labels = nodes.labels[0]
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)

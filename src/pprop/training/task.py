@@ -18,32 +18,11 @@ from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.attributes import check_labels
 from pprop.kernels import Kernels
+from pprop.kernels.trainer import LabelledNodes
 from pprop.training.stopping import Stopping
 
 
-@final
-@dataclass(frozen=True)
-class NodeSet:
-    """Labelled nodes of every run, both of shape (R, m); shorter sets are padded with node 0 and label -1."""
-
-    nodes: Tensor
-    labels: Tensor
-
-    def keep(self, slots: Tensor | slice) -> NodeSet:
-        """Return the sets of some of the runs."""
-        return NodeSet(self.nodes[slots], self.labels[slots])
-
-    def to(self, device: torch.device) -> NodeSet:
-        """Return the sets on a device."""
-        return NodeSet(self.nodes.to(device), self.labels.to(device))
-
-    @property
-    def sizes(self) -> Tensor:
-        """Number of real nodes per run, shape (R,)."""
-        return (self.labels >= 0).sum(dim=1)
-
-
-def node_sets(sets: list[NDArray[np.int64]], labels: NDArray[np.int64]) -> NodeSet:
+def node_sets(sets: list[NDArray[np.int64]], labels: NDArray[np.int64]) -> LabelledNodes:
     """Stack one set of nodes per run, of any sizes, with their labels.
 
     Examples
@@ -58,7 +37,7 @@ def node_sets(sets: list[NDArray[np.int64]], labels: NDArray[np.int64]) -> NodeS
     for run, nodes in enumerate(sets):
         stacked[run, : len(nodes)] = nodes
         known[run, : len(nodes)] = labels[nodes]
-    return NodeSet(torch.from_numpy(stacked), torch.from_numpy(known))
+    return LabelledNodes(torch.from_numpy(stacked), torch.from_numpy(known))
 
 
 @final
@@ -90,8 +69,8 @@ class Task:
     kernels: Kernels
     seeds: tuple[int, ...]
     n_classes: int
-    train: NodeSet
-    stopping: NodeSet
+    train: LabelledNodes
+    stopping: LabelledNodes
     rule: Stopping
     rate: float
     device: torch.device

@@ -9,7 +9,7 @@ from typing import final
 import torch
 
 from pprop.graph import transition_matrix
-from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
+from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
 from pprop.models.network import initial_weights, normalized_features
@@ -37,9 +37,9 @@ class ModelTraining(ABC):
     at_once: int | None = None
     operator: PPROperator | None = None
 
-    @abstractmethod
     def bytes(self) -> TrainingBytes | None:
         """Return how much memory it takes; None: it is not known, and runs go one by one."""
+        return None
 
     @abstractmethod
     def trainer(self, runs: slice) -> Trainer:
@@ -119,8 +119,8 @@ def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Train
             weights=(weights[0], weights[1]),
             seeds=task.seed_tensor,
             propagation=_propagation(task, bound),
-            train=LabelledNodes(task.train.nodes, task.train.labels),
-            stopping=LabelledNodes(task.stopping.nodes, task.stopping.labels),
+            train=task.train,
+            stopping=task.stopping,
             dropout=predictor.dropout,
             matrix_dropout=bound.dropout,
             rate=task.rate,
@@ -156,9 +156,6 @@ class _ModuleTraining(ModelTraining):
 
     def __init__(self, bound: PropagatedModel, task: Task) -> None:
         self._bound, self._task, self.operator = bound, task, bound.operator
-
-    def bytes(self) -> None:
-        return None
 
     def trainer(self, runs: slice) -> Trainer:
         return ModuleTrainer(self._task.part(runs), self._bound.of_runs(runs))
