@@ -14,7 +14,7 @@ from pprop._validate import reject
 from pprop.study.cell import MODELS, Cell
 from pprop.study.experiment import Experiment
 from pprop.study.figures.gather import Drawn, Found, RowsOf, collect, runs_note
-from pprop.study.figures.style import POINTS, Figure, Look, fix_layout, light_grid, looks_of, new_panels, styled
+from pprop.study.figures.style import POINTS, Figure, Look, light_grid, looks_of, new_panels
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import model_title
@@ -111,9 +111,8 @@ def draw_distribution(rows: Sequence[Distribution], title: str | None = None) ->
 
 def draw_distributions(panels: Sequence[Distributions], columns: int | None = None) -> Figure:
     """Draw a panel for each dataset, in `columns` columns; by default two where there is more than one panel."""
-    with styled():
-        most = max(len(panel.models) for panel in panels)
-        figure, places = new_panels(len(panels), columns, height=0.62 + ROW_HEIGHT * max(most, 2))
+    most = max(len(panel.models) for panel in panels)
+    with new_panels(len(panels), columns, height=0.62 + ROW_HEIGHT * max(most, 2)) as (figure, places):
         looks = looks_of(row.model for panel in panels for row in panel.models)
         for panel, axes in zip(panels, places, strict=True):
             for index, row in enumerate(panel.models):
@@ -122,7 +121,6 @@ def draw_distributions(panels: Sequence[Distributions], columns: int | None = No
             axes.margins(x=0.04)
             axes.set(xlabel="test accuracy (%)", title=panel.dataset)
             _beside(axes, "mean", -0.55, 4, va="bottom", color="0.35")
-        fix_layout(figure)
     return figure
 
 
@@ -259,26 +257,21 @@ def propagation_data(
 def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> Way:
     devices = {row.device for row in rows}
     clock = [row for row in timed if row.together == 1 and row.device in devices]
-    epochs = sum(row.epochs for row in clock or rows)
-    ms = 1000 * sum(row.seconds for row in clock or rows) / epochs if epochs else float("nan")
-    return Way(
-        name=name,
-        accuracy=estimate([100 * row.accuracy for row in rows]),
-        seconds=estimate([ms * row.epochs / 1000 if clock else row.seconds for row in rows]),
-        ms_per_epoch=ms,
-        together=tuple(sorted({row.together for row in clock or rows})),
-        devices=tuple(sorted({row.device for row in clock or rows})),
-    )
+    used = clock or rows
+    epochs = sum(row.epochs for row in used)
+    ms = 1000 * sum(row.seconds for row in used) / epochs if epochs else float("nan")
+    accuracy = estimate([100 * row.accuracy for row in rows])
+    seconds = estimate([ms * row.epochs / 1000 if clock else row.seconds for row in rows])
+    together, places = sorted({row.together for row in used}), sorted({row.device for row in used})
+    return Way(name, accuracy, seconds, ms, tuple(together), tuple(places))
 
 
 def draw_propagation(panels: Sequence[PropagationPanel], columns: int | None = None) -> Figure:
     """Draw for each dataset the accuracies of the ways, and beside them the seconds of a run."""
-    with styled():
-        figure, places = new_panels(len(panels), columns, height=1.65, parts=(3, 2))
+    with new_panels(len(panels), columns, height=1.65, parts=(3, 2)) as (figure, places):
         for panel, accuracy, seconds in zip(panels, places[::2], places[1::2], strict=True):
             _draw_accuracy(accuracy, panel)
             _draw_seconds(seconds, panel)
-        fix_layout(figure)
     return figure
 
 
@@ -335,9 +328,8 @@ def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> It
 def _times(panels: Sequence[PropagationPanel]) -> str:
     """Say what the times are of, and where they do not compare."""
     if unlike := ", ".join(panel.dataset for panel in panels if not panel.times_compare):
-        return (
-            f"Times on {unlike} do not compare: the runs were not all trained on one kind of device, as many at once."
-        )
+        how = "the runs were not all trained on one kind of device, as many at once"
+        return f"Times on {unlike} do not compare: {how}."
     times = {panel.dataset: ", ".join(f"{way.ms_per_epoch:.3g}" for way in panel.ways) for panel in panels}
     how = "a run's share where several were trained together"
     if all(way.together == (1,) for panel in panels for way in panel.ways):

@@ -16,7 +16,7 @@ from pprop._validate import check_positions, reject
 from pprop.datasets import DATASETS, Split, paper_split
 from pprop.graph import Graph
 from pprop.study.figures.gather import Drawn, Found, runs_note
-from pprop.study.figures.style import POINTS, Figure, fix_layout, light_grid, new_panels, styled
+from pprop.study.figures.style import POINTS, Figure, light_grid, new_panels
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import dataset_title
@@ -157,13 +157,11 @@ def _improvement(gains: NDArray[np.float64], nodes: NDArray[np.float64], first: 
 
 def draw_distance(panels: Sequence[Distance], columns: int | None = None) -> Figure:
     """Draw a panel for each dataset: the improvement at each distance, and below it the mean number of nodes."""
-    with styled():
-        figure, places = new_panels(len(panels), columns, height=2.2)
+    with new_panels(len(panels), columns, height=2.2) as (figure, places):
         for panel, axes in zip(panels, places, strict=True):
             _draw_panel(axes, panel)
             if axes.get_subplotspec().is_first_col():
                 axes.set_ylabel("improvement (points)")
-        fix_layout(figure)
     return figure
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pprop._optional import require
 from pprop._validate import reject
-from pprop.study.figures.style import COLOURS, Figure, fix_layout, light_grid, new_figure, new_panels, styled
+from pprop.study.figures.style import COLOURS, Figure, light_grid, new_figure, new_panels
 
 if TYPE_CHECKING:
     from pprop.estimators import Explanation
@@ -27,8 +27,8 @@ def draw_curves(history: History, best_epoch: int, title: str | None = None) -> 
     if not 0 <= best_epoch < count:
         reject("best_epoch", "draw_curves", f"an integer from 0 to {count - 1}", best_epoch)
     epochs, at, accuracy = np.arange(1, count + 1), best_epoch + 1, 100 * history.stopping_accuracy
-    with styled():
-        figure, (above, below) = new_figure(3.2, rows=2, sharex=True, height_ratios=(3, 2))
+    with new_figure(3.2) as figure:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         above.plot(epochs, history.train_loss, color=COLOURS[0], linewidth=0.7, label="training")
         above.plot(epochs, history.stopping_loss, color=COLOURS[1], linewidth=1.3, label="stopping")
         above.set(ylabel="loss", ylim=(0, None), title=title or "")
@@ -40,7 +40,6 @@ def draw_curves(history: History, best_epoch: int, title: str | None = None) -> 
             axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
         above.legend(loc="upper right", ncols=1, borderaxespad=0)
         figure.align_ylabels()
-        fix_layout(figure)
     return figure
 
 
@@ -85,8 +84,8 @@ def _short(name: str, label: Any) -> str:
 
 def draw_contributions(data: Contributions) -> Figure:
     """Draw one bar per contributor; a node that fit had a label of has its own colour and the label behind its name."""
-    with styled():
-        figure, axes = new_figure(0.9 + 0.19 * len(data.names))
+    with new_figure(0.9 + 0.19 * len(data.names)) as figure:
+        axes = figure.subplots()
         places = np.arange(len(data.names))[::-1]
         axes.barh(places, data.values, height=0.72, color=[_COLOUR[kind] for kind in data.kinds])
         axes.set_yticks(places, data.names)
@@ -96,7 +95,6 @@ def draw_contributions(data: Contributions) -> Figure:
         axes.set(xlabel=data.axis, title=data.title)
         engine: Any = figure.get_layout_engine()
         engine.set(w_pad=0.12)  # inches: names are longer in print than on the screen for which they are placed
-        fix_layout(figure)
     return figure
 
 
@@ -158,8 +156,8 @@ def search_data(
 def draw_history(search: Search, title: str | None = None) -> Figure:
     """Draw the score of every trial, the best so far, and that of the defaults."""
     trials = np.arange(1, len(search.scores) + 1)
-    with styled():
-        figure, axes = new_figure(2.6)
+    with new_figure(2.6) as figure:
+        axes: Any = figure.subplots()
         axes.axhline(search.scores[0], color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), label="defaults", zorder=1)
         axes.step(trials, search.best_so_far, where="post", color=COLOURS[1], linewidth=1.3, label="best so far")
         axes.plot(trials, search.scores, "o", color=COLOURS[0], markersize=3, label="trial")
@@ -170,15 +168,13 @@ def draw_history(search: Search, title: str | None = None) -> Figure:
         axes.xaxis.get_major_locator().set_params(integer=True)
         light_grid(axes, "y")
         axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.25), ncols=3)
-        fix_layout(figure)
     return figure
 
 
 def draw_slices(search: Search, title: str | None = None) -> Figure:
     """Draw the score of every trial against each setting; the best trial is marked in all of them."""
     best = int(search.scores.argmax())
-    with styled():
-        figure, panels = new_panels(len(search.slices), columns=2, height=1.7)
+    with new_panels(len(search.slices), columns=2, height=1.7) as (figure, panels):
         for axes, one in zip(panels, search.slices, strict=True):
             axes.plot(one.values, search.scores, "o", color=COLOURS[0], markersize=3, alpha=0.7)
             axes.plot([one.values[best]], [search.scores[best]], "o", color=COLOURS[1], markersize=5, zorder=5)
@@ -192,7 +188,6 @@ def draw_slices(search: Search, title: str | None = None) -> Figure:
             axes.set(xlabel=one.name, ylabel="accuracy (%)")
             light_grid(axes, "y")
         panels[0].set_title(title or "")
-        fix_layout(figure)
     return figure
 
 

@@ -63,8 +63,7 @@ class Look:
 
 DASHED = (0, (3.5, 1.5))
 
-# Okabe and Ito's colours, which differ with any kind of colour vision; two versions of one model share a hue. Markers and
-# dashes differ, too.
+# Two versions of one model share a hue. Markers and dashes differ, too.
 # The paper's models by title, from the simplest to the paper's own, and the series of the figure over steps.
 LOOKS: Mapping[str, Look] = {
     "MLP": Look("#7F7F7F", ".", DASHED),
@@ -116,17 +115,23 @@ def styled() -> Generator[None]:
         yield
 
 
-def new_figure(height: float, rows: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """Return a figure of one column's width, outside pyplot's list, and its axes."""
+@contextmanager
+def new_figure(height: float, width: float = WIDTH) -> Generator[Figure]:
+    """Give a figure, outside pyplot's list, to a block that draws it in the style; its axes are placed at the end."""
     figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
-    figure: Figure = figures.Figure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.subplots(rows, 1, **options)
+    with styled():
+        figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        # once and for all: otherwise each saving shifts the axes by a hair, and the next file differs
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
+@contextmanager
 def new_panels(
     count: int, columns: int | None = None, height: float = 2.3, parts: tuple[float, ...] = (1,)
-) -> tuple[Figure, list[Any]]:
-    """Return a figure of `count` panels, and their axes row by row.
+) -> Generator[tuple[Figure, list[Any]]]:
+    """Give a figure of `count` panels, and their axes row by row, to a block that draws them; see `new_figure`.
 
     Parameters
     ----------
@@ -141,25 +146,19 @@ def new_panels(
     """
     across = min(columns or 2, count)
     down = -(-count // across)
-    figures: Any = require("matplotlib.figure", extra="figures", purpose="Drawing figures")
-    figure: Any = figures.Figure(figsize=(WIDTH * across, height * down), layout="constrained")
-    figure.get_layout_engine().set(wspace=0.05)  # panels beside each other stand apart
-    grid = figure.subplots(down, across * len(parts), squeeze=False, width_ratios=parts * across)
-    places: list[Any] = list(grid.flat)
-    for empty in places[count * len(parts) :]:
-        empty.remove()
-    return figure, places[: count * len(parts)]
+    with new_figure(height * down, WIDTH * across) as figure:
+        engine: Any = figure.get_layout_engine()
+        engine.set(wspace=0.05)  # panels beside each other stand apart
+        grid = figure.subplots(down, across * len(parts), squeeze=False, width_ratios=parts * across)
+        places: list[Any] = list(grid.flat)
+        for empty in places[count * len(parts) :]:
+            empty.remove()
+        yield figure, places[: count * len(parts)]
 
 
 def light_grid(axes: Any, axis: str) -> None:
     """Draw the light lines that help to read values off one axis."""
     axes.grid(axis=axis, color="0.88", linewidth=0.6)
-
-
-def fix_layout(figure: Figure) -> None:
-    """Place the axes once and for all: otherwise each saving shifts them by a hair, and the next file differs."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
 
 
 def save_figure(figure: Figure, kind: str) -> bytes:

@@ -16,7 +16,7 @@ from pprop._validate import reject
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures.gather import Drawn, RowsOf, collect, runs_note
-from pprop.study.figures.style import Figure, Look, fix_layout, light_grid, looks_of, new_panels, styled
+from pprop.study.figures.style import Figure, Look, light_grid, looks_of, new_panels
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import split_gaps
 from pprop.study.store.row import Row
@@ -142,8 +142,7 @@ def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
     """Draw a panel for each dataset, in `columns` columns; by default two where there is more than one panel."""
     if not lines.panels:
         reject("lines", "draw_lines", "lines of at least one run", "none")
-    with styled():
-        figure, places = new_panels(len(lines.panels), columns, height=2.3)
+    with new_panels(len(lines.panels), columns, height=2.3) as (figure, places):
         looks = looks_of(series.name for panel in lines.panels for series in panel.series)
         for panel, axes in zip(lines.panels, places, strict=True):
             for series in panel.series:
@@ -156,7 +155,6 @@ def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
             _name_lines(figure, lines, places, looks)
         elif len(looks) > 1:
             _draw_legend(figure, looks)
-        fix_layout(figure)
     return figure
 
 

@@ -48,6 +48,7 @@ _CLASSES: dict[str, Callable[..., Model | Architecture]] = {
     "gat": GAT,
     "jk": JK,
 }
+_OF_RECORD = ("stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
 _OF_TRAINING = ("learning_rate", "patience", "max_epochs", "criterion", "evaluate")
 
 
@@ -170,7 +171,7 @@ class Task:
         """Return the row of a run that has ended; `how` are its epochs and stopping metrics where it has them."""
         device = self.place.device
         split = self.prepared.split(seeds.split, self.cell.per_class)
-        without = {"stopping_loss": float("nan"), "stopping_accuracy": float("nan"), "epochs": 0, "best_epoch": 0}
+        without = dict(zip(_OF_RECORD, (float("nan"), float("nan"), 0, 0), strict=True))
         scores: dict[str, Any] = self.prepared.scores(predictions, split) | without | how
         return Row(
             key=self.key(seeds),
@@ -230,18 +231,10 @@ class TrainedTogether(Recipe):
         def ended(trained: Trained, positions: NDArray[np.int64]) -> None:
             classes = self._logits(trained).argmax(axis=2).astype(np.uint8)  # shape: (R, n)
             for which, position in enumerate(positions):
-                epochs = int(trained.epochs[which])
-                row = self.task.row(
-                    runs[int(position)],
-                    classes[which],
-                    seconds=epochs / trained.run_epochs_per_second,
-                    together=len(runs),
-                    stopping_loss=float(trained.stopping_loss[which]),
-                    stopping_accuracy=float(trained.stopping_accuracy[which]),
-                    epochs=epochs,
-                    best_epoch=int(trained.best_epoch[which]),
-                )
-                finished(row)
+                how = {name: getattr(trained, name)[which].item() for name in _OF_RECORD}
+                seconds = how["epochs"] / trained.run_epochs_per_second
+                seeds, predictions = runs[int(position)], classes[which]
+                finished(self.task.row(seeds, predictions, seconds=seconds, together=len(runs), **how))
 
         self._train(runs, self._stopping, ended)
 
@@ -249,18 +242,10 @@ class TrainedTogether(Recipe):
         self, runs: Sequence[Seeds], stopping: Stopping, on_end: Callable[[Trained, NDArray[np.int64]], None] | None
     ) -> None:
         cell, prepared, place = self.task.cell, self.task.prepared, self.task.place
-        train(
-            self._model,
-            prepared.graph,
-            [prepared.split(seeds.split, cell.per_class) for seeds in runs],
-            seeds=[run_seed(seeds.split, seeds.init) for seeds in runs],
-            stopping=stopping,
-            learning_rate=cell.settings["learning_rate"],
-            backend=place.backend,
-            device=place.device,
-            progress=False,
-            on_end=on_end,
-        )
+        splits = [prepared.split(seeds.split, cell.per_class) for seeds in runs]
+        seeds = [run_seed(seeds.split, seeds.init) for seeds in runs]
+        how: dict[str, Any] = {"stopping": stopping, "learning_rate": cell.settings["learning_rate"], "on_end": on_end}
+        train(self._model, prepared.graph, splits, seeds=seeds, progress=False, **how, **vars(place))
 
     def _logits(self, trained: Trained) -> NDArray[np.float32]:
         """Return the logits by which the runs are evaluated, shape (R, n, c).
@@ -299,9 +284,7 @@ class Fitted(Recipe):
         cell, prepared = self.task.cell, self.task.prepared
         labels, nodes = prepared.graph.labels, np.arange(prepared.graph.n_nodes)
         assert labels is not None
-        names = ("stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
-        if cell.model == "bootstrapped_fp":
-            names = names[:2]  # its rounds are no epochs
+        names = _OF_RECORD[:2] if cell.model == "bootstrapped_fp" else _OF_RECORD  # its rounds are no epochs
         for seeds in runs:
             split = prepared.split(seeds.split, cell.per_class)
             begin = time.perf_counter()

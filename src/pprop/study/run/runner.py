@@ -184,15 +184,8 @@ class _Run:
             keys += self._job(job)
         missing = [key for key in keys if not self._store.has(key)]
         elsewhere = self._attempts.elsewhere(missing)
-        return StudyOutcome(
-            wanted=sum(len(job.seeds) for job in jobs),
-            found=self._found,
-            computed=self._computed,
-            elsewhere=elsewhere,
-            left=len(missing) - elsewhere,
-            refused=tuple(self._refused),
-            time_up=self._time_up,
-        )
+        counts = sum(len(job.seeds) for job in jobs), self._found, self._computed, elsewhere, len(missing) - elsewhere
+        return StudyOutcome(*counts, tuple(self._refused), self._time_up)
 
     def _job(self, job: Job) -> list[RowKey]:
         """Compute what is missing of a job; return the keys of its runs, or none if it was refused."""

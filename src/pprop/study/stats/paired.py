@@ -266,21 +266,17 @@ def compare_models(store: Store, first: Cell, others: Sequence[Cell], runs: Sequ
     rows_of = {cell: [row for row in current_rows(store, cell) if row.key.seeds in wanted] for cell in (first, *others)}
     found = {cell: rows for cell, rows in rows_of.items() if rows}
 
+    values = {cell: {row.key.seeds: row.accuracy for row in rows} for cell, rows in found.items()}
+    rivals = [cell for cell in found if cell is not first and first in found]
+
     def tests(over: Over) -> Mapping[Cell, Paired]:
-        values = {cell: {row.key.seeds: row.accuracy for row in rows} for cell, rows in found.items()}
-        rivals = [cell for cell in found if cell is not first and first in found]
         made = with_holm([paired_test(values[first], values[cell], over) for cell in rivals])
         return dict(zip(rivals, made, strict=True))
 
     over_runs, over_splits = tests("runs"), tests("splits")
-    return [
-        Versus(
-            cell=cell,
-            accuracy=estimate([row.accuracy for row in rows]),
-            f1=estimate([row.f1 for row in rows]),
-            seconds=sum(row.seconds for row in rows) / len(rows),
-            over_runs=over_runs.get(cell),
-            over_splits=over_splits.get(cell),
-        )
-        for cell, rows in found.items()
-    ]
+    versus: list[Versus] = []
+    for cell, rows in found.items():
+        scores = estimate([row.accuracy for row in rows]), estimate([row.f1 for row in rows])
+        seconds = sum(row.seconds for row in rows) / len(rows)
+        versus.append(Versus(cell, *scores, seconds, over_runs.get(cell), over_splits.get(cell)))
+    return versus

@@ -118,16 +118,11 @@ def variance_components(values: Mapping[Seeds, float]) -> Components | None:
     between = float(inits * table.mean(axis=1).var(ddof=1))
     split = max(0.0, (between - within) / inits)
     degrees = splits * (inits - 1)
-    return Components(
-        splits,
-        inits,
-        split=float(np.sqrt(split)),
-        init=float(np.sqrt(within)),
-        split_interval=_split_interval(between, within, splits, inits),
-        init_interval=_roots(degrees * within / stats.chi2.isf([TAIL, 1 - TAIL], degrees)),
-        share=split / (split + within) if split + within > 0 else float("nan"),
-        share_interval=_share_interval(between, within, splits, inits),
-    )
+    split_interval = _split_interval(between, within, splits, inits)
+    init_interval = _roots(degrees * within / stats.chi2.isf([TAIL, 1 - TAIL], degrees))
+    share = split / (split + within) if split + within > 0 else float("nan")
+    share_interval = _share_interval(between, within, splits, inits)
+    return Components(splits, inits, sqrt(split), sqrt(within), split_interval, init_interval, share, share_interval)
 
 
 @final

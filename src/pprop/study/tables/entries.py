@@ -57,6 +57,16 @@ class Sample:
         """The rows that are shown, in the order of their seeds."""
         return self.pool.rows
 
+    @property
+    def title(self) -> str:
+        """Of the model."""
+        return model_title(self.cell)
+
+    @property
+    def where(self) -> str:
+        """The model and the dataset."""
+        return f"{self.title} on {dataset_title(self.cell.dataset)}"
+
     def values(self, metric: Metric) -> dict[Seeds, float]:
         """Return a metric of each run, in [0, 1]."""
         return {row.key.seeds: float(getattr(row, metric)) for row in self.rows}

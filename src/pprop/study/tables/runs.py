@@ -31,16 +31,10 @@ def origin_table(samples: Samples) -> Table:
         libraries = ", ".join(f"{name} {number}" for name, number in made.libraries.items()) or f"torch {row.torch}"
         place = (made.pprop, source, libraries, row.backend, row.device, made.cpu, row.host)
         groups.setdefault(place, []).append(row)
-    rows = (
-        (
-            *place,
-            *_cells_and_rows(made),
-            Number(sum(row.seconds for row in made), 0),
-            min(row.created for row in made)[:10],
-            max(row.created for row in made)[:10],
-        )
-        for place, made in sorted(groups.items(), key=lambda item: item[0])
-    )
+    rows: list[Cells] = []
+    for place, made in sorted(groups.items(), key=lambda item: item[0]):
+        days = sorted(row.created[:10] for row in made)
+        rows.append((*place, *_cells_and_rows(made), Number(sum(row.seconds for row in made), 0), days[0], days[-1]))
     heads = (
         "pprop:text | Source:text | Libraries:text | Backend:text | Device:text | CPU:text | Host:text | Cells | Rows | "
         "Seconds | First:text | Last:text"
@@ -92,7 +86,7 @@ def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:
 
     def row(sample: Sample, pool: Pool) -> Cells:
         cell, newest = sample.cell, pool.newest[:19].replace("T", " ")
-        name = ", ".join(filter(None, (f"{model_title(cell)} on {dataset_title(cell.dataset)}", settings_text(cell))))
+        name = ", ".join(filter(None, (sample.where, settings_text(cell))))
         place = Strong("shown among other cells" if cell.config in among_others else "shown")
         shown = place if pool is sample.pool else "not shown"
         runs = _runs_and_accuracy(Sample(cell, pool))

@@ -18,16 +18,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.stats.estimate import Estimate, student_half
 from pprop.study.stats.paired import by_split, split_means
 from pprop.study.stats.variance import Components, variance_components
-from pprop.study.tables.entries import (
-    TESTED,
-    ByDataset,
-    Entry,
-    Sample,
-    Samples,
-    dataset_order,
-    dataset_title,
-    model_title,
-)
+from pprop.study.tables.entries import TESTED, ByDataset, Entry, Sample, Samples, dataset_order, dataset_title
 from pprop.study.tables.table import Cells, Measure, Number, Strong, Table, listed
 
 # Draws of as many splits as the accuracy table has.
@@ -236,15 +227,14 @@ def _complete(
         # runs of other versions are never averaged with those of the table
         same = next((pool for pool in all_rows.pools if (pool.revision, pool.data) == version), None)
         many = None if same is None else Sample(cell, same).only(seeds)
-        where = f"{model_title(cell)} on {dataset_title(cell.dataset)}"
         if many is not None and len(many.rows) == wanted > len(few.rows):
             found.append((many, few))
         elif many is not None and len(many.rows) > len(few.rows):
-            missing.append(f"{where} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
+            missing.append(f"{few.where} has {len(many.rows)} of {wanted} runs, and is left out until it has all.")
         elif others := sum((row.key.revision, row.key.data) != version for row in more):
-            missing.append(f"{where}: {others} of {wanted} runs are of another version than the accuracy table's.")
+            missing.append(f"{few.where}: {others} of {wanted} runs are of another version than the accuracy table's.")
         else:
-            absent[model_title(cell)] = sum(row.seconds for row in few.rows) * (wanted / len(few.rows) - 1)
+            absent[few.title] = sum(row.seconds for row in few.rows) * (wanted / len(few.rows) - 1)
     return found, missing, absent
 
 
@@ -310,7 +300,7 @@ def order_sentence(dataset: str, ranked: Sequence[Standing]) -> str:
 
 
 def _ranked(complete: Sequence[tuple[Sample, Sample]]) -> list[Standing]:
-    titles, few = [model_title(sample.cell) for sample, _ in complete], [sample.percent() for _, sample in complete]
+    titles, few = [sample.title for sample, _ in complete], [sample.percent() for _, sample in complete]
     means = 100 * np.array([[*split_means(sample.values("accuracy")).values()] for sample, _ in complete])
     many = [_over_splits(of_model, len(sample.rows)) for of_model, (sample, _) in zip(means, complete, strict=True)]
 
