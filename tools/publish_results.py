@@ -17,11 +17,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tools.brief import brief_page, more_splits_sentence, significance_sentence
+
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
 from pprop.study.experiment_folder import experiments_of
 from pprop.study.report import build_page
-from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence
 from pprop.study.report.page import page_files, page_markdown
 from pprop.study.report.results import Results
 from pprop.study.store.merge import packs_of, study_folder

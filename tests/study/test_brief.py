@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tools.brief import brief_page, more_splits_sentence, significance_sentence
 
 from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Seeds, make_cell
@@ -15,7 +16,6 @@ from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.style import figure_json
 from pprop.study.figures.sweeps import lines_data
-from pprop.study.report.brief import brief_page, more_splits_sentence, significance_sentence
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row

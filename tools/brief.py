@@ -1,4 +1,4 @@
-"""The results in short, for the documentation: the main tables beside the paper's, and parts of the report."""
+"""The results in short, for the documentation (`publish_results`): the main tables beside the paper's, and parts of the report."""
 
 from __future__ import annotations
 
