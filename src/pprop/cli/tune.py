@@ -98,13 +98,21 @@ def tune(
         if out.exists():
             session.keep(out)
     command = tuned.command(shlex.join([graph, *tables.words(), *split.words()]))
-    found = picked(tuned, "model", "settings", "score", "default_score")
+    found: dict[str, Any] = picked(tuned, "model", "settings", "score", "default_score")
     write_json(out / BEST, {**found, "trials": len(tuned.trials), "command": command})
     if find_spec("matplotlib") is None:
         session.say('No figures were drawn: that needs matplotlib. Install it with: pip install "pprop[tune]"')
     else:
         save_figures(tuned, out, title)
-    record, text = _report(tuned, command, out)
+    record = {
+        **found,
+        "scores": max(tuned.trials, key=lambda trial: trial.score).scores,
+        "trials": len(tuned.trials),
+        "seconds": tuned.seconds,
+        "command": command,
+        "out": out,
+    }
+    text = _text(tuned, command, out)
     if fit:  # as 'pprop train' would with the best settings; a model that is there is replaced
         best = tuned.classifier(known, random_state=run_seed, backend=backend, device=device)
         best.fit(drawn.train, labels[drawn.train], stopping=watched)
@@ -115,16 +123,7 @@ def tune(
     session.result(record, text)
 
 
-def _report(tuned: Tuned, command: str, out: Path) -> tuple[dict[str, Any], str]:
-    best = max(tuned.trials, key=lambda trial: trial.score)
-    record: dict[str, Any] = {
-        **picked(tuned, "model", "settings", "score", "default_score"),
-        "scores": best.scores,
-        "trials": len(tuned.trials),
-        "seconds": tuned.seconds,
-        "command": command,
-        "out": out,
-    }
+def _text(tuned: Tuned, command: str, out: Path) -> str:
     shown = [[name, f"{value:.4g}" if isinstance(value, float) else value] for name, value in tuned.settings.items()]
     lines = [
         columns(["setting", "best"], shown),
@@ -134,7 +133,7 @@ def _report(tuned: Tuned, command: str, out: Path) -> tuple[dict[str, Any], str]
         f"search in          {out}",
         f"Try: {command}",
     ]
-    return record, "\n".join(lines)
+    return "\n".join(lines)
 
 
 def read_setting(text: str) -> tuple[str, Any]:
