@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import sys
-import tempfile
 import traceback
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -243,15 +241,8 @@ def new_folder(path: Path, session: Session, *, names: frozenset[str], force: bo
     """Give the name of a folder to be made; it replaces `path` when the block ends without an error."""
     check_folder(path, names=names, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
-    workplace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    replaced = workplace / f"{path.name}.replaced"
-    try:
-        yield workplace / path.name
-        if path.exists():
-            path.rename(replaced)
-        (workplace / path.name).rename(path)
-    finally:
-        if not path.exists() and replaced.exists():
-            replaced.rename(path)
-        shutil.rmtree(workplace, ignore_errors=True)
+    from pprop.graph.files import replaced_folder
+
+    with replaced_folder(path) as folder:
+        yield folder
     session.keep(path)

@@ -29,7 +29,7 @@ FORMAT = "pprop-model"
 VERSION = 1
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
-_CLASS_TYPES: Mapping[str, tuple[type, Any]] = {"str": (str, np.str_), "int": (int, np.int64)}
+_CLASS_TYPES = {"str": (str, "U"), "int": (int, "i")}  # of an item, and numpy's code for an array of them
 _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
@@ -168,14 +168,10 @@ def read_manifest(folder: Path) -> Manifest:
     kind, values = typed("classes", "kind", str), typed("classes", "values", list)
     if kind not in _CLASS_TYPES:
         raise wrong("classes", "kind", kind)
-    wanted, dtype = _CLASS_TYPES[kind]
-    if len(values) < 2 or not all(type(value) is wanted for value in values) or sorted(set(values)) != values:
-        raise wrong("classes", "values", values)
-    try:
-        classes = np.array(values, dtype=dtype)
-    except OverflowError as error:
-        raise wrong("classes", "values", values) from error
-    if classes.tolist() != values:  # text that ends in a null character, which numpy drops
+    wanted, code = _CLASS_TYPES[kind]
+    classes = np.array(values if all(type(value) is wanted for value in values) else [])
+    # not the same: text that ends in a null character, which numpy drops; another code: an integer of more than 64 bits
+    if len(values) < 2 or classes.dtype.kind != code or not classes.tolist() == values == sorted(set(values)):
         raise wrong("classes", "values", values)
     types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
     found = {field.name: typed("training", field.name, *types[str(field.type)]) for field in fields(TrainingRecord)}

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,7 @@ from pprop._validate import check_float, describe, reject
 from pprop.estimators.fitted import FittedModel, Weights
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
-from pprop.graph.files import path_of
+from pprop.graph.files import path_of, replaced_file, replaced_folder
 
 CARD = "MODEL_CARD.md"
 WEIGHT_PREFIX = "weights."
@@ -62,7 +59,15 @@ def save_model(
         reject("path", FUNCTION, "a folder in an existing folder", repr(str(target)))
     if os.path.lexists(target):
         _check_replaceable(target, overwrite, set(files))
-    _write_folder(target, files)
+    try:
+        with replaced_folder(target) as folder:
+            folder.mkdir()
+            for name, content in files.items():
+                with replaced_file(folder / name) as stream:
+                    stream.write(content)
+    except OSError as error:
+        expected, got = "a path that can be written", f"{str(target)!r} instead ({error.strerror})."
+        raise InputError(f"The 'path' parameter of {FUNCTION} must be {expected}. Got {got}") from error
 
 
 def _check_replaceable(folder: Path, overwrite: bool, names: set[str]) -> None:
@@ -82,52 +87,3 @@ def _check_replaceable(folder: Path, overwrite: bool, names: set[str]) -> None:
         raise InputError(
             f"{start} a folder with a pprop model and nothing else. Got {str(folder)!r} with {extra[0]!r} instead."
         )
-
-
-def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
-    """Write files to a new folder, or replace one.
-
-    The files are on the disk before the folder gets its name, so a crash leaves the old folder or the new one, never a
-    part. (Replacing takes two renamings; a crash between them leaves the old folder under a hidden name beside it.)
-    """
-    parent, mark = target.parent, secrets.token_hex(4)
-    temporary, old = parent / f".{target.name}.{mark}.part", parent / f".{target.name}.{mark}.old"
-    try:
-        temporary.mkdir()
-        for name, content in files.items():
-            _write_file(temporary / name, content)
-        _sync(temporary)
-        replaced = os.path.lexists(target)
-        if replaced:
-            target.rename(old)
-        try:
-            temporary.rename(target)
-        except BaseException:
-            if replaced:
-                old.rename(target)
-            raise
-    except BaseException as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError):
-            expected, got = "a path that can be written", f"{str(target)!r} instead ({error.strerror})."
-            raise InputError(f"The 'path' parameter of {FUNCTION} must be {expected}. Got {got}") from error
-        raise
-    _sync(parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    with path.open("xb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _sync(folder: Path) -> None:
-    if os.name != "posix":  # Windows has no handle of a folder to flush
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -160,8 +162,34 @@ def replaced_file(path: Path) -> Generator[IO[bytes]]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+@contextmanager
+def replaced_folder(path: Path) -> Generator[Path]:
+    """Give the name of a folder to be made; it takes the place of `path` only when the block has ended without an error.
+
+    A crash leaves the old folder or the new one, never a part. (Replacing takes two renamings; a crash between them
+    leaves the old folder within a hidden one beside it.)
+    """
+    workplace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    new, old = workplace / path.name, workplace / f"{path.name}.replaced"
+    try:
+        yield new
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+        _sync(path.parent)
+    finally:
+        if not path.exists() and old.exists():
+            old.rename(path)
+        shutil.rmtree(workplace, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
     if os.name == "posix":  # Windows has no handle of a folder to flush
-        handle = os.open(path.parent, os.O_RDONLY)
+        handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
