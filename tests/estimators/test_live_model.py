@@ -261,7 +261,7 @@ def test_a_propagated_classifier_whose_settings_are_not_those_of_its_fit_is_refu
     with pytest.raises(InputError, match="a PropagatedClassifier that is not fitted"):
         live(spread)
     spread.fit(np.arange(12), ["x", "y", "z"] * 4).set_params(self_loops=False)
-    with pytest.raises(InputError, match="not those that its predictions come from"):
+    with pytest.raises(InputError, match="not those that its logits come from"):
         live(spread)
     with pytest.raises(InputError, match="there is none that H decides"):
         live(PropagatedClassifier(LogisticRegression(), graph, alpha=0.0).fit(np.arange(12), ["x", "y", "z"] * 4))

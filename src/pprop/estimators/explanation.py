@@ -26,7 +26,7 @@ AGREE = 1e-3
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Attribution):
     """Where the logits of one node came from. Contributions and `others` add up to `value`.
 
     Attributes
@@ -69,22 +69,12 @@ class Explanation:
     ['left', 'left']
     """
 
-    node: int
     name: Any
     quantity: str
     classes: NDArray[Any]
-    value: NDArray[np.float64]
-    nodes: NDArray[np.int64]
     names: list[Any]
-    weights: NDArray[np.float64]
-    contributions: NDArray[np.float64]
-    shares: NDArray[np.float64]
     labels: list[Any]
-    others: NDArray[np.float64]
-    other_count: int
-    other_share: float
     mode: str
-    error: float
 
     @property
     def prediction(self) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +14,11 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.base import NodeClassifier, NodeScores
 from pprop.estimators.decomposed import EXPECTED, decompose
-from pprop.estimators.explanation import AGREE
 from pprop.estimators.fitted import check_same_graph
-from pprop.estimators.propagated import PropagatedClassifier, outputs
+from pprop.estimators.propagated import PropagatedClassifier, agreed, outputs
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
-from pprop.propagation.live_record import probabilities_of
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 from pprop.training import Trained
 
@@ -100,12 +99,47 @@ def live(
         if not hasattr(model, "logits_"):
             reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
         check_same_graph(model)
-    if isinstance(model, PropagatedClassifier):
-        return _from_propagated(model, tol, history)
-    return _from_model(model, tol, history)
+    parts = _of_propagated(model) if isinstance(model, PropagatedClassifier) else _of_model(model)
+    if parts.alpha == 0:
+        raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
+    changing = LiveGraph(
+        parts.graph,
+        parts.alone,
+        parts.alpha,
+        tol=tol,
+        normalization=parts.normalization,
+        self_loops=parts.self_loops,
+        network=parts.network,
+        classes=parts.classes,
+        history=history,
+        response=parts.response,
+    )
+    fixed = changing.logits() if parts.response == "logits" else changing.predict_proba()
+    changing.difference = LiveDifference(
+        repr(parts.solver),
+        largest=float(np.abs(fixed - parts.spread).max(initial=0.0)),
+        classes=int(np.count_nonzero(fixed.argmax(axis=1) != parts.spread.argmax(axis=1))),
+    )
+    return changing
 
 
-def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
+@final
+class _Parts(NamedTuple):
+    """What a live graph is made of: `alone` and `spread` are the predictions before and after the propagation."""
+
+    graph: Graph
+    alone: NDArray[Any]
+    spread: NDArray[Any]
+    solver: Solver
+    alpha: float
+    normalization: str
+    self_loops: bool
+    network: Callable[[Features], NDArray[Any]] | None
+    classes: NDArray[Any] | None
+    response: str = "logits"
+
+
+def _of_model(fitted: object) -> _Parts:
     if isinstance(fitted, Trained):
         if len(fitted.seeds) != 1:
             reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
@@ -116,43 +150,21 @@ def _from_model(fitted: object, tol: float, history: int) -> LiveGraph:
         parts = decompose(fitted.model_, fitted.weights_.values(), type(fitted).__name__, "live")
     else:
         reject("model", "live", EXPECTED["live"], describe(fitted))
-    settings, solver = parts.description.propagation, parts.solver
-    if settings is None or solver is None:
+    how, solver = parts.description.propagation, parts.solver
+    if how is None or solver is None:
         raise InputError(
             "live needs a model that propagates. The network alone predicts a node from its features only."
         )
-    _check_teleport(settings.alpha)
 
     def network(features: Features) -> NDArray[Any]:
         return parts.alone(Graph.from_scipy(sparse.csr_array((features.shape[0],) * 2), features=features))
 
-    changing = LiveGraph(
-        graph,
-        parts.alone(graph),
-        settings.alpha,
-        tol=tol,
-        normalization=settings.normalization,
-        self_loops=settings.self_loops,
-        network=network,
-        classes=classes,
-        history=history,
-    )
-    changing.difference = _difference(solver, changing.logits(), logits)
-    return changing
+    settings = how.alpha, how.normalization, how.self_loops
+    return _Parts(graph, parts.alone(graph), logits, solver, *settings, network, classes)
 
 
-def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> LiveGraph:
-    _check_teleport(model.alpha_)
-    solver, graph, classes, response = model.solver_, model.graph_, model.classes_, model.response_
-    probabilities = response == "probabilities"
-    spread = np.exp(model.logits_) if probabilities else model.logits_
-    again = propagate(graph, model.alone_, model.alpha_, solver, model.normalization_, model.self_loops)
-    apart = np.abs((probabilities_of(again, response) if probabilities else again) - spread).max(initial=0.0)
-    far = max(AGREE, 10 * float(getattr(solver, "tol", 0.0))) * max(float(np.abs(model.alone_).max(initial=0.0)), 1.0)
-    if not apart <= far:
-        raise InputError(
-            "The settings of this PropagatedClassifier are not those that its predictions come from. Call fit again."
-        )
+def _of_propagated(model: PropagatedClassifier) -> _Parts:
+    graph, classes, response = model.graph_, model.classes_, model.response_
 
     def network(features: Features) -> NDArray[Any]:
         rows: Any = features  # in the kind of container that the estimator was fitted to
@@ -160,31 +172,7 @@ def _from_propagated(model: PropagatedClassifier, tol: float, history: int) -> L
             rows = sparse.csr_array(features) if sparse.issparse(graph.features) else rows.toarray()
         return outputs(model.estimator_, rows, features.shape[0], len(classes), response, None, "live")
 
-    changing = LiveGraph(
-        graph,
-        model.alone_,
-        model.alpha_,
-        tol=tol,
-        normalization=model.normalization_,
-        self_loops=model.self_loops,
-        network=network if model.features is None else None,  # given features are not the graph's
-        classes=classes,
-        history=history,
-        response=response,
-    )
-    now = changing.predict_proba() if probabilities else changing.logits()
-    changing.difference = _difference(solver, now, spread)
-    return changing
-
-
-def _check_teleport(alpha: float) -> None:
-    if alpha == 0:
-        raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
-
-
-def _difference(solver: Solver, fixed: NDArray[Any], evaluated: NDArray[Any]) -> LiveDifference:
-    return LiveDifference(
-        repr(solver),
-        largest=float(np.abs(fixed - evaluated).max(initial=0.0)),
-        classes=int(np.count_nonzero(fixed.argmax(axis=1) != evaluated.argmax(axis=1))),
-    )
+    known = network if model.features is None else None  # given features are not the graph's
+    settings = model.alpha_, model.normalization_, model.self_loops
+    again = propagate(graph, model.alone_, model.alpha_, model.solver_, *settings[1:])
+    return _Parts(graph, model.alone_, agreed(model, again), model.solver_, *settings, known, classes, response)

@@ -22,6 +22,7 @@ from pprop.estimators.samples import check_classes, known_labels, labelled_nodes
 from pprop.graph import Graph
 from pprop.propagation import PowerIteration, PPROperator, Solver, Statistics, solve
 from pprop.propagation.attribution import Attributor
+from pprop.propagation.live_record import probabilities_of
 from pprop.settings import BACKEND, NORMALIZATION, SELF_LOOPS, STEPS, TELEPORT, Setting, choice, switch, whole
 
 _NAME = "PropagatedClassifier"
@@ -171,7 +172,9 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
         alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, values["batch_size"], _NAME)
         solution = solve(graph, alone, alpha, self.solver_, normalization, values["self_loops"], backend=self.backend)
         self.estimator_, self.graph_, self.classes_, self.alone_ = estimator, graph, classes, alone
-        self.logits_ = _log_shares(solution.value) if response == "probabilities" else solution.value
+        self.logits_ = solution.value
+        if response == "probabilities":  # the logarithm of a zero is that of a tiny number
+            self.logits_ = np.log(np.maximum(probabilities_of(solution.value, response), np.finfo(np.float64).tiny))
         self.alpha_, self.response_, self.normalization_ = alpha, response, normalization
         self.statistics_ = solution.statistics
         self.known_nodes_, first = np.unique(nodes, return_index=True)
@@ -205,23 +208,21 @@ class PropagatedClassifier(_FittedPropagation, NodeScores):
     def _node_sum(self) -> NodeSum:
         operator = PPROperator(self.graph_, self.alpha_, self.normalization_, self.self_loops)
         attributor = Attributor(self.alone_, operator, self.solver_)
-        value, expected = attributor.value, self.logits_
-        probabilities = self.response_ == "probabilities"
-        if probabilities:  # spread ones are divided by their sum, which is one for "row"
-            value, expected = value / np.maximum(value.sum(axis=1, keepdims=True), 1e-300), np.exp(expected)
-        relative = max(AGREE, 10 * float(getattr(self.solver_, "tol", 0.0)))
-        check_agreement(_NAME, value, expected, relative * max(attributor.largest, 1.0))
-        return NodeSum(self.logits_, "probability" if probabilities else "logit", attributor)
+        agreed(self, attributor.value)
+        return NodeSum(self.logits_, "logit" if self.response_ == "logits" else "probability", attributor)
 
 
-def _log_shares(spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logarithm of spread probabilities (n, c), divided by their sum; of a zero, that of a tiny number.
+def agreed(model: PropagatedClassifier, again: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the spread predictions of a fitted model, logits or probabilities, given the same computed again.
 
-    A row without anything, which a directed graph without teleport may leave, counts every class alike.
+    A model whose settings were changed after its fit, so that the two are far apart, is refused.
     """
-    floor = np.finfo(np.float64).tiny
-    positive = np.maximum(spread, floor)  # a solver to a tolerance may leave zeros a little below
-    return np.log(np.maximum(positive / positive.sum(axis=1, keepdims=True), floor))
+    found = model.logits_
+    if model.response_ == "probabilities":  # spread ones are divided by their sum, which is one for "row"
+        again, found = probabilities_of(again, model.response_), np.exp(found)
+    relative = max(AGREE, 10 * float(getattr(model.solver_, "tol", 0.0)))
+    check_agreement(_NAME, again, found, relative * max(float(np.abs(model.alone_).max(initial=0.0)), 1.0))
+    return found
 
 
 def node_rows(features: object, graph: Graph) -> Any:

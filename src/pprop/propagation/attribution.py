@@ -28,8 +28,7 @@ _NUMBERS = 1 << 25  # entries of rows that are held at a time: 256 MiB
 _SLACK = 1e-9  # rounding of the sums over all nodes relative to the largest |H_j|_1; in float64 it is about 1e-15
 
 
-@final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attribution:
     """The value of one node, Z_i = sum_j P_ij H_j, by contributors.
 

@@ -24,11 +24,11 @@ from torch import Tensor
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
 from pprop._validate import check_bool, check_choice, describe, reject
-from pprop.graph import NORMALIZATIONS, Graph, Transition, transition_matrix
+from pprop.graph import Graph, Transition, transition_matrix
 from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw, Kernels, choose_backend
 from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
-from pprop.settings import NORMALIZATION, SELF_LOOPS
+from pprop.settings import NORMALIZATION, NORMALIZATIONS, SELF_LOOPS
 
 Nodes = NDArray[np.int64]
 Values = NDArray[np.float64]
