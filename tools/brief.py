@@ -58,9 +58,7 @@ def _without_commands(section: Section) -> Section:
         if not isinstance(block, Table):
             return block
         kept = [column.kind != "code" for column in block.columns]
-        groups = (
-            replace(group, rows=tuple(tuple(compress(row, kept)) for row in group.rows)) for group in block.groups
-        )
+        groups = (replace(one, rows=tuple(tuple(compress(row, kept)) for row in one.rows)) for one in block.groups)
         return replace(block, columns=tuple(compress(block.columns, kept)), groups=tuple(groups))
 
     return replace(section, blocks=tuple(narrow(block) for block in section.blocks))

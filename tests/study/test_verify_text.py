@@ -21,7 +21,7 @@ OTHERWISE = ("numpy 2.3, not 2.4",)
 
 def row(number: int, apart: float, same: float, differences: tuple[str, ...] = (), kind: Kind = "exact") -> Checked:
     key = RowKey(CELL.config, "numpy-3", "0" * 32, Seeds(number, 0))
-    return Checked(key, CELL, kind, apart, same, SIGMA, OTHERWISE, differences)
+    return Checked(key, CELL, kind, 1.0, apart, same, SIGMA, OTHERWISE, differences)
 
 
 def found(*rows: Checked) -> Verification:

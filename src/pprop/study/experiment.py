@@ -18,19 +18,8 @@ from typing import Any, NoReturn, cast, final
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
 from pprop.graph.files import read_file
-from pprop.study.cell import (
-    MODELS,
-    MOST_SPLITS,
-    Cell,
-    ModelKind,
-    Seeds,
-    check_dataset,
-    impossible,
-    make_cell,
-    model_kind,
-    nearest,
-    split_seeds,
-)
+from pprop.study import cell as cells
+from pprop.study.cell import MODELS, MOST_SPLITS, Cell, ModelKind, Seeds
 
 # What an experiment may be for.
 SHOWS = (
@@ -148,7 +137,7 @@ class Experiment:
         With `cell`, the runs of that one: a model without initialisation has one run per split.
         """
         last = None if runs is None else min(check_int(runs, "runs", "seeds", low=1), maxsize)
-        splits = split_seeds(self.points[0].cell.splits, self.n_splits)
+        splits = cells.split_seeds(self.points[0].cell.splits, self.n_splits)
         inits = 1 if cell is not None and cell.model in MODELS and not MODELS[cell.model].seeded else self.n_inits
         return tuple(itertools.islice((Seeds(split, init) for init in range(inits) for split in splits), last))
 
@@ -295,16 +284,16 @@ class _File:
             if name not in own:
                 self.fail(path, f"the key {name!r} is missing.")
         model, where = own["model"]
-        kind = self._checked(where, model_kind, model)
+        kind = self._checked(where, cells.model_kind, model)
         dataset, where = own["dataset"]
-        self._checked(where, check_dataset, dataset)
+        self._checked(where, cells.check_dataset, dataset)
         per_class, where = own.get("per_class", (20, path))
         self._checked(where, check_int, per_class, "per_class", "an experiment", low=1, high=_MOST)
         checked = {name: self._checked(at, _setting, kind, name, value) for name, (value, at) in settings.items()}
-        if fault := impossible(kind, checked):
+        if fault := cells.impossible(kind, checked):
             self.fail(settings[fault[0]][1], fault[1])
         splits = self._entry("splits", check_choice, "test", choices=("test", "validation"))
-        return make_cell(kind.name, checked, dataset, splits, per_class)
+        return cells.make_cell(kind.name, checked, dataset, splits, per_class)
 
     def _entry(self, name: str, check: Callable[..., Any], *default: Any, **limits: Any) -> Any:
         if name not in self._table:
@@ -329,7 +318,7 @@ class _File:
         for name in table:
             if name not in known:
                 of = f" of {path[0]}" if path else ""
-                self.fail((*path, name), f"unknown key {name!r}{of}.{nearest(name, known)}")
+                self.fail((*path, name), f"unknown key {name!r}{of}.{cells.nearest(name, known)}")
 
     def fail(self, path: KeyPath, message: str) -> NoReturn:
         raise FormatError(f"{self._path.name}, line {line_of(self._text, path)}: {message}") from None

@@ -20,8 +20,7 @@ from pprop.graph import Graph
 from pprop.study.experiment import Experiment
 from pprop.study.figures.accuracies import distributions_figure, propagation_figure
 from pprop.study.figures.distance import distance_figure
-from pprop.study.figures.gather import Drawn as Drawn
-from pprop.study.figures.gather import RowsOf, collect_accuracies
+from pprop.study.figures.gather import Drawn, RowsOf, collect_accuracies
 from pprop.study.figures.sweeps import sweep_figures
 
 

@@ -328,14 +328,12 @@ class _Sweep:
     splits: Splits | None = None
 
 
-_OVER_LABELS, _OVER_STEPS = "over the number of training nodes", "over the number of propagation steps"
+_BY_LABELS, _BY_STEPS = "over the number of training nodes", "over the number of propagation steps"
 _SWEEPS = {
-    "labels": _Sweep("labels", f"Accuracy {_OVER_LABELS}", labels_place, LABELS),
-    "labels_lead": _Sweep("labels", f"Lead of APPNP {_OVER_LABELS}", labels_place, LABELS_LEAD, from_appnp, "test"),
-    "steps": _Sweep("steps", f"Accuracy {_OVER_STEPS}", steps_place, STEPS),
-    "steps_lead": _Sweep(
-        "steps", f"Distance from PPNP {_OVER_STEPS}", steps_place, STEPS_LEAD, from_ppnp, "validation"
-    ),
+    "labels": _Sweep("labels", f"Accuracy {_BY_LABELS}", labels_place, LABELS),
+    "labels_lead": _Sweep("labels", f"Lead of APPNP {_BY_LABELS}", labels_place, LABELS_LEAD, from_appnp, "test"),
+    "steps": _Sweep("steps", f"Accuracy {_BY_STEPS}", steps_place, STEPS),
+    "steps_lead": _Sweep("steps", f"Distance from PPNP {_BY_STEPS}", steps_place, STEPS_LEAD, from_ppnp, "validation"),
     "alpha": _Sweep("alpha", "Accuracy over the teleport probability", alpha_place, ALPHA),
     "depth": _Sweep("depth", "Accuracy over the depth of the network", depth_place, DEPTH),
 }

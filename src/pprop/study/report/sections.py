@@ -194,11 +194,9 @@ def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], sam
         yield Picture(each.name, each.title, each.caption, f"{svg.rstrip()}\n<!-- data {digest} -->\n", command, data)
 
 
-def _hyperparameters(results: Results) -> Iterator[Block]:
-    table = runs.search_table(results.published, results.samples)
-    yield from _with_text(
-        table, "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
-    )
+def _hyperparameters(results: Results) -> Iterable[Block]:
+    text = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
+    return _with_text(runs.search_table(results.published, results.samples), text)
 
 
 def _other_experiments(results: Results) -> Iterator[Block]:

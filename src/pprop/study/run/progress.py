@@ -105,13 +105,10 @@ def _progress(
         seeds = set(experiment.seeds(cell=point.cell))
         wanted += len(seeds)
         of_cell = groups.get(point.cell.config, [])
-        current = max(
-            (group for group in of_cell if _is_current(group, data)), key=lambda group: group.newest, default=None
-        )
-        for group in of_cell:
-            last = max(last, group.newest)
-            if group is not current:
-                others += group.runs
+        present = (group for group in of_cell if _is_current(group, data))
+        current = max(present, key=lambda group: group.newest, default=None)
+        last = max([last, *(group.newest for group in of_cell)])
+        others += sum(group.runs for group in of_cell if group is not current)
         if current is not None:
             # a cell may have more runs than an experiment names
             runs = "SELECT seconds, split, init FROM rows WHERE config = ? AND data = ? AND revision(code) = ?"

@@ -38,16 +38,7 @@ from pprop.training import Stopping, Trained, run_seed, train
 Finished = Callable[[Row], None]
 
 WARM_UP = 20  # epochs before the first timed run: kernels are compiled, memory is allocated
-_CLASSES: dict[str, Callable[..., Model | Architecture]] = {
-    "appnp": APPNP,
-    "ppnp": PPNP,
-    "mlp": MLP,
-    "vanilla_gcn": GCN,
-    "gcn": GCN,
-    "ngcn": NGCN,
-    "gat": GAT,
-    "jk": JK,
-}
+_MAKE = {"appnp": APPNP, "ppnp": PPNP, "mlp": MLP, "vanilla_gcn": GCN, "gcn": GCN, "ngcn": NGCN, "gat": GAT, "jk": JK}
 _OF_RECORD = ("stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
 _OF_TRAINING = ("learning_rate", "patience", "max_epochs", "criterion", "evaluate")
 
@@ -326,7 +317,7 @@ def build(cell: Cell, graph: Graph) -> Any:
     if cell.model == "bootstrapped_fp":
         return FeaturePropagation(graph, BootstrappedFP(**settings))
     if settings.get("steps") != "limit":
-        return _CLASSES[cell.model](**settings)
+        return _MAKE[cell.model](**settings)
     del settings["steps"]  # the limit without teleport: a cell has it for alpha = 0 alone
     model = APPNP(**settings)
     assert model.propagation is not None

@@ -90,13 +90,8 @@ def predictions_needed(experiments: Iterable[Experiment]) -> Callable[[Row], boo
     >>> predictions_needed(load_experiments().values())(example_row())  # from a CPU
     True
     """
-    tables = {
-        (point.cell.config, seeds)
-        for experiment in experiments
-        if experiment.shows == "accuracy"
-        for point in experiment.points
-        for seeds in experiment.seeds(None, point.cell)
-    }
+    shown = ((one, point.cell) for one in experiments if one.shows == "accuracy" for point in one.points)
+    tables = {(cell.config, seeds) for one, cell in shown for seeds in one.seeds(cell=cell)}
     return lambda row: row.device == "cpu" or (row.key.config, row.key.seeds) in tables
 
 

@@ -112,11 +112,8 @@ _SQL = {"float": "REAL", "int": "INTEGER", "str": "TEXT"}
 _PLAIN = {field.name: _SQL[field.type] for field in fields(Row) if field.type in _SQL and field.name != "stored_as"}
 _RESULT = tuple(_PLAIN)[: 1 + tuple(_PLAIN).index("best_epoch")]  # the others are times and places
 # SQL type of every column.
-COLUMN_TYPES = (
-    {"config": "TEXT", "code": "TEXT", "data": "TEXT", "split": "INTEGER", "init": "INTEGER"}
-    | _PLAIN
-    | {"predictions": "BLOB", "digest": "TEXT"}
-)
+_OF_KEY = dict(zip(KEY, ("TEXT", "TEXT", "TEXT", "INTEGER", "INTEGER"), strict=True))
+COLUMN_TYPES = _OF_KEY | _PLAIN | {"predictions": "BLOB", "digest": "TEXT"}
 COLUMNS = tuple(COLUMN_TYPES)
 
 
@@ -147,9 +144,8 @@ def decode(values: Sequence[Any]) -> Row:
     array([0, 1, 1], dtype=uint8)
     """
     named = dict(zip(COLUMNS, values, strict=True))
-    plain: dict[str, Any] = {
-        n: float("nan") if kind == "REAL" and named[n] is None else named[n] for n, kind in _PLAIN.items()
-    }
+    missing = {name: float("nan") for name, kind in _PLAIN.items() if kind == "REAL" and named[name] is None}
+    plain: dict[str, Any] = {name: named[name] for name in _PLAIN} | missing
     try:
         revision = recorded_revision(named["code"])
         key = RowKey(named["config"], revision, named["data"], Seeds(named["split"], named["init"]))

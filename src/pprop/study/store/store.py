@@ -186,9 +186,7 @@ class Store:
             "SELECT cell, config, revision(code) AS revision, data, count(*), sum(seconds), max(created), max(backend), "
             "group_concat(DISTINCT device) FROM rows GROUP BY cell, revision, data ORDER BY cell, revision, data"
         )
-        return [
-            RowGroup(self._cell(cell), *values, devices=tuple(sorted(on.split(",")))) for cell, *values, on in found
-        ]
+        return [RowGroup(self._cell(cell), *rest, devices=tuple(sorted(on.split(",")))) for cell, *rest, on in found]
 
     @contextmanager
     def transaction(self) -> Generator[None]:

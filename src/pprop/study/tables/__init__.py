@@ -5,6 +5,3 @@ for each table; `table` has what the functions return and writes it.
 """
 
 from pprop.study.tables.entries import read_samples as read_samples
-from pprop.study.tables.table import Table as Table
-from pprop.study.tables.table import table_html as table_html
-from pprop.study.tables.table import table_markdown as table_markdown

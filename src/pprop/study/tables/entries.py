@@ -10,13 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, final
 
-import numpy as np
-
 from pprop.study.cell import MODELS, Cell, Seeds
 from pprop.study.experiment import Experiment, Published
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.stats.estimate import Estimate, estimate
-from pprop.study.store.row import Row
+from pprop.study.store.row import Row, without_predictions
 from pprop.study.store.store import Pool, Store, newest_first, pools
 
 Metric = Literal["accuracy", "f1", "f1_macro"]
@@ -181,13 +179,10 @@ def read_all_samples(store: Store) -> Samples:
     ...     len(read_all_samples(store))
     0
     """
-    none = np.empty(0, dtype=np.uint8)  # no table needs the predictions of every node, which fill the memory
     samples: list[Sample] = []
     for cell in store.cells():
-        shown, *others = (
-            replace(pool, rows=tuple(replace(row, predictions=none) for row in pool.rows))
-            for pool in pools(store, cell)
-        )
+        # no table needs the predictions of every node, which fill the memory
+        shown, *others = (replace(pool, rows=tuple(map(without_predictions, pool.rows))) for pool in pools(store, cell))
         samples.append(Sample(cell, shown, tuple(others)))
     return Samples(samples)
 

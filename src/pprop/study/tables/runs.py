@@ -128,10 +128,8 @@ def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
     >>> other_cells_table([], Samples([])).n_rows
     0
     """
-    rows = (
-        (*_names(cell), settings_text(cell), *_runs_and_accuracy(samples[cell.config]))
-        for cell in sorted(cells, key=_order)
-    )
+    ordered = sorted(cells, key=_order)
+    rows = ((*_names(cell), settings_text(cell), *_runs_and_accuracy(samples[cell.config])) for cell in ordered)
     heads = "Model:text | Dataset:text | Splits:text | Settings:text | Runs | Accuracy:measure"
     return Table.of("Other cells: accuracy in percent", heads, {None: rows})
 

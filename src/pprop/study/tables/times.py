@@ -178,12 +178,8 @@ def costs(entries: Sequence[Entry], experiments: Iterable[Experiment], times: Se
     >>> costs([], [])
     []
     """
-    printed = {
-        (point.cell.model, point.cell.dataset): one.published.ms_per_epoch
-        for one in experiments
-        if one.shows == "time" and one.published is not None
-        for point in one.points
-    }
+    of_time = ((one.published, point.cell) for one in experiments if one.shows == "time" for point in one.points)
+    printed = {(cell.model, cell.dataset): given.ms_per_epoch for given, cell in of_time if given is not None}
     on_cpu_alone = [each for each in epoch_times(times) if each.device == "cpu"]
     timed = {each.entry.cell.model: each.ours.mean for each in on_cpu_alone if each.ours is not None}
     found: list[Cost] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 
@@ -61,10 +61,11 @@ KINDS: Mapping[Kind, str] = {
 
 # What computes on the CPU: models that are trained, and those that are fitted.
 _USUAL = ("numba", "numpy")
+# Configuration, revision and data of rows.
+_Version: TypeAlias = tuple[str, str, str]
 _RUNS = "SELECT config, code, data, split, init, epochs, seconds, device, backend, version, host FROM rows"
 
 
-@final
 @dataclass(frozen=True)
 class Planned:
     """A row to be computed once more.
@@ -147,28 +148,37 @@ def plan_verification(
     check_int(sample, "sample", "plan_verification", low=1)
     check_int(seed, "seed", "plan_verification", low=0)
     check_float(minutes, "minutes", "plan_verification", "(0, inf)")
-    groups, here = store.groups(), _Here(stale)
-    found: dict[tuple[str, str, str], tuple[Cell, Kind | None]] = {
-        (group.config, group.revision, group.data): (group.cell, here.kind(group)) for group in groups
-    }
-    rows = sum(group.runs for group in groups)
+    groups = store.groups()
+    kinds, absent, old = _kinds(groups, stale)
+    rows, n_absent = sum(group.runs for group in groups), sum(runs for _, runs in absent.values())
+    lacking = tuple(
+        f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
+        for (what, name), (error, runs) in sorted(absent.items(), key=lambda entry: entry[0][0])
+    )
     strata: dict[tuple[str, Kind], list[Planned]] = defaultdict(list)
     for config, code, data, split, init, epochs, seconds, device, backend, *made in sorted(store.execute(_RUNS)):
         key = RowKey(config, recorded_revision(code), data, Seeds(split, init))
-        cell, kind = found[key.config, key.revision, key.data]
+        if (key.config, key.revision, key.data) not in kinds:
+            continue
+        cell, kind = kinds[key.config, key.revision, key.data]
         if kind == "exact" and (device != "cpu" or backend not in _USUAL):
             kind = "gpu"
         elif kind == "exact" and recorded_provenance(made[0], code, made[1]).cpu != cpu_kind():
             kind = "cpu"
-        if kind is not None:
-            planned = Planned(key, cell, kind, expected_seconds(cell, epochs, seconds, device))
-            strata[config, kind].append(planned)
+        planned = Planned(key, cell, kind, expected_seconds(cell, epochs, seconds, device))
+        strata[config, kind].append(planned)
     if not strata:
-        here.refuse(rows)
+        remedy = " --stale computes those of another revision, too." if old else ""
+        if not absent:
+            raise InputError(f"None of the {rows} rows is of the present revision and data.{remedy}")
+        others = f"{rows - n_absent} of them are of another revision or other data.{remedy}" if rows > n_absent else ""
+        sentence = (f"None of the {rows} rows can be computed once more.", *lacking, others)
+        kind_of_error = DatasetError if any(what == "dataset" for what, _ in absent) else InputError
+        raise kind_of_error(" ".join(filter(None, sentence)))
     chosen, long = _chosen(list(strata.values()), sample, seed, 60 * minutes)
     candidates = sum(len(stratum) for stratum in strata.values())
     ordered = tuple(sorted(chosen, key=lambda planned: (planned.key, planned.kind)))
-    return VerificationPlan(ordered, rows, rows - candidates - here.n_absent, long, here.absent)
+    return VerificationPlan(ordered, rows, rows - candidates - n_absent, long, lacking)
 
 
 def _chosen(
@@ -198,47 +208,23 @@ def _chosen(
     return chosen, tuple(long[config] for config in sorted(long))
 
 
-@final
-class _Here:
-    """Which rows this machine can compute once more, and what it lacks for the others."""
-
-    def __init__(self, stale: bool) -> None:
-        self._stale, self._old, self._datasets = stale, 0, Datasets()
-        self._absent: dict[tuple[str, str], tuple[PpropError, int]] = {}  # with the number of rows that need it
-
-    def kind(self, group: RowGroup) -> Kind | None:
-        """Return the kind of a group's rows, None if they are left out; what is not here is noted."""
-        cell, lacks = group.cell, ("model", group.cell.model)
+def _kinds(
+    groups: Sequence[RowGroup], stale: bool
+) -> tuple[dict[_Version, tuple[Cell, Kind]], dict[tuple[str, str], tuple[PpropError, int]], bool]:
+    """Return the kind of the rows that can be computed here, what others lack and how many, and whether some are old."""
+    kinds: dict[_Version, tuple[Cell, Kind]] = {}
+    absent: dict[tuple[str, str], tuple[PpropError, int]] = {}
+    datasets, old = Datasets(), False
+    for group in groups:
+        lacks = ("model", group.cell.model)
         try:
-            current = current_revision(cell, group.backend) == group.revision
-            if not current and not self._stale:
-                self._old += group.runs
-                return None
-            lacks = ("dataset", cell.dataset)
-            if self._datasets.of(cell).data != group.data:
-                return None
+            current = current_revision(group.cell, group.backend) == group.revision
+            if not current and not stale:
+                old = True
+                continue
+            lacks = ("dataset", group.cell.dataset)
+            if datasets.of(group.cell).data == group.data:
+                kinds[group.config, group.revision, group.data] = group.cell, "exact" if current else "stale"
         except PpropError as error:
-            self._absent[lacks] = error, self._absent.get(lacks, (error, 0))[1] + group.runs
-            return None
-        return "exact" if current else "stale"
-
-    @property
-    def n_absent(self) -> int:
-        return sum(runs for _, runs in self._absent.values())
-
-    @property
-    def absent(self) -> tuple[str, ...]:
-        return tuple(
-            f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
-            for (what, name), (error, runs) in sorted(self._absent.items(), key=lambda entry: entry[0][0])
-        )
-
-    def refuse(self, rows: int) -> NoReturn:
-        """Say why none of the rows can be computed once more."""
-        remedy = " --stale computes those of another revision, too." if self._old else ""
-        if not self.absent:
-            raise InputError(f"None of the {rows} rows is of the present revision and data.{remedy}")
-        old = rows - self.n_absent
-        others = (f"{old} of them are of another revision or other data.{remedy}",) if old else ()
-        sentence = " ".join((f"None of the {rows} rows can be computed once more.", *self.absent, *others))
-        raise (DatasetError if any(what == "dataset" for what, _ in self._absent) else InputError)(sentence)
+            absent[lacks] = error, absent.get(lacks, (error, 0))[1] + group.runs
+    return kinds, absent, old

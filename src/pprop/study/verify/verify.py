@@ -27,13 +27,11 @@ _EXACT = ("accuracy", "f1", "f1_macro", "stopping_loss", "stopping_accuracy", "e
 
 @final
 @dataclass(frozen=True)
-class Checked:
-    """A row that was computed once more.
+class Checked(Planned):
+    """A row that was computed once more. Those of kind "exact" were compared bit for bit, the others by their accuracy.
 
     Attributes
     ----------
-    key, cell, kind
-        Which one. Those of kind "exact" were compared bit for bit, the others by their accuracy.
     apart
         The accuracy in the store minus that computed anew.
     same
@@ -46,9 +44,6 @@ class Checked:
         What differs, in words; empty if nothing does.
     """
 
-    key: RowKey
-    cell: Cell
-    kind: Kind
     apart: float
     same: float
     sigma: float
@@ -195,7 +190,7 @@ def _compare(planned: Planned, rows: dict[RowKey, Row], again: Row, some: Sequen
             f"{row_bound(sigma):.5f} apart."
         )
     apart, made = kept.accuracy - again.accuracy, kept.provenance.apart(again.provenance)
-    return Checked(planned.key, planned.cell, planned.kind, apart, same, sigma, made, tuple(differences))
+    return Checked(**vars(planned), apart=apart, same=same, sigma=sigma, made=made, differences=tuple(differences))
 
 
 def _mean(checked: Sequence[Checked]) -> MeanDifference:
@@ -235,8 +230,7 @@ def found_record(found: Verification) -> dict[str, Any]:
         "compared": [
             {
                 "cell": checked.cell.text,
-                "split": checked.key.seeds.split,
-                "init": checked.key.seeds.init,
+                **vars(checked.key.seeds),
                 "kind": checked.kind,
                 "apart": checked.apart,
                 "same": None if checked.same != checked.same else checked.same,
@@ -264,9 +258,8 @@ def found_lines(found: Verification) -> list[str]:
     if found.plan.long:
         by_dataset = Counter(cell.dataset for cell in found.plan.long)
         where = ", ".join(f"{count} on {dataset}" for dataset, count in by_dataset.items())
-        lines.append(
-            f"{_counted(len(found.plan.long), 'cell')} left out, whose runs are longer than --minutes allows: {where}."
-        )
+        cells = _counted(len(found.plan.long), "cell")
+        lines.append(f"{cells} left out, whose runs are longer than --minutes allows: {where}.")
     near = other_cpu_line(found.checked)
     return [*lines, *found.plan.absent, *found.failed, *(found.differences or ("No difference.",)), *near]
 
