@@ -44,7 +44,7 @@ from pprop import (
 from pprop.kernels import Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
-from pprop.models.operations import drop, feature_product, linear, power_steps, relu_drop
+from pprop.models.operations import applied, drop, linear, relu_drop
 
 
 @final
@@ -122,11 +122,11 @@ class _BoundReading(BoundModel):
         seen: list[Tensor] = []
         for layer, W in enumerate(matrices[:-1]):
             if layer == 0:
-                values = feature_product(self._X, W, draw)
+                values = applied(self._X, W, draw)
             else:
                 before = seen[-1] if shared is not None else drop(self.kernels, seen[-1], layer, between)
                 values = linear(self.kernels, before, W)
-            values = power_steps(self._A_hat, values)
+            values = applied(self._A_hat, values)
             if biases:
                 values = values + biases[layer]
             if layer < count - 2 or model.last_relu:
@@ -138,7 +138,7 @@ class _BoundReading(BoundModel):
             together = drop(self.kernels, together, count - 1, draw)
         outputs = linear(self.kernels, together, matrices[-1])
         if model.propagated:
-            outputs = power_steps(self._A_hat, outputs)
+            outputs = applied(self._A_hat, outputs)
         return outputs + biases[-1] if biases else outputs
 
 

@@ -50,8 +50,8 @@ def trainer_of(
     kernels = next(b for b in BACKENDS if b.name == backend).kernels
     seeds = tuple(range(11, 11 + runs))
     task = Task(graph, kernels, seeds, classes, train, stopping, pprop.Stopping(), 0.01, torch.device("cpu"))
-    needed = torch.cat([train.nodes.flatten(), stopping.nodes.flatten()]).numpy()
-    bound = bind_propagation(model, graph, kernels, needed, task.device)
+    needed = torch.cat([train.nodes.flatten(), stopping.nodes.flatten()])
+    bound = bind_propagation(model, graph, kernels, needed)
     return network_trainer(task, bound, fused=fused), task
 
 

@@ -1,6 +1,6 @@
 """The hot loops: one contract, several backends, the same random masks in all of them."""
 
-from pprop.kernels.contract import EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.contract import EdgeAttention, FeatureProduct, Kernels, LinearMap, RowPropagation, StepPropagation
 from pprop.kernels.random_bits import Draw
 from pprop.kernels.registry import BACKENDS, Backend, choose_backend
 
@@ -11,6 +11,7 @@ __all__ = [
     "EdgeAttention",
     "FeatureProduct",
     "Kernels",
+    "LinearMap",
     "RowPropagation",
     "StepPropagation",
     "choose_backend",

@@ -58,7 +58,22 @@ def both_sides(matrix: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_a
     return matrix, flipped
 
 
-class StepPropagation(ABC):
+class LinearMap(ABC):
+    """Predictions (R, n, c) to propagated predictions (R, n, c), with the adjoint."""
+
+    matrix_products: int = 0  # products with the transition matrix in one application
+    takes_half: bool = False  # else half precision is computed in float32 and rounded at the end
+
+    @abstractmethod
+    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+        """Return Z for H."""
+
+    @abstractmethod
+    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+        """Return the gradient with respect to H for that with respect to Z."""
+
+
+class StepPropagation(LinearMap):
     """K power steps Z <- (1 - alpha) drop_k(T) Z + alpha H from Z = H, with a fresh mask of T at every step.
 
     Attributes
@@ -76,14 +91,6 @@ class StepPropagation(ABC):
         some = copy.copy(self)
         some.alpha = self.alpha[slots]
         return some
-
-    @abstractmethod
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        """Return Z after K steps: (R, n, c) to (R, n, c)."""
-
-    @abstractmethod
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        """Return the gradient with respect to H, given that with respect to Z: (R, n, c) to (R, n, c)."""
 
 
 class RowPropagation(ABC):

@@ -13,7 +13,7 @@ from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, EdgeAttention, Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
-from pprop.models.operations import drop, elu, feature_product, linear
+from pprop.models.operations import applied, drop, elu, linear
 from pprop.propagation.solvers import apply_linear
 from pprop.settings import GAT_DROPOUT, GAT_PENALTY, HEADS, UNITS
 
@@ -91,7 +91,7 @@ class _BoundGAT(BoundModel):
         # for the kernels a head is a run
         W_0, *first = [weight.reshape(runs * heads, -1, weight.shape[2]) for weight in weights[:4]]
         draw = masks.branches(heads).draw(self._model.dropout)
-        hidden = elu(self.kernels, self._attended(0, feature_product(self._X, W_0, draw), first, draw))
+        hidden = elu(self.kernels, self._attended(0, applied(self._X, W_0, draw), first, draw))
         hidden = hidden.reshape(runs, heads, *hidden.shape[1:]).transpose(1, 2).flatten(2)  # side by side again
         W_1, *second = weights[4:]
         draw = masks.draw(self._model.dropout)

@@ -22,7 +22,7 @@ from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
-from pprop.models.operations import drop, feature_product, linear, power_steps, relu_drop, softmax
+from pprop.models.operations import applied, drop, linear, relu_drop, softmax
 
 
 @final
@@ -78,11 +78,11 @@ class _BoundGCN(BoundModel):
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         model = self._model
         W_0, W_1 = weights
-        hidden = feature_product(self._X, W_0, masks.draw(model.dropout))
-        hidden = power_steps(self._A_hat, hidden, masks.step(model.matrix_dropout, 0, of=2))
+        hidden = applied(self._X, W_0, masks.draw(model.dropout))
+        hidden = applied(self._A_hat, hidden, masks.step(model.matrix_dropout, 0, of=2))
         hidden = relu_drop(self.kernels, hidden, 1, masks.draw(model.dropout))
         outputs = linear(self.kernels, hidden, W_1)
-        return power_steps(self._A_hat, outputs, masks.step(model.matrix_dropout, 1, of=2))
+        return applied(self._A_hat, outputs, masks.step(model.matrix_dropout, 1, of=2))
 
 
 @final
@@ -140,7 +140,7 @@ class _BoundJK(BoundModel):
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         W_0, *inner, W_L = weights
         draw = masks.draw(self._dropout)
-        seen = [self._convolved(feature_product(self._X, W_0, draw))]  # H_1, H_2, ...
+        seen = [self._convolved(applied(self._X, W_0, draw))]  # H_1, H_2, ...
         for layer, W in enumerate(inner, start=1):
             before = drop(self.kernels, seen[-1], layer, draw)
             seen.append(self._convolved(linear(self.kernels, before, W)))
@@ -149,7 +149,7 @@ class _BoundJK(BoundModel):
 
     def _convolved(self, values: Tensor) -> Tensor:
         """Return relu(A_hat V); nothing is dropped yet, because the concatenation has a mask of its own."""
-        return relu_drop(self.kernels, power_steps(self._A_hat, values), 0, None)
+        return relu_drop(self.kernels, applied(self._A_hat, values), 0, None)
 
 
 @final
@@ -237,8 +237,8 @@ class _BoundNGCN(BoundModel):
     def _towers(self, power: int, W_0: Tensor, W_1: Tensor, draw: Draw | None) -> Tensor:
         """Return the probabilities of one power's towers, (R, replicas, n, c)."""
         A_hat_k = self._A_hat_to[power]
-        hidden = relu_drop(self.kernels, power_steps(A_hat_k, feature_product(self._X, W_0, draw)), 1, draw)
-        P = softmax(self.kernels, power_steps(A_hat_k, linear(self.kernels, hidden, W_1)))
+        hidden = relu_drop(self.kernels, applied(A_hat_k, applied(self._X, W_0, draw)), 1, draw)
+        P = softmax(self.kernels, applied(A_hat_k, linear(self.kernels, hidden, W_1)))
         return P.reshape(-1, self._model.replicas, *P.shape[1:])
 
     def _mixed(self, P: Tensor, a: Tensor) -> Tensor:

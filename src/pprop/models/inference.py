@@ -16,17 +16,16 @@ from typing import Self, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
+from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
-from pprop.propagation.operator import LinearMap, PPROperator
+from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
 
 
@@ -167,19 +166,12 @@ class StepsReadout(NodeReadout):
 class RowReadout(NodeReadout):
     """The rows of a solver's matrix that belong to the needed nodes, and no others."""
 
-    def __init__(
-        self,
-        operator: PPROperator,
-        needed: NDArray[np.int64],
-        kernels: Kernels,
-        solver: RowSolver,
-        device: torch.device,
-    ) -> None:
-        nodes = np.unique(needed)
-        self.nodes = torch.from_numpy(nodes).to(device)
-        self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=device)
-        self.row_of_node[self.nodes] = torch.arange(len(nodes), device=device)
-        self.block = solver.rows(operator, nodes, torch.float32).to(device)
+    def __init__(self, operator: PPROperator, needed: Tensor, kernels: Kernels, solver: RowSolver) -> None:
+        nodes = np.unique(needed.cpu().numpy())
+        self.nodes = torch.from_numpy(nodes).to(needed.device)
+        self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=needed.device)
+        self.row_of_node[self.nodes] = torch.arange(len(nodes), device=needed.device)
+        self.block = solver.rows(operator, nodes, torch.float32).to(needed.device)
         self._rows = kernels.rows(self.block, self.nodes)
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:
@@ -209,14 +201,9 @@ class PropagatedModel:
 
 
 def bind_propagation(
-    model: Model,
-    graph: Graph,
-    kernels: Kernels,
-    needed: NDArray[np.int64],
-    device: torch.device,
-    alphas: Sequence[float] | None = None,
+    model: Model, graph: Graph, kernels: Kernels, needed: Tensor, alphas: Sequence[float] | None = None
 ) -> PropagatedModel:
-    """Bind the propagation of a model to the nodes whose logits are needed.
+    """Bind the propagation of a model to the nodes whose logits are needed, on their device.
 
     Power steps may have one alpha per run, (R,), in place of the model's.
     """
@@ -225,9 +212,9 @@ def bind_propagation(
         return PropagatedModel(model, None, StepsReadout(None, graph.n_nodes))
     operator = settings.operator(graph)
     if isinstance(settings.solver, RowSolver):
-        return PropagatedModel(model, operator, RowReadout(operator, needed, kernels, settings.solver, device))
+        return PropagatedModel(model, operator, RowReadout(operator, needed, kernels, settings.solver))
     assert isinstance(settings.solver, PowerIteration)
-    alpha = operator.alpha if alphas is None else torch.tensor(alphas, dtype=torch.float64).to(device)
+    alpha = operator.alpha if alphas is None else torch.tensor(alphas, dtype=torch.float64).to(needed.device)
     steps = kernels.steps(operator.transition, alpha, settings.solver.steps)
     return PropagatedModel(model, operator, StepsReadout(steps, graph.n_nodes))
 

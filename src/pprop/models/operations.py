@@ -17,17 +17,10 @@ from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
 from pprop.propagation.solvers import apply_linear
 
 
-def feature_product(product: FeatureProduct, weights: Tensor, draw: Draw | None) -> Tensor:
-    """Return drop(X) W: weights (R, f, h) to (R, n, h)."""
+def applied(operator: FeatureProduct | StepPropagation, values: Tensor, draw: Draw | None = None) -> Tensor:
+    """Return drop(X) W for weights W (R, f, h), or the K power steps of (R, n, c): with alpha = 0, T^K times the values."""
     return apply_linear(
-        weights, lambda w: product.forward(w.contiguous(), draw), lambda g: product.adjoint(g.contiguous(), draw)
-    )
-
-
-def power_steps(steps: StepPropagation, values: Tensor, draw: Draw | None = None) -> Tensor:
-    """Return the K power steps of (R, n, c); with alpha = 0 that is T^K times the values."""
-    return apply_linear(
-        values, lambda v: steps.forward(v.contiguous(), draw), lambda g: steps.adjoint(g.contiguous(), draw)
+        values, lambda v: operator.forward(v.contiguous(), draw), lambda g: operator.adjoint(g.contiguous(), draw)
     )
 
 
@@ -46,13 +39,12 @@ def relu_drop(kernels: Kernels, values: Tensor, layer: int, draw: Draw | None) -
         values,
         lambda v: kernels.activate(v, layer, draw),
         lambda g, result: kernels.activate_adjoint(_copy(g), result, draw),
-        in_place=True,
     )
 
 
 def elu(kernels: Kernels, values: Tensor) -> Tensor:
     """Return ELU of (R, n, h); the values given are overwritten."""
-    return _by_result(values, kernels.elu, lambda g, result: kernels.elu_adjoint(_copy(g), result), in_place=True)
+    return _by_result(values, kernels.elu, lambda g, result: kernels.elu_adjoint(_copy(g), result))
 
 
 def softmax(kernels: Kernels, values: Tensor) -> Tensor:
@@ -70,14 +62,10 @@ def linear(kernels: Kernels, inputs: Tensor, weights: Tensor) -> Tensor:
 
 
 def _by_result(
-    values: Tensor,
-    forward: Callable[[Tensor], Tensor],
-    adjoint: Callable[[Tensor, Tensor], Tensor],
-    *,
-    in_place: bool = False,
+    values: Tensor, forward: Callable[[Tensor], Tensor], adjoint: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
     """Return a function of values whose gradient, given that of the result, follows from the result."""
-    return cast("Tensor", _ByResult.apply(values, forward, adjoint, in_place))
+    return cast("Tensor", _ByResult.apply(values, forward, adjoint))
 
 
 def _copy(values: Tensor) -> Tensor:
@@ -87,10 +75,10 @@ def _copy(values: Tensor) -> Tensor:
 @final
 class _ByResult(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any, in_place: bool) -> Tensor:
-        if in_place:
-            ctx.mark_dirty(values)
+    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any) -> Tensor:
         result = forward(values)
+        if result is values:  # computed in place
+            ctx.mark_dirty(values)
         ctx.save_for_backward(result)
         ctx.adjoint = adjoint
         return result
@@ -98,7 +86,7 @@ class _ByResult(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         (result,) = ctx.saved_tensors
-        return ctx.adjoint(gradients[0], result), None, None, None
+        return ctx.adjoint(gradients[0], result), None, None
 
 
 @final

@@ -12,12 +12,11 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.kernels import Draw, Kernels
+from pprop.kernels import Draw, Kernels, LinearMap
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
-from pprop.models.operations import feature_product, linear, relu_drop
+from pprop.models.operations import applied, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
-from pprop.propagation.operator import LinearMap
 from pprop.propagation.solvers import apply_map
 from pprop.settings import DROPOUT, EDGE_DROPOUT, NORMALIZATION, PENALTY, POSITIVE_ALPHA, SELF_LOOPS, WIDTH
 
@@ -99,7 +98,7 @@ class _BoundSolvedPPNP(BoundModel):
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         model = self._model
         W_0, W_1 = weights
-        hidden = feature_product(self._X, W_0, masks.draw(model.dropout))
+        hidden = applied(self._X, W_0, masks.draw(model.dropout))
         hidden = hidden.clone()  # of the reference backend it is a view, and the next step works in place
         hidden = relu_drop(self.kernels, hidden, 1, masks.draw(model.dropout))
         return apply_map(self._solve, linear(self.kernels, hidden, W_1), masks.draw(model.edge_dropout))

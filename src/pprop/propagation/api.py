@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from pprop._validate import check_array, check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
-from pprop.kernels import BACKENDS, Draw, choose_backend
+from pprop.kernels import BACKENDS, Draw, LinearMap, choose_backend
 from pprop.kernels.random_bits import signed
-from pprop.propagation.operator import LinearMap, PPROperator, check_operator
+from pprop.propagation.operator import PPROperator, check_operator
 from pprop.propagation.solvers import PowerIteration, Solution, Solver, Statistics, apply_map, working_type
 from pprop.settings import ALPHA, BACKEND, NORMALIZATION, SELF_LOOPS
 

@@ -8,7 +8,6 @@ depends on another, and the bits of a column depend neither on the other columns
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, final
@@ -26,7 +25,7 @@ from pprop._memory import usable_memory
 from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph import Graph, Transition, transition_matrix
 from pprop.graph.transition import with_self_loops
-from pprop.kernels import Draw, Kernels, choose_backend
+from pprop.kernels import Draw, Kernels, LinearMap, choose_backend
 from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.settings import NORMALIZATION, NORMALIZATIONS, SELF_LOOPS
 
@@ -39,21 +38,6 @@ SINGLE = 1e-8  # one that is lost in the rounding of float32, whose unit is 6e-8
 WIDTH = 64  # rows that are solved for together; always as many, since kernels are compiled for one width
 DENSE_NODES = 4000  # up to which a dense inverse, n^3 operations, is quicker than solving for the rows of a training
 MOST_PRODUCTS = 10000  # beyond which the dense inverse is used anyway: alpha is then below 1e-5, or 0.004 if directed
-
-
-class LinearMap(ABC):
-    """Predictions (R, n, c) to propagated predictions (R, n, c), with the adjoint."""
-
-    matrix_products: int = 0  # products with the transition matrix in one application
-    takes_half: bool = False  # else half precision is computed in float32 and rounded at the end
-
-    @abstractmethod
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        """Return Z for H."""
-
-    @abstractmethod
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        """Return the gradient with respect to H for that with respect to Z."""
 
 
 def check_operator(graph: object, normalization: object, self_loops: object, function: str) -> None:

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Transition
-from pprop.kernels import Draw, Kernels, RowPropagation, StepPropagation
-from pprop.propagation.operator import FixedPoint, LinearMap, PPROperator, Values, check_row_memory
+from pprop.kernels import Draw, Kernels, LinearMap, RowPropagation
+from pprop.propagation.operator import FixedPoint, PPROperator, Values, check_row_memory
 from pprop.settings import STEPS
 
 
@@ -164,7 +164,9 @@ class PowerIteration(Solver):
         check_int(self.steps, "steps", "PowerIteration", low=0)
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
-        return _Steps(kernels.steps(operator.transition, operator.alpha, self.steps), self.steps)
+        steps = kernels.steps(operator.transition, operator.alpha, self.steps)
+        steps.matrix_products = self.steps
+        return steps
 
 
 class RowSolver(Solver):
@@ -237,18 +239,6 @@ class Limit(RowSolver):
         for k, node in enumerate(nodes):
             out[k] = torch.from_numpy(np.where(component == component[node], received[node] * sent, 0.0))
         return out
-
-
-@final
-class _Steps(LinearMap):
-    def __init__(self, steps: StepPropagation, matrix_products: int) -> None:
-        self._steps, self.matrix_products = steps, matrix_products
-
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        return self._steps.forward(predictions, draw)
-
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        return self._steps.adjoint(gradient, draw)
 
 
 @final

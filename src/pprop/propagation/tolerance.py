@@ -24,10 +24,10 @@ from torch import Tensor
 from pprop._errors import ToleranceError
 from pprop._validate import check_float, check_int, reject
 from pprop.graph import Transition
-from pprop.kernels import Draw, Kernels
+from pprop.kernels import Draw, Kernels, LinearMap
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
 from pprop.propagation import certificate
-from pprop.propagation.operator import LinearMap, PPROperator
+from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import Solver, Statistics, ToleranceOutcome, working_type
 
 _NORM_OF: dict[str, Norm] = {"sym": "euclidean", "row": "max", "col": "sum"}

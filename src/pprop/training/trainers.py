@@ -55,8 +55,8 @@ def training_of(model: Model | Architecture, task: Task) -> ModelTraining:
     """Return the way to train a model."""
     if isinstance(model, Architecture):
         return _ArchitectureTraining(model, task)
-    needed = torch.cat([task.train.nodes.flatten(), task.stopping.nodes.flatten()]).cpu().numpy()
-    bound = bind_propagation(model, task.graph, task.kernels, needed, task.device, task.alphas)
+    needed = torch.cat([task.train.nodes.flatten(), task.stopping.nodes.flatten()])
+    bound = bind_propagation(model, task.graph, task.kernels, needed, task.alphas)
     return (_NetworkTraining if isinstance(model.predictor, FeatureNetwork) else _ModuleTraining)(bound, task)
 
 
