@@ -17,6 +17,8 @@ pytestmark = pytest.mark.slow
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRAINED = [name for name, kind in MODELS.items() if kind.trained]
+# Models whose kernels the others have, too: the interpreter would show nothing new.
+ON_A_GPU_ONLY = ("vanilla_gcn", "jk", "ngcn", "mlp")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,8 @@ def test_the_first_epochs_are_the_same_on_every_backend_within_rounding(model: s
     (device,) = (DEVICE if backend == "triton" else "cpu",)
     if not next(one for one in BACKENDS if one.name == backend).computes_on(device):
         pytest.skip(f"no GPU, and {backend} is not interpreted")
+    if backend == "triton" and device == "cpu" and model in ON_A_GPU_ONLY:
+        pytest.skip("interpreted for models whose kernels no other has")
     stored = stored_epochs()[model]
     assert stored["revisions"] == declared_revisions()[model], "The revision was raised. Run make golden WRITE=1."
     np.testing.assert_allclose(

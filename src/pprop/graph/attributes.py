@@ -251,8 +251,11 @@ def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any]
     if all(isinstance(key, str) for key in keys):
         return check_texts(cast("list[str]", keys), "ids", function, error)
     integers = [int(key) for key in keys if isinstance(key, numbers.Integral) and not isinstance(key, bool)]
-    array = np.asarray(integers)  # of objects or floats where one needs more than 64 bits
-    return array if len(integers) == len(keys) and array.dtype.kind in "iu" else None
+    try:
+        array = np.asarray(integers, dtype=np.uint64 if max(integers, default=0) >= 2**63 else np.int64)
+    except OverflowError:
+        return None
+    return array if len(integers) == len(keys) else None
 
 
 def content_digest(parts: dict[str, NDArray[Any] | None]) -> str:
