@@ -191,16 +191,12 @@ def text(name: str, default: str, line: str) -> Setting[str]:
     return Setting(name, default, line, lambda value, name, of: value)
 
 
-def widths(name: str, default: int, line: str, search: tuple[int, ...]) -> Setting[int | Sequence[int]]:
-    """Return a setting that is the width of a layer, or a sequence of widths; its canonical form is a list.
+def _check_widths(value: Any, name: str, function: str) -> list[int]:
+    """Return the widths of layers, given as a sequence or as the only one.
 
     >>> HIDDEN.check(64, "train"), HIDDEN.check((64, 32), "train")
     ([64], [64, 32])
     """
-    return Setting(name, default, line, _check_widths, search)
-
-
-def _check_widths(value: Any, name: str, function: str) -> list[int]:
     several = isinstance(value, Sequence) and not isinstance(value, str)
     found: list[Any] = list(cast("Any", value)) if several else [value]
     for width in found:
@@ -282,7 +278,9 @@ SELF_LOOPS = switch("self_loops", True, "Whether nodes without a self-loop get o
 
 # The network
 
-HIDDEN = widths("hidden", 64, "Width of the hidden layer, or of several.", (16, 32, 64, 128))
+HIDDEN = Setting[int | Sequence[int]](
+    "hidden", 64, "Width of the hidden layer, or of several.", _check_widths, (16, 32, 64, 128)
+)
 WIDTH = whole("hidden", 64, 1, "Width of the hidden layer.")
 DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))
 PROPAGATION_DROPOUT = number(

@@ -84,7 +84,11 @@ def demo(
         folder.mkdir()
         _save_model(folder / "model", graph, first, trained["APPNP"], rule, session)
         if can_draw:
-            _save_figure(folder / "accuracy", trained, splits)
+            from pprop.study.figures.accuracies import distribution_data, draw_distribution
+
+            title = f"Citeseer, {counted(splits, 'test split')}: runs, mean, 95 % interval"
+            rows = distribution_data({name: runs.accuracy() for name, runs in trained.items()})
+            write_figure(draw_distribution(rows, title), folder / "accuracy")
         record |= {"out": out, "seconds": time.perf_counter() - begin}
         (folder / SUMMARY).write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
     session.result(record, _text(record, out, can_draw))
@@ -120,14 +124,6 @@ def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: S
     model.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))
     accuracy = float(model.score(split.evaluation, known[split.evaluation]))
     write_artefact(folder, model, GraphSource("dataset", {"name": "citeseer"}), accuracy, session)
-
-
-def _save_figure(stem: Path, trained: dict[str, Trained], splits: int) -> None:
-    from pprop.study.figures.accuracies import distribution_data, draw_distribution
-
-    rows = distribution_data({name: runs.accuracy() for name, runs in trained.items()})
-    title = f"Citeseer, {counted(splits, 'test split')}: runs, mean, 95 % interval"
-    write_figure(draw_distribution(rows, title), stem)
 
 
 def _text(record: dict[str, Any], out: Path, can_draw: bool) -> str:

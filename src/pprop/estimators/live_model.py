@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -99,47 +100,31 @@ def live(
         if not hasattr(model, "logits_"):
             reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
         check_same_graph(model)
-    parts = _of_propagated(model) if isinstance(model, PropagatedClassifier) else _of_model(model)
-    if parts.alpha == 0:
+    made = _of_propagated(model) if isinstance(model, PropagatedClassifier) else _of_model(model)
+    if made.alpha == 0:
         raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
-    changing = LiveGraph(
-        parts.graph,
-        parts.alone,
-        parts.alpha,
-        tol=tol,
-        normalization=parts.normalization,
-        self_loops=parts.self_loops,
-        network=parts.network,
-        classes=parts.classes,
-        history=history,
-        response=parts.response,
-    )
-    fixed = changing.logits() if parts.response == "logits" else changing.predict_proba()
+    changing = made.make(made.alpha, tol=tol, history=history)
+    shares = isinstance(model, PropagatedClassifier) and model.response_ == "probabilities"
+    now = changing.predict_proba() if shares else changing.logits()
     changing.difference = LiveDifference(
-        repr(parts.solver),
-        largest=float(np.abs(fixed - parts.spread).max(initial=0.0)),
-        classes=int(np.count_nonzero(fixed.argmax(axis=1) != parts.spread.argmax(axis=1))),
+        repr(made.solver),
+        largest=float(np.abs(now - made.spread).max(initial=0.0)),
+        classes=int(np.count_nonzero(now.argmax(axis=1) != made.spread.argmax(axis=1))),
     )
     return changing
 
 
 @final
-class _Parts(NamedTuple):
-    """What a live graph is made of: `alone` and `spread` are the predictions before and after the propagation."""
+class _Source(NamedTuple):
+    """What makes a live graph, and the predictions that `solver` has spread."""
 
-    graph: Graph
-    alone: NDArray[Any]
-    spread: NDArray[Any]
-    solver: Solver
     alpha: float
-    normalization: str
-    self_loops: bool
-    network: Callable[[Features], NDArray[Any]] | None
-    classes: NDArray[Any] | None
-    response: str = "logits"
+    make: Callable[..., LiveGraph]
+    solver: Solver
+    spread: NDArray[Any]
 
 
-def _of_model(fitted: object) -> _Parts:
+def _of_model(fitted: object) -> _Source:
     if isinstance(fitted, Trained):
         if len(fitted.seeds) != 1:
             reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
@@ -159,11 +144,12 @@ def _of_model(fitted: object) -> _Parts:
     def network(features: Features) -> NDArray[Any]:
         return parts.alone(Graph.from_scipy(sparse.csr_array((features.shape[0],) * 2), features=features))
 
-    settings = how.alpha, how.normalization, how.self_loops
-    return _Parts(graph, parts.alone(graph), logits, solver, *settings, network, classes)
+    matrix: dict[str, Any] = {"normalization": how.normalization, "self_loops": how.self_loops}
+    make = partial(LiveGraph, graph, parts.alone(graph), **matrix, network=network, classes=classes)
+    return _Source(how.alpha, make, solver, logits)
 
 
-def _of_propagated(model: PropagatedClassifier) -> _Parts:
+def _of_propagated(model: PropagatedClassifier) -> _Source:
     graph, classes, response = model.graph_, model.classes_, model.response_
 
     def network(features: Features) -> NDArray[Any]:
@@ -173,6 +159,7 @@ def _of_propagated(model: PropagatedClassifier) -> _Parts:
         return outputs(model.estimator_, rows, features.shape[0], len(classes), response, None, "live")
 
     known = network if model.features is None else None  # given features are not the graph's
-    settings = model.alpha_, model.normalization_, model.self_loops
-    again = propagate(graph, model.alone_, model.alpha_, model.solver_, *settings[1:])
-    return _Parts(graph, model.alone_, agreed(model, again), model.solver_, *settings, known, classes, response)
+    matrix: dict[str, Any] = {"normalization": model.normalization_, "self_loops": model.self_loops}
+    again = propagate(graph, model.alone_, model.alpha_, model.solver_, **matrix)
+    make = partial(LiveGraph, graph, model.alone_, **matrix, network=known, classes=classes, response=response)
+    return _Source(model.alpha_, make, model.solver_, agreed(model, again))

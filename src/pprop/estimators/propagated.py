@@ -16,11 +16,10 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.base import NodeScores
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
-from pprop.estimators.fitted import FittedScores
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
 from pprop.estimators.samples import check_classes, known_labels, labelled_nodes
 from pprop.graph import Graph
-from pprop.propagation import PowerIteration, PPROperator, Solver, Statistics, solve
+from pprop.propagation import PowerIteration, PPROperator, Solver, solve
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.live_record import probabilities_of
 from pprop.settings import BACKEND, NORMALIZATION, SELF_LOOPS, STEPS, TELEPORT, Setting, choice, switch, whole
@@ -70,18 +69,9 @@ PREFIT = switch("prefit", False, "Whether the estimator is fitted already; `fit`
 BATCH_SIZE = whole("batch_size", 1, 1, "Nodes that the estimator predicts at a time; None: all at once.").optional()
 
 
-class _FittedPropagation(FittedScores):
-    estimator_: Any
-    alone_: NDArray[np.float64]
-    response_: str
-    normalization_: str
-    alpha_: float
-    statistics_: Statistics
-
-
 @final
 @parameters
-class PropagatedClassifier(_FittedPropagation, NodeScores):
+class PropagatedClassifier(NodeScores):
     """A scikit-learn classifier that sees each node alone; its predictions are then spread by personalized PageRank.
 
         Z = (1 - alpha) T Z + alpha H,    H the predictions of `estimator` for every node.

@@ -29,7 +29,8 @@ from pprop.graph.attributes import canonical_csr, symmetrized
 from pprop.graph.files import atomic_writer, check_memory, existing_file
 from pprop.graph.graph import Graph
 
-NAMES = ("node_names", "attr_names", "class_names")
+# Keys of arrays with one entry per node, feature or class, and the fields of a Graph that they are.
+LISTS = {"labels": "labels", "node_names": "ids", "attr_names": "feature_names", "class_names": "class_names"}
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 10_000
 CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -132,10 +133,8 @@ def write_npz(graph: Graph, path: str | PathLike[str]) -> None:
         arrays["attr_matrix"] = graph.features
     elif graph.features is not None:
         arrays |= _csr_parts("attr_matrix", graph.features)
-    if graph.labels is not None:
-        arrays["labels"] = graph.labels
-    names: dict[str, Any] = dict(zip(NAMES, (graph.ids, graph.feature_names, graph.class_names), strict=True))
-    arrays |= {key: np.asarray(value) for key, value in names.items() if value is not None and len(value)}
+    lists: dict[str, Any] = {key: getattr(graph, field) for key, field in LISTS.items()}
+    arrays |= {key: np.asarray(value) for key, value in lists.items() if value is not None and len(value)}
     with atomic_writer(path, "path", "write_npz") as stream:
         np.savez_compressed(stream, allow_pickle=False, **arrays)
 
@@ -163,20 +162,15 @@ def _read_fields(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
             raise damage(file, f"an 'attr_matrix' of {features.shape[0]} rows for {n} nodes")
         members["features"] = features
         width = features.shape[1]
-    labels = open_member(archive, file, "labels")
-    if labels is not None:
-        if labels.shape != (n,) or labels.dtype.kind not in "iu":
-            raise damage(file, f"'labels' of shape {labels.shape} and dtype {labels.dtype} for {n} nodes")
-        members["labels"] = labels
-    for key, field, length in zip(NAMES, ("ids", "feature_names", "class_names"), (n, width, None), strict=True):
-        names = open_member(archive, file, key, skip_pickled=True)
-        if names is None:
+    for (key, field), kinds, length in zip(LISTS.items(), ("iu", "iuU", "U", "U"), (n, n, width, None), strict=True):
+        listed = open_member(archive, file, key, skip_pickled=key != "labels")
+        if listed is None:
             continue
-        if len(names.shape) != 1 or names.dtype.kind not in ("iuU" if field == "ids" else "U"):
-            raise damage(file, f"{key!r} of shape {names.shape} and dtype {names.dtype}")
-        if length is not None and names.shape[0] != length:
-            raise damage(file, f"{names.shape[0]} {key!r} where {length} belong")
-        members[field] = names
+        if len(listed.shape) != 1 or listed.dtype.kind not in kinds:
+            raise damage(file, f"{key!r} of shape {listed.shape} and dtype {listed.dtype}")
+        if length is not None and listed.shape[0] != length:
+            raise damage(file, f"{listed.shape[0]} {key!r} where {length} belong")
+        members[field] = listed
     check_memory(file, sum(member.n_bytes for member in members.values()))
     return {field: member.read() for field, member in members.items()}
 
@@ -294,7 +288,6 @@ def _header_text(stream: IO[bytes]) -> tuple[str, int]:
 class CsrMembers:
     """Headers of ``data`` (e,), ``indices`` (e,) and ``indptr`` (rows + 1,) that fit together, and the true shape."""
 
-    path: Path
     key: str
     data: Member
     indices: Member
@@ -312,12 +305,12 @@ class CsrMembers:
         indptr = self.indptr.read().astype(np.int64, copy=False)
         entries = self.data.shape[0]
         if indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
-            raise damage(self.path, f"an inconsistent '{self.key}.indptr', which must rise from 0 to {entries},")
+            raise damage(self.data.path, f"an inconsistent '{self.key}.indptr', which must rise from 0 to {entries},")
         indices = self.indices.read()
         outside = (indices < 0) | (indices >= columns)
         if outside.any():
             bad = indices[outside][0]
-            raise damage(self.path, f"the index {bad} in '{self.key}.indices', outside 0 to {columns - 1},")
+            raise damage(self.data.path, f"the index {bad} in '{self.key}.indices', outside 0 to {columns - 1},")
         data = self.data.read()
         if data.dtype == np.float16:  # scipy has no half precision
             data = data.astype(np.float32)
@@ -349,4 +342,4 @@ def open_csr(archive: zipfile.ZipFile, path: Path, key: str) -> CsrMembers | Non
         raise damage(path, f"{members['indices'].shape[0]} indices but {entries} values in '{key}'")
     if entries > rows * columns:
         raise damage(path, f"{entries} entries in a '{key}' of shape {shape}")
-    return CsrMembers(path, key, members["data"], members["indices"], members["indptr"], (rows, columns))
+    return CsrMembers(key, members["data"], members["indices"], members["indptr"], (rows, columns))

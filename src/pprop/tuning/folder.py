@@ -43,8 +43,7 @@ def open_study(folder: Path | None, description: Mapping[str, Any]) -> Generator
             _check_description(folder, description)
             storage = _storage(optuna, folder / TRIALS)
             try:
-                study = _resumed(optuna, storage, folder)
-                yield study
+                yield _resumed(optuna, storage, folder)
             finally:
                 storage.remove_session()
                 storage.engine.dispose()
@@ -161,7 +160,10 @@ def add_trial(
     optuna = _optuna()
     value, notes = sum(scores) / len(scores), {"scores": list(scores), "seconds": seconds}
     if token is None:
-        params = {name: _stored(space, name, value) for name, value in point.items()}
+        params = {
+            name: point[name] if isinstance(values, Range) else values.index(point[name])
+            for name, values in space.varied.items()
+        }
         made = optuna.trial.create_trial(
             params=params, distributions=_distributions(space), value=value, user_attrs=notes
         )
@@ -204,8 +206,3 @@ def _point(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
         name: params[name] if isinstance(values, Range) else values[params[name]]
         for name, values in space.varied.items()
     }
-
-
-def _stored(space: Space, name: str, value: Any) -> Any:
-    values = space.varied[name]
-    return value if isinstance(values, Range) else values.index(value)
