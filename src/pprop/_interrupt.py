@@ -88,14 +88,9 @@ def end_at(moment: float | None) -> Generator[None]:
             raise TimeUp from None
         raise
     finally:
-        _stop(timer, fired)
-
-
-def _stop(timer: threading.Timer, fired: threading.Event) -> None:
-    """Stop the timer; if it fires while we do so, its interrupt comes now, and is not Ctrl-C."""
-    timer.cancel()
-    try:
-        timer.join()
-    except KeyboardInterrupt:
-        if not fired.is_set():
-            raise
+        timer.cancel()
+        try:
+            timer.join()
+        except KeyboardInterrupt:
+            if not fired.is_set():  # if it has fired while we stop it, this is its interrupt, and not Ctrl-C
+                raise

@@ -240,12 +240,10 @@ def make_edits(live: LiveGraph, graph: Graph, edits: Sequence[Edit]) -> list[Liv
 def _make(live: LiveGraph, graph: Graph, edit: Edit, free: int) -> LiveUpdate:
     if edit.verb == "node":
         (key,) = node_keys(graph.ids, edit.words)
-        if graph.ids is not None:
-            return live.add_node(_row(graph, edit.features), id=key)
-        if key != free:
+        if graph.ids is None and key != free:
             have = f"The nodes of this graph have positions, and the next new one is {free}"
             raise InputError(f"{have}. Got {key} instead.")
-        return live.add_node(_row(graph, edit.features))
+        return live.add_node(_row(graph, edit.features), id=None if graph.ids is None else key)
     at = [_position(live, graph, name) for name in edit.words]
     if edit.verb == "+":
         return live.add_edge(at[0], at[1], edit.weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -30,7 +30,6 @@ from pprop.cli.verbs import (
 if TYPE_CHECKING:
     from pprop.datasets import Split
     from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, NodeClassifier
-    from pprop.graph import Graph
 
 
 class ModelName(StrEnum):
@@ -106,20 +105,6 @@ class ModelOptions(Options):
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}
 
-    def classifier(self, graph: Graph, arguments: Mapping[str, Any]) -> NodeClassifier:
-        """Return the classifier of the model, not fitted yet."""
-        from pprop import estimators
-
-        kinds = {
-            ModelName.APPNP: estimators.APPNPClassifier,
-            ModelName.PPNP: estimators.PPNPClassifier,
-            ModelName.SOLVED_PPNP: estimators.SolvedPPNPClassifier,
-            ModelName.MLP: estimators.MLPNodeClassifier,
-            ModelName.APPNP_CV: estimators.APPNPClassifierCV,
-            ModelName.APPNP_ENSEMBLE: estimators.APPNPEnsembleClassifier,
-        }
-        return kinds[self.model](graph, **arguments)
-
 
 @final
 @dataclass(frozen=True)
@@ -183,7 +168,17 @@ def train(
     drawn, seed = split.draw(known, origin)
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
     labels = class_names(known)
-    fitted = model.classifier(known, {**arguments, "random_state": seed})
+    from pprop import estimators
+
+    kinds: dict[ModelName, Callable[..., NodeClassifier]] = {
+        ModelName.APPNP: estimators.APPNPClassifier,
+        ModelName.PPNP: estimators.PPNPClassifier,
+        ModelName.SOLVED_PPNP: estimators.SolvedPPNPClassifier,
+        ModelName.MLP: estimators.MLPNodeClassifier,
+        ModelName.APPNP_CV: estimators.APPNPClassifierCV,
+        ModelName.APPNP_ENSEMBLE: estimators.APPNPEnsembleClassifier,
+    }
+    fitted = kinds[model.model](known, random_state=seed, **arguments)
     fitted.fit(drawn.train, labels[drawn.train], stopping=(drawn.stopping, labels[drawn.stopping]))
     record, text = _report(fitted, model.model, origin, drawn, split.init_seed)
     if out is not None:

@@ -117,9 +117,12 @@ class FitData(NamedTuple):
 class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
     """A classifier whose samples are the nodes of one graph."""
 
-    @abstractmethod
+    # Makes the model from the settings that its arguments name.
+    _kind: ClassVar[Callable[..., AnyModel]]
+
     def _model(self, values: dict[str, Any]) -> AnyModel:
         """Return the model with these settings, which were validated."""
+        return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})
 
     @abstractmethod
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
@@ -234,12 +237,6 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
 
 class TrainedClassifier(NodeClassifier, TrainingParameters):
     """A classifier that is one run of `train`."""
-
-    # Makes the model from the settings that its arguments name.
-    _kind: ClassVar[Callable[..., AnyModel]]
-
-    def _model(self, values: dict[str, Any]) -> AnyModel:
-        return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model | Architecture)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
 from typing import Any, final
 
 import numpy as np
@@ -193,15 +192,14 @@ class BootstrappedFPClassifier(NodeClassifier):
     array(['left', 'right'], dtype='<U5')
     """
 
+    _kind = BootstrappedFP
+
     alpha: float = settings.FP_ALPHA.field()
     steps: int = settings.FP_STEPS.field()
     rounds: int = settings.FP_ROUNDS.field()
     share: float = settings.FP_SHARE.field()
     C: float = settings.INVERSE_PENALTY.field()
     self_loops: bool = settings.SELF_LOOPS.field()
-
-    def _model(self, values: dict[str, Any]) -> BootstrappedFP:
-        return BootstrappedFP(**{field.name: values[field.name] for field in fields(BootstrappedFP)})
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, BootstrappedFP)

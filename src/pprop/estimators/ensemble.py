@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pprop import settings
 from pprop._validate import describe, reject
 from pprop.estimators.base import FitData, TrainedClassifier, train_options
-from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, member_weights
+from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
 from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
 from pprop.graph import Graph
 from pprop.models import APPNP
@@ -140,8 +140,8 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
             stopping_nodes=len(split.stopping),
         )
         curves = np.array([(one.train_loss, one.stopping_loss, one.stopping_accuracy) for one in rounds])
-        layers = zip(*(one.trained.weights for one in rounds), strict=True)
-        weights = member_weights(model, [np.concatenate(layer) for layer in layers])
+        by_member = (np.asarray(array[k]) for one in rounds for k in range(members) for array in one.trained.weights)
+        weights = named_weights(model, by_member)
         history = History(*(curve.copy() for curve in curves.T))
         return Learned(weights, self._corrected(logits, graph), record, history, alphas[choice.index])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast, final
 
@@ -40,23 +40,10 @@ class ExpectedWeight(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def named_weights(model: Model | Architecture, arrays: Iterable[NDArray[Any]]) -> Weights:
-    """Name the weights of one run, which come in the order of the layers, of the module's state or the description."""
-    if isinstance(model, Architecture):
-        names = [weight.name for weight in model.weights(1, 1)]  # names do not depend on sizes
-        return dict(zip(names, arrays, strict=True))
-    if isinstance(model.predictor, FeatureNetwork):
-        return {f"layer{layer}": array for layer, array in enumerate(arrays)}
-    return dict(zip(_state(model), arrays, strict=True))
-
-
-def member_weights(model: Ensemble, stacked: Sequence[NDArray[Any]]) -> Weights:
-    """Name the weights of all members, which come stacked: one array (members, ...) per layer."""
-    named: Weights = {}
-    for k in range(model.members):
-        own = named_weights(model.member, (np.asarray(array[k]) for array in stacked))
-        named |= {f"member{k}.{name}": array for name, array in own.items()}
-    return named
+def named_weights(model: AnyModel, arrays: Iterable[NDArray[Any]]) -> Weights:
+    """Name the weights of one run, or of one member after another, which come in the order of `expected_weights`."""
+    names = (weight.name for weight in expected_weights(model, 1, 1))  # names do not depend on sizes
+    return dict(zip(names, arrays, strict=True))
 
 
 def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterator[ExpectedWeight]:
@@ -77,7 +64,7 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterat
             yield ExpectedWeight(f"layer{layer}", shape, np.dtype(np.float32))
     else:
         for name, tensor in _state(model).items():
-            yield ExpectedWeight(name, tuple(tensor.shape), tensor.numpy().dtype)
+            yield ExpectedWeight(name, tuple(tensor.shape), tensor.cpu().numpy().dtype)
 
 
 def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backend) -> NDArray[np.float32]:

@@ -85,7 +85,12 @@ def read_npz(path: str | PathLike[str], *, directed: bool | None = None) -> Grap
     if directed is not None and not isinstance(directed, bool | np.bool_):
         reject("directed", "read_npz", "True, False or None", describe(directed))
     file = existing_file(path, "path", "read_npz")
-    with open_archive(file) as archive:
+    try:
+        archive = zipfile.ZipFile(file)
+    except DAMAGE:
+        got = f"{str(file)!r}, which is cut short or something else,"
+        reject("path", "read_npz", "an npz file (a zip archive of arrays)", got, error=FormatError)
+    with archive:
         fields = _read_fields(archive, file)
     try:
         symmetric = symmetrized(canonical_csr(fields["adjacency"], "Graph.from_scipy")) is not None
@@ -231,18 +236,6 @@ def unharmed(path: Path, key: str) -> Generator[None]:
         raise
     except DAMAGE as error:
         raise damage(path, f"damaged data under {key!r}") from error
-
-
-@contextmanager
-def open_archive(path: Path) -> Generator[zipfile.ZipFile]:
-    """Open `path` as a zip archive, or say that it is none."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except DAMAGE:
-        got = f"{str(path)!r}, which is cut short or something else,"
-        reject("path", "read_npz", "an npz file (a zip archive of arrays)", got, error=FormatError)
-    with archive:
-        yield archive
 
 
 def open_member(archive: zipfile.ZipFile, path: Path, key: str, *, skip_pickled: bool = False) -> Member | None:
