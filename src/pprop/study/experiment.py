@@ -79,12 +79,8 @@ class Published:
 
 
 # In which interval each of its numbers is.
-_PUBLISHED = {
-    **{field.name: "[0, 1]" for field in fields(Published)},
-    "accuracy": "[0, 100]",
-    "accuracy_interval": "[0, 100]",
-    "ms_per_epoch": "(0, inf)",
-}
+_NOT_A_SHARE = {"accuracy": "[0, 100]", "accuracy_interval": "[0, 100]", "ms_per_epoch": "(0, inf)"}
+_PUBLISHED = {field.name: "[0, 1]" for field in fields(Published)} | _NOT_A_SHARE
 
 
 @final
@@ -252,10 +248,8 @@ class _File:
             if name in base or name in settings:
                 self.fail(("grid", name), f"{name!r} is set already, outside the grid.")
         for positions in itertools.product(*(range(len(values)) for values in axes.values())):
-            given: Given = {
-                name: (axes[name][position], ("grid", name, position))
-                for name, position in zip(axes, positions, strict=True)
-            }
+            chosen_at = zip(axes, positions, strict=True)
+            given: Given = {name: (axes[name][place], ("grid", name, place)) for name, place in chosen_at}
             own = base | {name: value for name, value in given.items() if name in OF_CELL}
             chosen = settings | {name: value for name, value in given.items() if name not in OF_CELL}
             cell = self._cell(("grid",), own, chosen)

@@ -288,12 +288,8 @@ class Provenance:
         (('numpy unknown, not 2.4',), ('numpy 2.4, not unknown',))
         """
         mine, theirs = ({"CPU": each.cpu, **each.libraries} for each in (self, other))
-        names = dict.fromkeys((*mine, *theirs))
-        return tuple(
-            f"{name} {mine.get(name) or 'unknown'}, not {theirs.get(name) or 'unknown'}"
-            for name in names
-            if mine.get(name) != theirs.get(name)
-        )
+        pairs = ((name, mine.get(name), theirs.get(name)) for name in dict.fromkeys((*mine, *theirs)))
+        return tuple(f"{name} {one or 'unknown'}, not {two or 'unknown'}" for name, one, two in pairs if one != two)
 
 
 @cache

@@ -47,9 +47,5 @@ def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Cal
     known = list(experiments)
     tables = collect_accuracies(known, rows_of)
     distances, left_out = distance_figure(tables, graph_of)
-    return [
-        *distributions_figure(tables, "" if distances else left_out),
-        *sweep_figures(known, rows_of),
-        *propagation_figure(known, rows_of),
-        *distances,
-    ]
+    distributions = distributions_figure(tables, "" if distances else left_out)
+    return [*distributions, *sweep_figures(known, rows_of), *propagation_figure(known, rows_of), *distances]

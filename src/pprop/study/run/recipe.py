@@ -158,8 +158,11 @@ class Task:
         """Return the key of a run."""
         return RowKey(self.cell.config, self.revision, self.prepared.data, seeds)
 
-    def row(self, seeds: Seeds, predictions: NDArray[np.uint8], *, seconds: float, together: int, **how: Any) -> Row:
-        """Return the row of a run that has ended; `how` are its epochs and stopping metrics where it has them."""
+    def row(self, seeds: Seeds, predictions: NDArray[np.uint8], **how: Any) -> Row:
+        """Return the row of a run that has ended.
+
+        `how` are its seconds, how many runs were trained together, and its epochs and stopping metrics where it has them.
+        """
         device = self.place.device
         split = self.prepared.split(seeds.split, self.cell.per_class)
         without = dict(zip(_OF_RECORD, (float("nan"), float("nan"), 0, 0), strict=True))
@@ -168,8 +171,6 @@ class Task:
             key=self.key(seeds),
             cell=self.cell.text,
             **scores,
-            seconds=seconds,
-            together=together,
             predictions=predictions,
             backend=self.place.backend,
             device=device if device == "cpu" else f"cuda ({torch.cuda.get_device_name()})",  # times depend on it

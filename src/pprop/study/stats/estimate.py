@@ -61,8 +61,7 @@ def f1_paper(predicted: ArrayLike, labels: ArrayLike, n_classes: int) -> float:
     0.833333
     """
     right, wrongly, missed = _counts(predicted, labels, n_classes, "f1_paper")
-    precision = float(np.mean(_share(right, wrongly, empty=1.0)))
-    recall = float(np.mean(_share(right, missed, empty=1.0)))
+    precision, recall = (float(np.mean(_share(right, rest, empty=1.0))) for rest in (wrongly, missed))
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 

@@ -141,11 +141,9 @@ class Store:
         """
         where, same = _same_key(row.key)
         # One statement, so that Ctrl-C comes before the row is written or after, and never undoes it.
-        new = self.execute(
-            f"INSERT INTO rows ({_COLUMN_LIST}) SELECT {_MARKS} WHERE NOT EXISTS (SELECT 1 FROM rows WHERE {where}) "
-            "RETURNING 1",
-            (*encode(row), *same),
-        )
+        absent = f"NOT EXISTS (SELECT 1 FROM rows WHERE {where})"
+        insert = f"INSERT INTO rows ({_COLUMN_LIST}) SELECT {_MARKS} WHERE {absent} RETURNING 1"
+        new = self.execute(insert, (*encode(row), *same))
         if not new:
             (there,) = self._select(f"WHERE {where}", same)
             if not same_result(there, row):

@@ -65,12 +65,10 @@ def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
     baselines = [entry for entry in paper if entry.cell.model in MODELS and entry.cell.model not in TESTED]
     for_own = [entry for entry in paper if entry.cell.model in OWN_OPPONENTS]
     best = _best_in_the_paper(group, metric)
-    return [
-        each
-        for entry in run
-        if entry.cell.model in TESTED or entry.cell.model not in MODELS
-        for each in _against(entry, baselines if entry.cell.model in TESTED else for_own, metric, best)
-    ]
+    tested = [entry for entry in run if entry.cell.model in TESTED or entry.cell.model not in MODELS]
+    families = [baselines if entry.cell.model in TESTED else for_own for entry in tested]
+    pairs = zip(tested, families, strict=True)
+    return [each for entry, family in pairs for each in _against(entry, family, metric, best)]
 
 
 def papers_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison]:
@@ -118,13 +116,10 @@ def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
 
     def row(one: Comparison) -> Cells:
         runs, splits = ((Number(test.pairs, 0), PValue(test.p), PValue(test.holm)) for test in (one.runs, one.splits))
-        return (
-            Strong(one.opponent.title) if one.best else one.opponent.title,
-            Number(unit * one.splits.difference, digits, signed=True),
-            *(runs if one.runs.over == "runs" else (None, *runs[1:])),
-            *splits,
-            None if one.published is None else PValue(one.published),
-        )
+        name = Strong(one.opponent.title) if one.best else one.opponent.title
+        over_runs = runs if one.runs.over == "runs" else (None, *runs[1:])
+        published = None if one.published is None else PValue(one.published)
+        return name, Number(unit * one.splits.difference, digits, signed=True), *over_runs, *splits, published
 
     groups: dict[str | None, list[Cells]] = {}
     notes: list[str] = []
@@ -152,20 +147,12 @@ def significance_table(by_dataset: ByDataset) -> Table:
     """
 
     def row(found: Sequence[Comparison]) -> Cells:
-        nearest = min(found, key=lambda each: each.splits.difference)
-        printed = next((each for each in found if each.published is not None), None)
-        wins = (sum(each.wins(over_splits=which) for each in found) for which in (False, True))
-        return (
-            nearest.entry.title,
-            *(f"{count} of {len(found)}" for count in wins),
-            nearest.opponent.title,
-            Number(100 * nearest.splits.difference, 2, signed=True),
-            PValue(nearest.runs.holm),
-            PValue(nearest.splits.holm),
-            None if printed is None else printed.opponent.title,
-            None if printed is None else PValue(printed.runs.p),
-            None if printed is None or printed.published is None else PValue(printed.published),
-        )
+        near = min(found, key=lambda each: each.splits.difference)
+        wins = (f"{sum(each.wins(over_splits=which) for each in found)} of {len(found)}" for which in (False, True))
+        lead = Number(100 * near.splits.difference, 2, signed=True), PValue(near.runs.holm), PValue(near.splits.holm)
+        printed = ((each, each.published) for each in found if each.published is not None)
+        papers = [(each.opponent.title, PValue(each.runs.p), PValue(p)) for each, p in printed]
+        return near.entry.title, *wins, near.opponent.title, *lead, *(papers[0] if papers else (None, None, None))
 
     groups: dict[str | None, list[Cells]] = {}
     for name, entries in by_dataset.items():

@@ -164,14 +164,10 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
     place = next((place for place, sample in enumerate(ranked) if dict(sample.cell.settings) == defaults), None)
     settings = sorted(best.cell.settings.items())
     changed = ", ".join(f"{name} = {value}" for name, value in settings if defaults.get(name) != value)
-    return (
-        dataset_title(first.dataset),
-        f"{len(run)} of {len(cells)}" if len(run) < len(cells) else str(len(run)),
-        *((NOT_RUN, None) if place is None else (_runs_and_accuracy(ranked[place])[1], Number(1 + place, 0))),
-        _runs_and_accuracy(best)[1],
-        changed or "nothing: it is the published one",
-        Code(command(experiment, first, None)),
-    )
+    count = f"{len(run)} of {len(cells)}" if len(run) < len(cells) else str(len(run))
+    ours = (NOT_RUN, None) if place is None else (_runs_and_accuracy(ranked[place])[1], Number(1 + place, 0))
+    found = _runs_and_accuracy(best)[1], changed or "nothing: it is the published one"
+    return dataset_title(first.dataset), count, *ours, *found, Code(command(experiment, first, None))
 
 
 def published_and_own(experiments: Mapping[str, Experiment]) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
@@ -206,11 +202,9 @@ def own_experiments_table(experiments: Mapping[str, Experiment], samples: Sample
     groups: dict[str | None, list[Cells]] = {}
     for experiment in experiments.values():
         of_experiment = samples.named([experiment])  # the runs that it names, and no others
-        groups[f"{experiment.title} ({experiment.name})"] = [
-            _own_row(experiment, point, sample)
-            for point in experiment.points
-            if (sample := of_experiment.of(point.cell)) is not None
-        ]
+        found = ((point, of_experiment.of(point.cell)) for point in experiment.points)
+        rows = [_own_row(experiment, point, sample) for point, sample in found if sample is not None]
+        groups[f"{experiment.title} ({experiment.name})"] = rows
     heads = "Model:text | Dataset:text | Splits:text | Settings:text | Runs | Accuracy:measure | Command:code"
     return Table.of("Other experiments: accuracy in percent", heads, groups)
 
