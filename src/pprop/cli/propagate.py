@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pprop.graph import Graph
-    from pprop.propagation import Solution, Solver
+    from pprop.propagation import Solver
 
 NUMBERS = (*FORMATS, ".npy")
 
@@ -83,8 +83,7 @@ def propagate(
     by_node = np.empty_like(rows.values)
     by_node[rows.nodes] = rows.values
     powers = None if exact or solver is not None else (STEPS.default if steps is None else steps)
-    solved = solve(known, by_node, alpha, _solver(powers, solver, tol), normalization, backend=backend)
-    solution = cast("Solution | CertifiedSolution", solved)  # which one depends on the name of the solver
+    solution = solve(known, by_node, alpha, _solver(powers, solver, tol), normalization, backend=backend)
     values = solution.value[rows.nodes]
     table = {**rows.ids, **dict(zip(rows.names, values.reshape(len(values), -1).T, strict=True))}
     if out is None:

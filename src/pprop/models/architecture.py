@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import final
 
-import torch
 from torch import Tensor
 
 from pprop.graph import Graph
@@ -39,11 +38,6 @@ class DropoutMasks:
     def __init__(self, seeds: Tensor | None, epoch: int | Tensor = 0) -> None:
         self._seeds, self.epoch = seeds, epoch  # without seeds nothing is dropped
         self._branches: dict[tuple[int, int], Tensor] = {}
-
-    @classmethod
-    def first(cls, seeds: Tensor, on_device: bool) -> DropoutMasks:
-        """Return the masks of epoch 0, with the epoch counted on the device of the seeds or here."""
-        return cls(seeds, torch.zeros(1, dtype=torch.int64, device=seeds.device) if on_device else 0)
 
     def draw(self, probability: float) -> Draw | None:
         """Return what the kernels take for dropout with this probability; None for 0."""

@@ -6,18 +6,8 @@ from pprop.propagation.live_graph import LiveGraph
 from pprop.propagation.live_record import LiveDifference, LiveUpdate
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.push import LocalPush, PushedRow, SparseRows, ppr
-from pprop.propagation.solvers import (
-    Exact,
-    Limit,
-    Outcome,
-    PowerIteration,
-    RowSolver,
-    Solution,
-    Solver,
-    Statistics,
-    ToleranceOutcome,
-)
-from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceSolver
+from pprop.propagation.solvers import Exact, Limit, Outcome, PowerIteration, RowSolver, Solution, Solver, Statistics
+from pprop.propagation.tolerance import Chebyshev, ConjugateGradient, Contraction, ToleranceOutcome, ToleranceSolver
 
 __all__ = [
     "Certificate",

@@ -129,7 +129,8 @@ class RunsTrainer(Trainer):
         ]
         self._best = [w.clone() for w in weights]
         self.capturable = task.device.type == "cuda" and task.kernels.capturable
-        self._masks = DropoutMasks.first(task.seed_tensor, self.capturable)
+        epoch = torch.zeros(1, dtype=torch.int64, device=task.device) if self.capturable else 0
+        self._masks = DropoutMasks(task.seed_tensor, epoch)
 
     def epoch(self) -> Tensor:
         loss, gradients = self._objective.loss_and_gradients(self._weights, self._train, self._masks)

@@ -1,8 +1,4 @@
-"""The structures of the fused trainer and its propagation: none, K power steps, or PPR rows.
-
-Structures are sparse matrices both ways, keep decisions in planes, and the memory of a team of threads. A readout leads from
-the predictions of one run to the logits of its labelled nodes and back.
-"""
+"""From the predictions of one run to the logits of its labelled nodes and back: none, K power steps, or PPR rows."""
 
 from __future__ import annotations
 
@@ -13,110 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu import fused_steps, rows
-from pprop.kernels.numba_cpu.arena import Arena
-from pprop.kernels.numba_cpu.bits import RAW_WORDS, plane_words, reorder_planes
-from pprop.kernels.numba_cpu.team import Team, meet, shares
+from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, shares
 from pprop.kernels.numba_cpu.vectors import lanes
-from pprop.kernels.random_bits import EDGES, Bernoulli
+from pprop.kernels.random_bits import EDGES
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSpec
-
-
-def padded(width: int, sizes: tuple[int, ...]) -> tuple[int, int]:
-    """Return the lanes of one block, the smallest of `sizes` that holds `width` or else the largest, and the blocks.
-
-    >>> padded(7, (4, 8, 16)), padded(100, (16, 64))
-    ((8, 1), (64, 2))
-    """
-    block = next((size for size in sizes if size >= width), sizes[-1])
-    return block, -(-width // block)
-
-
-class Entries(NamedTuple):
-    """A sparse matrix by rows and by columns, each (indptr, indices, values), the values empty for a matrix of ones."""
-
-    matrix: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-    flipped: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-    row_of: NDArray[np.int32]
-    order: NDArray[np.int32]  # place in `matrix` of every entry of `flipped`
-
-    @classmethod
-    def of(cls, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[np.float32], columns: int) -> Entries:
-        """Return the entries of a CSR matrix with that many columns."""
-        row_of = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-        order = np.argsort(indices, kind="stable")
-        below = np.zeros(columns + 1, dtype=np.int64)
-        np.cumsum(np.bincount(indices, minlength=columns), out=below[1:])
-        flipped = (below, row_of[order], values[order] if len(values) else values)
-        return cls((indptr.astype(np.int64), indices.astype(np.int32), values), flipped, row_of, order.astype(np.int32))
-
-
-class Law(NamedTuple):
-    """A drop probability threshold / 2**digits, with one over the keep probability; no digits for no dropout."""
-
-    threshold: int
-    digits: int
-    scale: np.float32
-
-    @classmethod
-    def of(cls, probability: float) -> Law:
-        """Return the law of a drop probability in [0, 1)."""
-        exact = Bernoulli.from_probability(probability)
-        return cls(*exact, np.float32(exact.scale))
-
-
-@final
-class Crew:
-    """A team with the memory of its run, and the room each of its threads needs to draw random words."""
-
-    def __init__(self, team: Team) -> None:
-        self.team, self.arena = team, Arena()
-        self.raw = [np.empty(RAW_WORDS, np.uint64) for _ in range(team.threads)]
-        self.four = [np.empty(4, np.uint32) for _ in range(team.threads)]
-
-
-@final
-class Masks:
-    """Keep decisions of the entries of a sparse matrix: a ring of planes with 32 of every entry, by rows and by columns.
-
-    A call of Philox gives four words, so four planes are drawn at a time, and none of it is thrown away.
-    """
-
-    def __init__(
-        self, entries: Entries, law: Law, kind: int, seed: np.uint64, crew: Crew, positions_per_epoch: int = 1
-    ) -> None:
-        self._entries, self._law, self._kind, self._seed, self._crew = entries, law, kind, seed, crew
-        size = len(entries.order)
-        self._split = np.linspace(0, size, crew.team.threads + 1).astype(np.int64)
-        if law.digits == 0:
-            self.planes = crew.arena.empty((2, 1, size), np.uint32)
-            self.planes[...] = 0xFFFFFFFF
-            return
-        self.planes = crew.arena.empty((2, self.planes_for(positions_per_epoch), size), np.uint32)
-
-    @staticmethod
-    def planes_for(positions_per_epoch: int) -> int:
-        """Return the planes of one side."""
-        span = (positions_per_epoch - 1) // 32 + 2  # blocks of 32 positions that one epoch may touch
-        return 4 if positions_per_epoch <= 1 else 4 * ((span + 2) // 4 + 1)
-
-    def renew(self, thread: int, epoch: int, positions: int) -> None:
-        """Draw what an epoch with that many positions is the first to need: one thread's share of it."""
-        if self._law.digits == 0:
-            return
-        first, last = epoch * positions, (epoch + 1) * positions - 1
-        begin, end, team = self._split[thread], self._split[thread + 1], self._crew.team
-        for block in range(-(-first // 128) * 4, last // 32 + 1, 4):
-            plane_words(
-                self._seed, self._kind, self._entries.row_of, self._entries.matrix[1], begin, end, block,
-                self._law.threshold, self._law.digits, self._crew.raw[thread], self._crew.four[thread], self.planes[0],
-            )  # fmt: skip
-            meet(team.desk, team.threads)
-            reorder_planes(self._entries.order, begin, end, block, self.planes[0], self.planes[1])
-            meet(team.desk, team.threads)
-
-    def at(self, side: int, position: int) -> tuple[NDArray[np.uint32], int]:
-        """Return the plane and the bit of a position, by rows (side 0) or by columns (side 1)."""
-        return self.planes[side, position // 32 % self.planes.shape[1]], position % 32
 
 
 @final

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
-from pprop.kernels.numba_cpu.team import Team, meet, shares
+from pprop.kernels.numba_cpu.fused_structure import shares
+from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
 from pprop.kernels.solves import LOOK_EVERY, Limits, ProductSolves, Solved, Solves, System
 

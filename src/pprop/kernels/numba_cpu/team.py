@@ -15,7 +15,6 @@ from typing import final
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import serial
 from pprop.kernels.numba_cpu.vectors import pointer
@@ -64,19 +63,6 @@ def meet(desk, threads):
         waited += 1
         if _CAN_YIELD and waited % _SPINS == 0:
             _give_way()  # pyright: ignore[reportOptionalCall]
-
-
-def shares(indptr: NDArray[np.int64], threads: int, block: int = 1) -> NDArray[np.int64]:
-    """Return where each thread's rows begin, in blocks of rows, so that all have about the same number of entries.
-
-    >>> shares(np.array([0, 6, 7, 8, 9]), 2)
-    array([0, 2, 4])
-    """
-    cost = indptr + 4 * np.arange(len(indptr))  # a row costs something even when it is empty
-    edges = np.minimum(np.arange(0, len(indptr) - 1 + block, block), len(indptr) - 1)
-    bounds = np.searchsorted(cost[edges], cost[-1] * np.arange(threads + 1) / threads)
-    bounds[0], bounds[-1] = 0, len(edges) - 1
-    return bounds.astype(np.int64)
 
 
 @final

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
-from pprop.kernels.numba_cpu.fused_readout import Crew, Entries, Law, Masks, padded, readout_of
-from pprop.kernels.numba_cpu.team import Team, meet, shares
+from pprop.kernels.numba_cpu.fused_readout import readout_of
+from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, padded, shares
+from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.random_bits import FEATURES, HIDDEN, stream
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec

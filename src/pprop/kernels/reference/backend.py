@@ -14,16 +14,9 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import (
-    SLOPE,
-    EdgeAttention,
-    FeatureProduct,
-    Kernels,
-    RowPropagation,
-    StepPropagation,
-    both_sides,
-)
-from pprop.kernels.random_bits import EDGES, FEATURES, HIDDEN, PPR, Draw, keep_bits, law_of, stream
+from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
+from pprop.kernels.contract import SLOPE, both_sides
+from pprop.kernels.random_bits import EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
 
 
 @final
