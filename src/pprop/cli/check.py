@@ -154,23 +154,20 @@ def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
     ids = None
     if given.nodes is not None:
         ids = read_table(given.nodes, "nodes", "read_edges").texts(given.id_column, "id_column")
-        yield from _node_rows(ids, Path(given.nodes).name, given.id_column)
+        of = Path(given.nodes).name
+        nameless = [row for row, key in enumerate(ids) if not key]
+        if nameless:
+            yield _problem(f"{_rows(of, nameless)} without an id under {given.id_column!r}.", len(nameless))
+        repeated = [key for key, times in Counter(filter(None, ids)).items() if times > 1]
+        if repeated:
+            which = f"{counted(len(repeated), 'id')} of {of} in more than one row"
+            yield _problem(f"{which} ({listed(repeated, 3)}).", len(repeated))
     empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
     if empty:
         yield _problem(f"{_rows(name, empty)} without an id at an end.", len(empty))
     if ids is not None:
         yield from _unknown_ends(ends, set(ids), name)
     yield from _repeats(ends, name, source)
-
-
-def _node_rows(ids: list[str], name: str, id_column: str) -> Iterator[Finding]:
-    empty = [row for row, key in enumerate(ids) if not key]
-    if empty:
-        yield _problem(f"{_rows(name, empty)} without an id under {id_column!r}.", len(empty))
-    repeated = [key for key, times in Counter(filter(None, ids)).items() if times > 1]
-    if repeated:
-        which = f"{counted(len(repeated), 'id')} of {name} in more than one row"
-        yield _problem(f"{which} ({listed(repeated, 3)}).", len(repeated))
 
 
 def _unknown_ends(ends: tuple[list[str], list[str]], known: set[str], name: str) -> Iterator[Finding]:

@@ -34,10 +34,20 @@ def doctor(session: Session) -> None:
     The test takes a few seconds: every backend against a dense solve, and a short training, on the CPU and on a GPU if
     there is one. Exit code 1 if it fails. The first run after an installation also compiles, which takes longer.
     """
+    import torch
+
     from pprop.datasets import DATASETS
 
+    memory = usable_memory()
     record: dict[str, Any] = {
-        "machine": _machine(),
+        "machine": {
+            "pprop": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "memory": None if memory is None else f"{memory / 1e9:.1f} GB",
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        },
         "packages": {name: _version(name) for name in (*PACKAGES, *OPTIONAL)},
         "backends": _backends(),
         "datasets": {name: where(info) for name, info in DATASETS.items()},
@@ -55,20 +65,6 @@ def doctor(session: Session) -> None:
     session.result(record, "\n".join(lines))
     if not record["healthy"]:
         raise typer.Exit(UNEXPECTED)
-
-
-def _machine() -> dict[str, Any]:
-    import torch
-
-    memory = usable_memory()
-    return {
-        "pprop": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory": None if memory is None else f"{memory / 1e9:.1f} GB",
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
 
 
 def _version(package: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from pprop.graph.attributes import Features
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 from pprop.training import Trained
+
+# Alpha, what makes a live graph of it, and the solver of the fit with the predictions that it has spread.
+Made = tuple[float, Callable[..., LiveGraph], Solver, NDArray[Any]]
 
 
 def live(
@@ -100,31 +103,23 @@ def live(
         if not hasattr(model, "logits_"):
             reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
         check_same_graph(model)
-    made = _of_propagated(model) if isinstance(model, PropagatedClassifier) else _of_model(model)
-    if made.alpha == 0:
+    own_alpha, make, solver, spread = (
+        _of_propagated(model) if isinstance(model, PropagatedClassifier) else _of_model(model)
+    )
+    if own_alpha == 0:
         raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
-    changing = made.make(made.alpha, tol=tol, history=history)
+    changing = make(own_alpha, tol=tol, history=history)
     shares = isinstance(model, PropagatedClassifier) and model.response_ == "probabilities"
     now = changing.predict_proba() if shares else changing.logits()
     changing.difference = LiveDifference(
-        repr(made.solver),
-        largest=float(np.abs(now - made.spread).max(initial=0.0)),
-        classes=int(np.count_nonzero(now.argmax(axis=1) != made.spread.argmax(axis=1))),
+        repr(solver),
+        largest=float(np.abs(now - spread).max(initial=0.0)),
+        classes=int(np.count_nonzero(now.argmax(axis=1) != spread.argmax(axis=1))),
     )
     return changing
 
 
-@final
-class _Source(NamedTuple):
-    """What makes a live graph, and the predictions that `solver` has spread."""
-
-    alpha: float
-    make: Callable[..., LiveGraph]
-    solver: Solver
-    spread: NDArray[Any]
-
-
-def _of_model(fitted: object) -> _Source:
+def _of_model(fitted: object) -> Made:
     if isinstance(fitted, Trained):
         if len(fitted.seeds) != 1:
             reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
@@ -146,10 +141,10 @@ def _of_model(fitted: object) -> _Source:
 
     matrix: dict[str, Any] = {"normalization": how.normalization, "self_loops": how.self_loops}
     make = partial(LiveGraph, graph, parts.alone(graph), **matrix, network=network, classes=classes)
-    return _Source(how.alpha, make, solver, logits)
+    return how.alpha, make, solver, logits
 
 
-def _of_propagated(model: PropagatedClassifier) -> _Source:
+def _of_propagated(model: PropagatedClassifier) -> Made:
     graph, classes, response = model.graph_, model.classes_, model.response_
 
     def network(features: Features) -> NDArray[Any]:
@@ -162,4 +157,4 @@ def _of_propagated(model: PropagatedClassifier) -> _Source:
     matrix: dict[str, Any] = {"normalization": model.normalization_, "self_loops": model.self_loops}
     again = propagate(graph, model.alone_, model.alpha_, model.solver_, **matrix)
     make = partial(LiveGraph, graph, model.alone_, **matrix, network=known, classes=classes, response=response)
-    return _Source(model.alpha_, make, model.solver_, agreed(model, again))
+    return model.alpha_, make, model.solver_, agreed(model, again)

@@ -27,7 +27,7 @@ from pprop.estimators.parameters import ModuleOrFactory
 from pprop.estimators.saving import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
 from pprop.graph import Graph
 from pprop.graph.files import path_of, read_file
-from pprop.kernels import BACKENDS, Backend, choose_backend
+from pprop.kernels import BACKENDS, choose_backend
 from pprop.settings import ALPHA, settings_of
 from pprop.training import History
 
@@ -113,7 +113,9 @@ def load(
         raise damaged(folder, f"a setting is impossible ({error})") from error
     width = manifest.feature_shape[0] if manifest.feature_shape else 0
     weights = _in_order(folder, found, expected_weights(model, width, len(manifest.classes)), predictor)
-    backend = _backend(manifest.record.backend)
+    # the backend of the training where it works on this machine, for the same bits, and else the default
+    usable = any(b.name == manifest.record.backend and "cpu" in b.devices and b.available for b in BACKENDS)
+    backend = choose_backend(manifest.record.backend if usable else "auto", "cpu", FUNCTION)
     changed = used.fingerprint != manifest.fingerprint
     estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
     estimator.classes_, estimator.weights_ = manifest.classes, weights
@@ -239,9 +241,3 @@ def _misfit(folder: Path, what: str, predictor: object) -> InputError:
     if predictor is None:
         return damaged(folder, what)
     return InputError(f"The predictor given to {FUNCTION} is not that of the model in {str(folder)!r}: {what}.")
-
-
-def _backend(trained_with: str) -> Backend:
-    """Return the backend of the training where it works on this machine, for the same bits, and else the default."""
-    usable = any(b.name == trained_with and "cpu" in b.devices and b.available for b in BACKENDS)
-    return choose_backend(trained_with if usable else "auto", "cpu", FUNCTION)

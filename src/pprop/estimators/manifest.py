@@ -39,6 +39,8 @@ def build_manifest(
     """Return the manifest of a fitted estimator, ready for JSON."""
     graph, classes, model = estimator.graph_, estimator.classes_, estimator.model_
     predictor = model.predictor if isinstance(model, Model) else None
+    built_in = isinstance(predictor, FeatureNetwork | None)
+    named: Any = predictor if hasattr(predictor, "__qualname__") else type(predictor)
     return {
         "format": FORMAT,
         "format_version": VERSION,
@@ -46,7 +48,7 @@ def build_manifest(
         "model": {
             "class": type(estimator).__name__,
             "alpha": estimator.alpha_,
-            "predictor": None if isinstance(predictor, FeatureNetwork | None) else _name_of(predictor),
+            "predictor": None if built_in else f"{named.__module__}.{named.__qualname__}",
             "parameters": sum(array.size for array in estimator.weights_.values()),
         },
         "settings": {name: _plain(value) for name, value in estimator.settings_.items()},
@@ -71,11 +73,6 @@ def build_manifest(
 def feature_shape(graph: Graph) -> list[int]:
     """Return the shape of one node's features."""
     return [] if graph.features is None else [int(size) for size in graph.features.shape[1:]]
-
-
-def _name_of(predictor: object) -> str:
-    named: Any = predictor if hasattr(predictor, "__qualname__") else type(predictor)
-    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _plain(value: object) -> object:

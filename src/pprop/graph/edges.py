@@ -116,8 +116,13 @@ def read_edges(
         if label_column is not None:
             attributes |= _labels(table, label_column)
     entries = _positions(edges, ends, position)
+    values, n = np.ones(len(entries)) if weights is None else weights, len(position)
+    # entry (t, s) is what t receives from s; repeated edges are summed
+    adjacency = sparse.csr_array((values, (entries[:, 1], entries[:, 0])), shape=(n, n))
+    if weights is None:
+        adjacency = adjacency.sign()
     return Graph.from_scipy(
-        _adjacency(entries, weights, len(position), directed),
+        adjacency if directed else adjacency.maximum(adjacency.T).tocsr(),
         directed=directed,
         ids=_as_integers(list(position)),
         name=edges.path.stem,
@@ -171,17 +176,6 @@ def _positions(edges: DataTable, ends: tuple[list[str], list[str]], position: di
         row = next(row for row, edge in enumerate(zip(*ends, strict=True)) if key in edge)
         edges.complain("an edge list of ids in the node table", f"the unknown id {describe(key)}", row)
     return flat.reshape(-1, 2)
-
-
-def _adjacency(
-    entries: NDArray[np.int64], weights: NDArray[np.float64] | None, n: int, directed: bool
-) -> sparse.csr_array:
-    """Return the matrix whose entry (t, s) is what t receives from s, shape (n, n)."""
-    values = np.ones(len(entries)) if weights is None else weights
-    matrix = sparse.csr_array((values, (entries[:, 1], entries[:, 0])), shape=(n, n))  # sums over repeated edges
-    if weights is None:
-        matrix = matrix.sign()
-    return matrix if directed else matrix.maximum(matrix.T).tocsr()
 
 
 def _features(table: DataTable, columns: list[object] | None, others: tuple[str | None, ...]) -> dict[str, Any]:

@@ -157,20 +157,15 @@ def _read_csv(file: Path, parameter: str, function: str) -> DataTable:
         table = DataTable(file, parameter, function, {name: [] for name in header})
         _check_header(table, header)
         while chunk := list(islice(rows, CHUNK)):
-            _append(table, chunk)
+            if set(map(len, chunk)) != {len(header)}:
+                index = next(index for index, row in enumerate(chunk) if len(row) != len(header))
+                got = f"{len(chunk[index])} cells"
+                table.complain(f"a table with {len(header)} cells in every row", got, table.n_rows + index)
+            for column, cells in zip(table.columns.values(), zip(*chunk, strict=True), strict=True):
+                cast("list[str]", column).extend(map(str.strip, cells))  # blanks around a comma are layout, not content
     except csv.Error as error:
         reject(parameter, function, "a well-formed CSV file", f"{str(file)!r} ({error})", error=FormatError)
     return table
-
-
-def _append(table: DataTable, rows: list[list[str]]) -> None:
-    width = len(table.columns)
-    if set(map(len, rows)) != {width}:
-        index = next(index for index, row in enumerate(rows) if len(row) != width)
-        cells = f"{len(rows[index])} cells"
-        table.complain(f"a table with {width} cells in every row", cells, table.n_rows + index)
-    for column, cells in zip(table.columns.values(), zip(*rows, strict=True), strict=True):
-        cast("list[str]", column).extend(map(str.strip, cells))  # blanks around a comma are layout, not content
 
 
 def _read_parquet(file: Path, parameter: str, function: str) -> DataTable:
