@@ -16,6 +16,8 @@ from pprop.study.tables.entries import dataset_title, model_title
 
 RowsOf = Callable[[Cell], list[Row]]
 PlaceOf = Callable[[Cell], Hashable | None]
+# Series, dataset and place of a point.
+Spot = tuple[str, str, str]
 
 MOST_EXCEPTIONS = 8  # that a reader can take in
 # Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used.
@@ -144,7 +146,7 @@ def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> Fo
     return collect(tables, rows_on_tests, model_title, "test")
 
 
-def runs_note(counts: Mapping[tuple[str, str, str], int], of: str = "at each point") -> str:
+def runs_note(counts: Mapping[Spot, int], of: str = "at each point") -> str:
     """Say how many runs the points of a figure rest on: most of them, and those that differ.
 
     Parameters
@@ -176,7 +178,7 @@ def runs_note(counts: Mapping[tuple[str, str, str], int], of: str = "at each poi
     return f"{text}, but {'; '.join(exceptions)}." if exceptions else f"{text}."
 
 
-def _exceptions(counts: Mapping[tuple[str, str, str], int], common: int, order: tuple[int, int, int]) -> list[str]:
+def _exceptions(counts: Mapping[Spot, int], common: int, order: Sequence[int]) -> list[str]:
     """Return the groups whose number of runs is not `common`; series that differ alike are named together."""
     names: dict[tuple[str, int], list[str]] = {}
     for (series, dataset, place), runs in _groups(counts, common, order):
@@ -187,13 +189,13 @@ def _exceptions(counts: Mapping[tuple[str, str, str], int], common: int, order: 
 
 
 def _groups(
-    counts: Mapping[tuple[str, str, str], int], common: int, order: tuple[int, int, int], depth: int = 1
-) -> Iterator[tuple[tuple[str, str, str], int]]:
+    counts: Mapping[Spot, int], common: int, order: Sequence[int], depth: int = 1
+) -> Iterator[tuple[Spot, int]]:
     """Yield groups whose number of runs is not `common`, each as large as it can be when divided in an order.
 
     A group goes by the series, dataset and place that its members share, empty where they do not.
     """
-    groups: dict[tuple[str, ...], dict[tuple[str, str, str], int]] = {}
+    groups: dict[tuple[str, ...], dict[Spot, int]] = {}
     for key, runs in counts.items():
         groups.setdefault(tuple(key[part] for part in order[:depth]), {})[key] = runs
     for members in groups.values():

@@ -15,7 +15,7 @@ from typing import Any, final
 from pprop._validate import reject
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
-from pprop.study.figures.gather import Drawn, RowsOf, collect, runs_note
+from pprop.study.figures.gather import Drawn, RowsOf, Spot, collect, runs_note
 from pprop.study.figures.style import Figure, Look, light_grid, looks_of, new_panels
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import split_gaps
@@ -376,8 +376,7 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
 
 def _runs(name: str, lines: Lines) -> str:
     """Say how many runs there are, and over alpha where the mean of each model is highest."""
-    counts: dict[tuple[str, str, str], int] = {}
-    limits: dict[tuple[str, str, str], int] = {}
+    counts, limits = dict[Spot, int](), dict[Spot, int]()
     best: dict[str, list[str]] = {}
     for dataset, series in ((panel.dataset, series) for panel in lines.panels for series in panel.series):
         points = dict(zip(series.x, series.estimates, strict=True))

@@ -78,12 +78,10 @@ def row_claims(evidence: Evidence) -> tuple[list[Claim], list[str]]:
     >>> len(found), len(missing)
     (0, 13)
     """
-    claims = [
-        Claim(statement, dataset_title(dataset), *found)
-        for statement, (part, check) in _CLAIMS.items()
-        for dataset, data in evidence.get(part, {}).items()
-        for found in check(data)
-    ]
+    claims: list[Claim] = []
+    for statement, (part, check) in _CLAIMS.items():
+        for dataset, data in evidence.get(part, {}).items():
+            claims += [Claim(statement, dataset_title(dataset), *found) for found in check(data)]
     return claims, [statement for statement in _CLAIMS if statement not in {claim.statement for claim in claims}]
 
 

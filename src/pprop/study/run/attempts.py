@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self, final
 
-from pprop.study.store.row import KEY, RowKey, key_values
+from pprop.study.store.row import KEY, SAME_KEY, RowKey, key_values
 from pprop.study.store.store import Store
 
 
@@ -80,7 +80,6 @@ def _started(pid: int) -> str:
 LEASE = 600.0
 _RENEWAL = 30.0
 
-_SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
 _FINISHED = f"EXISTS (SELECT 1 FROM rows WHERE {' AND '.join(f'rows.{name} = attempts.{name}' for name in KEY)})"
 _BEGUN = ", ".join((*KEY, "place", "pid", "started", "lease", "begun"))
 _MARKS = ", ".join("?" * (len(KEY) + 5))
@@ -147,7 +146,7 @@ class Attempts:
 
     def _claimed(self, key: RowKey) -> bool:
         """Say whether a living process has a claim; end that of a dead one."""
-        claims = f"SELECT number, place, pid, started, lease FROM attempts WHERE ended IS NULL AND {_SAME_KEY}"
+        claims = f"SELECT number, place, pid, started, lease FROM attempts WHERE ended IS NULL AND {SAME_KEY}"
         for number, *claim in self._store.execute(claims, key_values(key)):
             if _valid(*claim):
                 return True

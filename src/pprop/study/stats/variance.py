@@ -267,6 +267,5 @@ def mean_bound(apart: Sequence[float], sigmas: Sequence[float]) -> float:
     if not 0 < m == len(apart):
         reject("apart", "mean_bound", "a sequence of numbers, one for each spread and at least one", apart)
     all_part = ROW_FACTOR * sqrt(2 * sum(sigma**2 for sigma in sigmas)) / m
-    quantile = float(stats.t.isf(FALSE_ALARM / 2, m - 1)) if m > 1 else 0.0
-    as_measured = quantile * float(np.std(apart, ddof=1)) / sqrt(m) if m > 1 else 0.0
+    as_measured = float(stats.t.isf(FALSE_ALARM / 2, m - 1)) * float(np.std(apart, ddof=1)) / sqrt(m) if m > 1 else 0.0
     return min(all_part, max(as_measured, row_bound(max(sigmas)) / m))

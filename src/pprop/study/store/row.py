@@ -107,6 +107,7 @@ class Row:
 
 # Columns that identify a row; `code` holds its revision, or an older row's hash of sources.
 KEY = ("config", "code", "data", "split", "init")
+SAME_KEY = " AND ".join(f"{name} = ?" for name in KEY)
 
 _SQL = {"float": "REAL", "int": "INTEGER", "str": "TEXT"}
 _PLAIN = {field.name: _SQL[field.type] for field in fields(Row) if field.type in _SQL and field.name != "stored_as"}

@@ -16,7 +16,7 @@ from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import recorded_revision, stored_names
 from pprop.study.store.file import check_file, connect_unchanged, damaged, is_empty, set_up, translated
-from pprop.study.store.row import COLUMNS, KEY, Row, RowKey, decode, encode, key_values, same_result
+from pprop.study.store.row import COLUMNS, KEY, SAME_KEY, Row, RowKey, decode, encode, key_values, same_result
 
 # Name of the file in a study's folder.
 FILE = "rows.sqlite"
@@ -26,7 +26,6 @@ _PATIENCE = 60  # seconds to wait for another process that is writing; it needs 
 _COLUMN_LIST = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))
 _KEY_LIST = ", ".join(KEY)
-_SAME_CLAIM = " AND ".join(f"{name} = ?" for name in KEY)
 
 
 @final
@@ -156,7 +155,7 @@ class Store:
                 self.execute(f"REPLACE INTO rows ({_COLUMN_LIST}) VALUES ({_MARKS})", whole)
             return False
         finished = (time.time(), *key_values(row.key))
-        self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {_SAME_CLAIM}", finished)
+        self.execute(f"UPDATE attempts SET ended = ? WHERE ended IS NULL AND {SAME_KEY}", finished)
         return True
 
     def has(self, key: RowKey) -> bool:

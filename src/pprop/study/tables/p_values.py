@@ -85,10 +85,8 @@ def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best:
     ours, theirs = entry.values(metric), [other.values(metric) for other in family]
     means = [sum(values.values()) / len(values) for values in theirs]
     splits = [paired_test(ours, values, "splits") for values in theirs]
-    runs = [
-        by_split if other.cell.model in MODELS and not MODELS[other.cell.model].seeded else paired_test(ours, values)
-        for other, values, by_split in zip(family, theirs, splits, strict=True)
-    ]
+    of_family = zip(family, theirs, splits, strict=True)
+    runs = [paired_test(ours, values) if MODELS[other.cell.model].seeded else test for other, values, test in of_family]
     paper = {"accuracy": entry.published.p_accuracy, "f1": entry.published.p_f1}.get(metric)
     published = [paper if other.cell.model == papers_best else None for other in family]
     best = [mean == max(means) for mean in means]

@@ -342,6 +342,5 @@ def _step(graph: Graph, reached: _Words) -> _Words:
     """Return the words of each node joined with those of its neighbours, shape (n, words)."""
     joined = reached.copy()
     rows = np.flatnonzero(np.diff(graph.indptr))  # reduceat gives an empty row its neighbour's value
-    if len(rows):
-        joined[rows] |= np.bitwise_or.reduceat(reached[graph.indices], graph.indptr[rows], axis=0)
+    joined[rows] |= np.bitwise_or.reduceat(reached[graph.indices], graph.indptr[rows], axis=0)
     return joined
