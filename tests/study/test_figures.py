@@ -40,14 +40,15 @@ def test_the_distribution_shows_every_run_its_mean_and_interval():
 
 def test_the_curves_count_epochs_from_one_and_accuracies_in_per_cent():
     above, below = figures()["curves"].axes
-    assert (above.lines[0].get_xdata()[0], above.lines[0].get_xdata()[-1]) == (1, 50)
+    epochs, accuracy = np.asarray(above.lines[0].get_xdata()), np.asarray(below.lines[0].get_ydata())
+    assert (epochs[0], epochs[-1]) == (1, 50)
     assert above.get_legend_handles_labels()[1][-1] == "kept: epoch 40"
-    assert below.lines[0].get_ydata()[-1] == pytest.approx(70)
+    assert accuracy[-1] == pytest.approx(70)
 
 
 def test_a_best_epoch_outside_the_history_is_refused():
-    told = r"'best_epoch' parameter of draw_curves must be an integer from 0 to 49"
-    with pytest.raises(pprop.InputError, match=told):
+    sentence = r"'best_epoch' parameter of draw_curves must be an integer from 0 to 49"
+    with pytest.raises(pprop.InputError, match=sentence):
         draw_curves(HISTORY, best_epoch=50)
 
 
