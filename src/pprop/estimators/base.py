@@ -216,9 +216,8 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         source: GraphSource | None = None,
         graph_changed: bool = False,
     ) -> None:
-        settings = cast(
-            "dict[str, Any]", self.get_params(deep=False)
-        )  # of this fit: a later set_params does not change them
+        # Those of this fit: a later set_params does not change them.
+        settings = cast("dict[str, Any]", self.get_params(deep=False))
         self.settings_ = {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
         self.record_, self.history_, self.n_iter_ = record, history, record.epochs
         self.accuracy_, self.source_, self.graph_changed_ = accuracy, source, graph_changed
