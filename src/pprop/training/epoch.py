@@ -1,5 +1,4 @@
-"""What happens in one epoch of training: the readable version. By default the paper's two-layer network runs elsewhere, in
-the backend's fused trainer (`pprop.kernels.trainer`), which computes the same numbers.
+"""What happens in one epoch of training, from single operations: the version to read.
 
     loss = mean cross entropy of the training nodes + sum of penalty / 2 * |W|^2 over the weights,
 
@@ -11,8 +10,8 @@ minimised by Adam in full batches, for R independent runs at once:
 4. predict again with dropout off, for loss and accuracy at the stopping nodes. `pprop.training.loop` decides on them.
 
 `RunsTrainer` makes these steps from a backend's single operations, for any depth and any propagation. For the paper's
-two-layer network the numba and triton backends have a fused trainer, which is tested against this one and takes its
-place. `ModuleTrainer` trains a torch module, one run at a time.
+two-layer network the numba and triton backends have a fused trainer (`pprop.kernels.trainer`), which is used by default,
+computes the same numbers and is tested against this one. `ModuleTrainer` trains a torch module, one run at a time.
 """
 
 from __future__ import annotations
