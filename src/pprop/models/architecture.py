@@ -26,6 +26,7 @@ class DropoutMasks:
 
     Examples
     --------
+    >>> import torch
     >>> masks = DropoutMasks(torch.tensor([1, 2]), epoch=5)
     >>> masks.draw(0.5).epoch, masks.step(0.5, 1, of=2).epoch, masks.draw(0.0)
     (5, 11, None)
