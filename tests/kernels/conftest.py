@@ -243,3 +243,11 @@ def normal() -> Callable[..., Any]:
         return tensor, tensor.double().numpy().copy()  # the twin starts from the rounded values
 
     return draw
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what triton's interpreter runs as slow: `make test-fast` leaves it out."""
+    for item in items:
+        if "triton" in item.name and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.slow)
