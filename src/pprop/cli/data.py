@@ -102,7 +102,7 @@ def check(
     levels = [finding.level for finding in findings]
     totals = f"{counted(levels.count('problem'), 'problem')}, {counted(levels.count('warning'), 'warning')}."
     lines = [
-        f"{origin.title}: {'cannot be read' if graph is None else graph!r}",
+        f"{origin.title}: {'cannot be read' if graph is None else repr(graph)}",
         *(f"  {finding.level:<8} {finding.what}" for finding in findings),
         f"{totals} pprop {'cannot' if graph is None else 'can'} use this graph.",
     ]
