@@ -56,10 +56,11 @@ def main() -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the cell's time, epochs and accuracy, and the ratios."""
+    from scipy import stats
+
     import pprop
     from _ours import train_runs
     from _peers import load_problem, peer_timers
-    from pprop.study.stats.estimate import bootstrap_interval
 
     name, device = arguments.dataset, arguments.device
     graph = pprop.load_dataset(name)
@@ -73,7 +74,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     seconds = time.perf_counter() - begin
     after = interleave(timers, arguments.blocks)
     accuracy, epochs = 100 * trained.accuracy(), int(trained.epochs.sum())
-    low, high = bootstrap_interval(accuracy)
+    interval = stats.bootstrap((accuracy,), np.mean, method="percentile", rng=0).confidence_interval
     report: dict[str, Any] = {
         "benchmark": "cell",
         "dataset": name,
@@ -87,7 +88,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "longest_run": int(trained.epochs.max()),
         "ms_per_run_epoch": float(f"{1000 * seconds / epochs:.4g}"),
         "accuracy": round(float(accuracy.mean()), 3),
-        "interval": [round(low, 3), round(high, 3)],
+        "interval": [round(float(bound), 3) for bound in interval],
         "published": PUBLISHED.get(name),
         "peer_ms": {peer: percentiles(before[peer] + after[peer]) for peer in timers},
         "peer_drift": {peer: round(float(np.median(after[peer]) / np.median(before[peer])), 3) for peer in timers},
