@@ -24,17 +24,6 @@ from pprop.kernels.contract import StepPropagation
 
 Propagation = Callable[[Tensor], Tensor]
 
-__all__ = [
-    "PEERS",
-    "Propagation",
-    "bind_ours",
-    "copy_bandwidth",
-    "cpu_peak",
-    "large_steps",
-    "milliseconds",
-    "peak_resident",
-]
-
 
 def large_steps(transition: Transition, alpha: float, steps: int, device: str, **tuning: Any) -> StepPropagation:
     """Return the kernels for large graphs, without asking a backend which of its kernels it would choose."""

@@ -15,17 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = [
-    "describe_machine",
-    "interleave",
-    "percentiles",
-    "ratios",
-    "scipy_product_seconds",
-    "time_epochs",
-    "use_threads",
-    "warn_if_busy",
-]
-
 
 def use_threads(threads: int | None) -> None:
     """Let torch, numba and BLAS use that many threads, and the process that many cores; None: all.

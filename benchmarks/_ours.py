@@ -9,8 +9,6 @@ from typing import Any
 
 import pprop
 
-__all__ = ["epoch_timer", "train_runs"]
-
 SHORT = 5  # epochs of the training that is subtracted
 
 

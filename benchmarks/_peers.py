@@ -30,8 +30,6 @@ from _measure import interleave, time_epochs
 from pprop.graph import transition_matrix
 from pprop.models.network import normalized_features
 
-__all__ = ["CooPeer", "Peer", "Problem", "PygPeer", "load_problem", "peer_timers"]
-
 STEPS, DROPOUT, PENALTY, HIDDEN, RATE = 10, 0.5, 0.005, 64, 0.01
 
 

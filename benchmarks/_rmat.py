@@ -15,8 +15,6 @@ from torch import Tensor
 
 from pprop.graph import Transition
 
-__all__ = ["Rmat", "rmat", "sym_transition"]
-
 A, B, C = 0.57, 0.19, 0.19
 ENTRIES_A_NODE = 32
 _CHUNK = 1 << 24

@@ -37,8 +37,6 @@ from pprop.study.store.store import Store
 from pprop.study.verify.plan import plan_verification
 from pprop.study.verify.verify import CPU, Verification, verify_study
 
-__all__ = ["FOLDER", "ROUNDING", "check_rows", "first_epochs", "golden_rows", "remedy", "stored_epochs"]
-
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "tests" / "golden"
 FIRST_EPOCHS = FOLDER / "first_epochs.json"

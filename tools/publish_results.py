@@ -31,8 +31,6 @@ from pprop.study.tables.entries import dataset_title
 from pprop.study.tables.paper import overview_table
 from pprop.study.tables.table import table_markdown
 
-__all__ = ["differences", "main", "published_files", "without_graphs"]
-
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- begin of what `make results` writes -->", "<!-- end of what `make results` writes -->"
 NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures")

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 import pytest
 
-__all__ = ["RequireData", "pytest_configure"]
-
 
 class RequireData:
     """Counts the data tests that ran and remembers the others with the reason.
