@@ -110,10 +110,10 @@ def _packed(rows: list[Row]) -> tuple[bytes, bytes]:
     return text, lzma.compress(usual.tobytes() + (predictions - usual).tobytes(), preset=9)  # uint8: wraps around
 
 
-def _unpacked(content: bytes) -> bytes:
-    """Return what LZMA packed, if it fits into memory: a few bytes can stand for any number of them."""
+def _unpacked(content: bytes, most: int) -> bytes:
+    """Return what LZMA packed, if it is `most` bytes or fewer: a few bytes can stand for any number of them."""
     decoder = lzma.LZMADecompressor(memlimit=_DECODER_MEMORY)
-    found = decoder.decompress(content, max_length=(usable_memory() or 2**34) // 8)
+    found = decoder.decompress(content, max_length=most)
     if not decoder.eof:
         raise lzma.LZMAError("cut short, or larger than memory")
     return found
@@ -145,27 +145,28 @@ class Packed:
             raise FormatError(f"{file} is no packed study, or is damaged: {error}.") from None
 
     def __iter__(self) -> Iterator[Row]:
-        self.lost = 0
+        self.lost, memory = 0, (usable_memory() or 2**34) // 8
         for columns, rows, predictions in self._packs():
             if columns != _COLUMN_TEXT:
                 raise FormatError(f"{self.folder} was packed by another version of pprop.")
             try:
                 # text is what the first packed files have
-                values = _rows(rows if isinstance(rows, str) else _unpacked(rows))
+                values = _rows(rows if isinstance(rows, str) else _unpacked(rows, memory))
             except (lzma.LZMAError, TypeError, ValueError, RecursionError):
                 self._lose(1)
                 self.certain = False  # their number is unknown
                 continue
             known = sum(one[_PREDICTIONS] != _LEFT_OUT for one in values)
             try:
-                classes = np.frombuffer(_unpacked(predictions), np.uint8).reshape(known + 1, -1)
+                classes = np.frombuffer(_unpacked(predictions, memory), np.uint8).reshape(known + 1, -1)
             except (lzma.LZMAError, TypeError, ValueError):
                 self._lose(len(values))
                 continue
             differences = iter(classes[1:])
             for one in values:
                 left_out = one[_PREDICTIONS] == _LEFT_OUT
-                one[_PREDICTIONS] = zlib.compress(b"" if left_out else (next(differences) + classes[0]).tobytes())
+                content = b"" if left_out else (next(differences) + classes[0]).tobytes()
+                one[_PREDICTIONS] = zlib.compress(content, level=0)  # `decode` undoes it at once
                 try:
                     yield decode(one)
                 except FormatError:
