@@ -9,8 +9,8 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Literal, final
 
@@ -59,7 +59,7 @@ class ModelKind:
     seeded: bool = True
     needs: tuple[tuple[str, str, str], ...] = ()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the settings."""
         return tuple(setting.name for setting in self.settings)
@@ -204,12 +204,13 @@ class Cell:
     splits: Splits = "test"
     per_class: int = 20
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The cell as one line of JSON with sorted keys: what the store keeps."""
-        return json.dumps({**asdict(self), "settings": dict(self.settings)}, sort_keys=True, separators=(",", ":"))
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        return json.dumps(parts | {"settings": dict(self.settings)}, sort_keys=True, separators=(",", ":"))
 
-    @property
+    @cached_property
     def config(self) -> str:
         """Hash of that line: the first 16 hexadecimal digits of sha256."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]

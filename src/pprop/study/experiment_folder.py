@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from itertools import chain, count
 from pathlib import Path
 
@@ -20,12 +21,18 @@ def load_experiments(folder: Path | None = None) -> dict[str, Experiment]:
     >>> "quick" in load_experiments()
     True
     """
-    home = Path(__file__).with_name("experiments") if folder is None else folder
-    return {path.stem: read_experiment(path) for path in sorted(home.glob("*.toml"))}
+    if folder is None:
+        return dict(_bundled())
+    return {path.stem: read_experiment(path) for path in sorted(folder.glob("*.toml"))}
 
 
-# Of a study's folder.
+# Of a study's folder, and of the package's.
 FOLDER = "experiments"
+
+
+@cache
+def _bundled() -> Mapping[str, Experiment]:
+    return load_experiments(Path(__file__).with_name(FOLDER))
 
 
 def experiments_of(study: Path) -> dict[str, Experiment]:
