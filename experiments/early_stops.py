@@ -9,6 +9,7 @@ the page with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from gpu_rows_on_cpu import newest_of
 
 from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, Cell
+from pprop.study.store.pack import Packed
+from pprop.study.store.row import Row
 
 BEYOND, WORSE = 50, 0.05
 PACK = Path(__file__).parents[1] / "results" / "study.pack"
@@ -31,10 +34,10 @@ def place(cell: Cell) -> str:
     return "20 a class"
 
 
-def table(pack: Path) -> list[str]:
+def table(published: Iterable[Row]) -> list[str]:
     """Return the cells as lines of Markdown, accuracies in percent."""
     found: list[tuple[tuple[int, str, int, str], str]] = []
-    for text, rows in newest_of(pack).items():
+    for text, rows in newest_of(published).items():
         cell = Cell.parse(text)
         limit = cell.settings["patience"] + BEYOND
         early = [row.accuracy for row in rows if row.epochs < limit]
@@ -53,4 +56,4 @@ def table(pack: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(table(PACK)))
+    print("\n".join(table(Packed(PACK))))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
@@ -41,27 +42,27 @@ PLAN = {  # runs of each cell, as many as two cores can afford
 SEED = 6
 
 
-def rows_of(pack: Path) -> dict[str, list[Row]]:
+def by_cell_of(published: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows that a GPU computed, by cell."""
     found: dict[str, list[Row]] = {}
-    for row in Packed(pack):
+    for row in published:
         if row.device != "cpu":
             found.setdefault(row.cell, []).append(row)
     return found
 
 
-def cells_of(pack: Path) -> dict[str, list[Row]]:
+def cells_of(published: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows that a GPU computed with the present revision, by cell."""
-    found = rows_of(pack)
+    found = by_cell_of(published)
     for text, rows in found.items():
         revision = current_revision(Cell.parse(text), "triton")
         found[text] = sorted((row for row in rows if row.key.revision == revision), key=lambda row: row.key)
     return found
 
 
-def newest_of(pack: Path) -> dict[str, list[Row]]:
+def newest_of(published: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows that a GPU computed, of each cell those of the revision of the newest row, whatever the present one is."""
-    found = rows_of(pack)
+    found = by_cell_of(published)
     for text, rows in found.items():
         newest = max(rows, key=lambda row: (row.created, row.key)).key
         found[text] = [row for row in rows if (row.key.revision, row.key.data) == (newest.revision, newest.data)]
@@ -148,12 +149,12 @@ def main() -> None:
         print("\n".join(table(found)))
         return
     if arguments.pairs:
-        units = pairs(newest_of(arguments.pack))
+        units = pairs(newest_of(Packed(arguments.pack)))
         beyond = [f"{sum(one > limit for one in units)} beyond {limit}" for limit in (2, 3, 4, 5, 6)]
         print(f"{len(units)} pairs of initialisations: {', '.join(beyond)}")
         return
     there = {(one["dataset"], one["model"], one["split"], one["init"]) for one in found}
-    datasets, by_cell = Datasets(), cells_of(arguments.pack)
+    datasets, by_cell = Datasets(), cells_of(Packed(arguments.pack))
     for dataset, models in PLAN.items():
         for model, runs in models.items():
             if arguments.only and f"{dataset}:{model}" not in arguments.only:

@@ -45,8 +45,7 @@ from pprop.models.ensemble import Ensemble, mean_log_probabilities, spread_error
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.revisions import revision_of
 from pprop.study.run.recipe import Datasets, Prepared
-from pprop.study.store.merge import study_folder
-from pprop.study.store.store import Store
+from pprop.study.store.pack import Packed
 from pprop.training.self_training import SelfTraining, best_of, self_train
 from pprop.training.train import TrainOptions
 from pprop.training.votes import scores, vote_errors
@@ -80,9 +79,8 @@ NETWORK = ("hidden", "dropout", "penalty", "idf")
 def published_runs(name: str) -> dict[Seeds, float]:
     """Return the test accuracies of APPNP in the packed study, those of the present revision, so that none is run again."""
     cell = make_cell("appnp", {}, name)
-    with study_folder(STUDY) as folder, Store.open(folder) as store:
-        rows = [row for row in store.rows(cell.config) if row.key.revision == revision_of(cell.model, row.backend)]
-    return {row.key.seeds: row.accuracy for row in rows}
+    rows = (row for row in Packed(STUDY) if row.key.config == cell.config)
+    return {row.key.seeds: row.accuracy for row in rows if row.key.revision == revision_of(cell.model, row.backend)}
 
 
 class Work:

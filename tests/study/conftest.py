@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,16 @@ import pytest
 
 from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Cell, Seeds
+from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row, RowKey
 
 MakeRows = Callable[..., list[Row]]
+
+
+@pytest.fixture(scope="session")
+def published() -> tuple[Row, ...]:
+    """The rows of the packed study, read once: that takes seconds."""
+    return tuple(Packed(Path(__file__).parents[2] / "results" / "study.pack"))
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from pprop.study.stats.variance import (
     spread,
     variance_components,
 )
+from pprop.study.store.row import Row
 
 pytestmark = pytest.mark.slow
 
@@ -115,9 +116,11 @@ def test_the_page_has_the_measured_table():
     assert "\n".join(table(MEASURED)) in page
 
 
-def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odds_that_follow():
+def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odds_that_follow(
+    published: tuple[Row, ...],
+):
     script = runpy.run_path(str(ROOT / "experiments" / "gpu_rows_on_cpu.py"))
-    units = script["pairs"](script["newest_of"](ROOT / "results" / "study.pack"))
+    units = script["pairs"](script["newest_of"](published))
     beyond = sum(one > ROW_FACTOR for one in units)
 
     def once_in(probability: float) -> str:
@@ -137,10 +140,10 @@ def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odd
     assert f"{beyond} of {len(units)} such differences" in source
 
 
-def test_the_page_has_the_cells_with_runs_that_stop_early(monkeypatch: pytest.MonkeyPatch):
+def test_the_page_has_the_cells_with_runs_that_stop_early(published: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(ROOT / "experiments")  # as for a script that is run
     table = runpy.run_path(str(ROOT / "experiments" / "early_stops.py"))["table"]
     page = (ROOT / "docs" / "study.md").read_text()
-    lines = table(ROOT / "results" / "study.pack")
+    lines = table(published)
     assert len(lines) > 10
     assert "\n".join(lines) in page

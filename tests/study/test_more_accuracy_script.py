@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, Graph, Split, run_seed
 from pprop.study.run.recipe import Datasets
-from pprop.study.store.merge import study_folder
+from pprop.study.store.row import Row
 
 pytestmark = pytest.mark.slow
 
@@ -45,13 +43,6 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(members, "train", counted)
     return calls
-
-
-@pytest.fixture(scope="module")
-def study() -> Iterator[Path]:
-    """The published study, unpacked once."""
-    with study_folder(ROOT / "results" / "study.pack") as folder:
-        yield folder
 
 
 def run(out: Path, *options: str) -> list[dict[str, Any]]:
@@ -144,9 +135,11 @@ def test_test_splits_are_for_one_option(trainings, tmp_path: Path):
     assert not trainings
 
 
-def test_appnp_on_test_splits_is_that_of_the_results_page(trainings, study: Path, monkeypatch: pytest.MonkeyPatch):
+def test_appnp_on_test_splits_is_that_of_the_results_page(
+    trainings, published: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
+):
     script: Any = importlib.import_module("more_accuracy")
-    monkeypatch.setattr(script, "study_folder", lambda _: nullcontext(study))
+    monkeypatch.setattr(script, "Packed", {script.STUDY: published}.__getitem__)
     found = {seeds: one for seeds, one in script.published_runs("citeseer").items() if seeds.split in TEST_SEEDS}
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     (mean,) = re.findall(r"\n\| APPNP \| \**([\d.]+) ±", page)[:1]
@@ -155,11 +148,11 @@ def test_appnp_on_test_splits_is_that_of_the_results_page(trainings, study: Path
 
 
 def test_runs_of_another_revision_are_not_taken_for_appnp_on_test_splits(
-    trainings, study: Path, monkeypatch: pytest.MonkeyPatch
+    trainings, published: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
 ):
     """Citeseer's pack has rows of an earlier revision as well, of some of the same runs."""
     script: Any = importlib.import_module("more_accuracy")
-    monkeypatch.setattr(script, "study_folder", lambda _: nullcontext(study))
+    monkeypatch.setattr(script, "Packed", {script.STUDY: published}.__getitem__)
 
     def other(*_: object) -> str:
         return "numba-0"

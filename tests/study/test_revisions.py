@@ -23,19 +23,12 @@ from pprop.study.revisions import (
     stored_names,
 )
 from pprop.study.run.attempts import Attempts
-from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row, encode, example_row
 from pprop.study.store.store import Store
 
 pytestmark = pytest.mark.slow
 
-PACK = Path(__file__).parents[2] / "results" / "study.pack"
 LEDGER = Path(revisions.__file__).with_name("ledger.csv")
-
-
-@pytest.fixture(scope="module")
-def published() -> list[Row]:
-    return list(Packed(PACK))
 
 
 def older_row() -> Row:
@@ -67,18 +60,19 @@ def test_no_revision_of_the_ledger_is_later_than_the_declared_one():
             assert 1 <= int(number) <= declared_revisions()[model][backend], entry
 
 
-def test_every_published_row_has_a_revision_and_no_two_share_an_identity(published: list[Row]):
+def test_every_published_row_has_a_revision_and_no_two_share_an_identity(published: tuple[Row, ...]):
     assert len(published) == 28_696
     assert all(recorded_revision(row.stored_as) == row.key.revision for row in published if row.stored_as)
     assert {row.key.revision.partition("-")[0] for row in published} == {"numba", "triton", "numpy"}
     assert max(Counter(row.key for row in published).values()) == 1
 
 
-def test_the_newest_published_rows_are_of_the_present_revision(published: list[Row]):
+def test_the_newest_published_rows_are_of_the_present_revision(published: tuple[Row, ...]):
     """Rows of other readings of a model have other settings, so the rule is by model: its newest row on a backend."""
     newest: dict[tuple[str, str], Row] = {}
+    models = {text: Cell.parse(text).model for text in {row.cell for row in published}}
     for row in published:
-        key = Cell.parse(row.cell).model, row.key.revision.partition("-")[0]
+        key = models[row.cell], row.key.revision.partition("-")[0]
         newest[key] = max(newest.get(key, row), row, key=lambda one: one.created)
     for (model, backend), row in newest.items():
         assert row.key.revision == revision_of(model, backend)
@@ -112,7 +106,7 @@ def test_a_new_row_of_the_same_identity_is_the_row_that_is_there_or_a_conflict(t
         assert group.runs == 2
 
 
-def test_rows_of_a_backend_that_no_longer_computes_the_model_are_of_no_present_revision(published: list[Row]):
+def test_rows_of_a_backend_that_no_longer_computes_the_model_are_of_no_present_revision(published: tuple[Row, ...]):
     """The first rows of bootstrapped feature propagation name the backend that it did not use."""
     (cell,) = {row.cell for row in published if row.stored_as == "08cdd3c3ef22" and "citeseer" in row.cell}
     assert current_revision(Cell.parse(cell), "numba") == ""
