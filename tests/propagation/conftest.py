@@ -123,11 +123,11 @@ def power_twin() -> Callable[..., Dense]:
 
 @pytest.fixture(scope="session")
 def library_matrix() -> Callable[..., Dense]:
-    """The matrix of the library's linear map, seven columns at a time (kernels are compiled for one width)."""
+    """The matrix of the library's linear map, three columns at a time (kernels are compiled for one width)."""
 
     def matrix(graph: Graph, **arguments: Any) -> Dense:
-        identity = np.eye(graph.n_nodes, -(-graph.n_nodes // 7) * 7)
-        parts = [propagate(graph, identity[:, k : k + 7], **arguments) for k in range(0, identity.shape[1], 7)]
+        identity = np.eye(graph.n_nodes, -(-graph.n_nodes // 3) * 3)
+        parts = [propagate(graph, identity[:, k : k + 3], **arguments) for k in range(0, identity.shape[1], 3)]
         return np.concatenate(parts, axis=1)[:, : graph.n_nodes]
 
     return matrix

@@ -17,7 +17,7 @@ ALPHA = 0.15
 SOLVERS = [PowerIteration(0), PowerIteration(1), PowerIteration(4), Exact()]
 
 
-def predictions(n: int, c: int = 3) -> NDArray[np.float64]:
+def predictions(n: int, c: int = 2) -> NDArray[np.float64]:
     return np.random.default_rng(5).normal(size=(n, c))
 
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 ALL = [Chebyshev, ConjugateGradient, Contraction]
 ALPHA = 0.1
-LEAVES = 100_000
+LEAVES = 30_000  # enough that a residual in float32, taken for the true one, proves what is not so in every case below
 SEEDS = (6, 8, 10, 13, 15, 24, 26, 27, 30, 32)  # where residuals alone, their rounding not counted, were exceeded
 TWIN = 1e-11  # rounding of a factorisation in float64, over alpha: the sums of a hub have LEAVES terms
 HALF = [torch.float16, torch.bfloat16]
@@ -85,17 +85,16 @@ def relative_errors(graph, H, value, normalization, words):
 
 
 def predictions(n, dtype=np.float32):
-    """A column of 0.1, whose sums are rounded the same way again and again, one of ones, and random ones."""
-    H = np.random.default_rng(0).standard_normal((n, 7))
+    """A column of 0.1, whose sums are rounded the same way again and again, one of ones, and a random one."""
+    H = np.random.default_rng(0).standard_normal((n, 3))
     H[:, 0], H[:, 1] = 0.1, 1.0
     return H.astype(dtype)
 
 
 @pytest.mark.parametrize("solver", ALL)
 @pytest.mark.parametrize("normalization", ["sym", "row", "col"])
-@pytest.mark.parametrize("tol", [1e-5, 1e-3])
-def test_float32_is_certified_for_what_it_is_worth_around_a_hub(kernels, solver, normalization, tol):
-    graph = star()
+def test_float32_is_certified_for_what_it_is_worth_around_a_hub(kernels, solver, normalization):
+    graph, tol = star(), 1e-5
     H = predictions(graph.n_nodes)
     solution = solve(graph, H, ALPHA, solver(tol), normalization)
     certificate = solution.certificate
@@ -122,7 +121,7 @@ def test_float32_is_certified_for_what_it_is_worth_on_a_skewed_graph(kernels, so
 
 def test_the_constant_of_a_row_stochastic_matrix_stays_at_a_hub():
     graph = star()
-    H = np.full((graph.n_nodes, 1), 0.1, np.float32)
+    H = np.full((graph.n_nodes, 3), 0.1, np.float32)
     value = propagate(graph, H, ALPHA, Contraction(1e-5), "row").astype(np.float64)
     assert np.abs(value - np.float64(np.float32(0.1))).max() <= 1e-6
 
@@ -130,7 +129,7 @@ def test_the_constant_of_a_row_stochastic_matrix_stays_at_a_hub():
 @pytest.mark.parametrize("solver", ALL)
 def test_the_last_digits_of_float64_are_certified_around_a_hub_too(kernels, solver):
     graph, tol = star(), 3.6e-14
-    H = np.full((graph.n_nodes, 7), 0.1)
+    H = np.full((graph.n_nodes, 3), 0.1)
     solution = solve(graph, H, ALPHA, solver(tol), "row")
     root = np.sqrt(np.diff(graph.indptr) + 1.0) if solver is not Contraction else np.ones(graph.n_nodes)
     order = np.inf if solver is Contraction else 2
@@ -151,14 +150,14 @@ def test_no_result_near_the_least_tolerance_is_further_from_the_exact_one_than_i
 def test_a_float64_solve_pays_for_no_other_residual(monkeypatch, make_random, solver):
     graph, _ = make_random(60)
     monkeypatch.setattr(NumbaSolves, "residual", None)
-    assert solve(graph, np.ones((60, 7)), ALPHA, solver(1e-6)).certificate.relative_error <= 1e-6
+    assert solve(graph, np.ones((60, 3)), ALPHA, solver(1e-6)).certificate.relative_error <= 1e-6
 
 
 @pytest.mark.parametrize("solver", ALL)
 @pytest.mark.parametrize(("dtype", "least"), [(np.float32, 1e-43), (np.float64, 3.5e-322)])
 def test_a_result_that_has_lost_its_digits_is_not_certified(make_random, backend, solver, dtype, least):
     graph, _ = make_random(60)
-    H = np.full((60, 7), least, dtype)  # some 70 of the least number that the float type has
+    H = np.full((60, 3), least, dtype)  # some 70 of the least number that the float type has
     remedy = " or predictions in float64" if dtype is np.float32 else "larger tol"
     with pytest.raises(ToleranceError, match=f"relative error of 0.001 .* reached .*{remedy}"):
         propagate(graph, H, ALPHA, solver(1e-3), backend=backend)
@@ -168,7 +167,7 @@ def test_a_result_that_has_lost_its_digits_is_not_certified(make_random, backend
 @pytest.mark.parametrize("solver", ALL)
 def test_the_rounding_of_a_half_result_is_part_of_its_error(make_random, dense_transition, exact_twin, solver, dtype):
     graph, A = make_random(60, weighted=True)
-    H = torch.randn(60, 7, generator=torch.Generator().manual_seed(1)).to(dtype)
+    H = torch.randn(60, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
     twin = exact_twin(dense_transition(A), H.double().numpy(), ALPHA)
     unit = torch.finfo(dtype).eps / 2
     least = 80 * 2.0**-23 * (1 + unit) + unit
@@ -189,7 +188,7 @@ def test_the_rounding_of_a_half_result_is_part_of_its_error(make_random, dense_t
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
 def test_a_result_that_overflows_is_not_certified(make_random, dtype):
     graph, _ = make_random(60)
-    H = torch.full((60, 7), 0.9 * torch.finfo(dtype).max, dtype=dtype)
+    H = torch.full((60, 3), 0.9 * torch.finfo(dtype).max, dtype=dtype)
     with pytest.raises(ToleranceError, match="reached no error that can be proven"):
         propagate(graph, H, ALPHA, Chebyshev(), "col")
 
@@ -198,7 +197,7 @@ def test_a_result_that_overflows_is_not_certified(make_random, dtype):
 def test_a_gradient_in_half_precision_may_vanish_without_an_error(make_random, dtype):
     graph, _ = make_random(60)
     for solver in (Chebyshev(), PowerIteration(5)):
-        H = torch.ones(60, 7, dtype=dtype, requires_grad=True)
+        H = torch.ones(60, 3, dtype=dtype, requires_grad=True)
         (Propagation(graph, ALPHA, solver)(H) * 1e-7).sum().backward()
         assert H.grad is not None
         assert H.grad.dtype == dtype
@@ -209,6 +208,6 @@ def test_the_default_tolerance_is_what_the_float_type_can_reach(make_random):
     for alpha in (1e-5, 0.01, 0.5):
         for dtype in (np.float64, np.float32):
             least = 8 * float(np.finfo(dtype).eps) / alpha
-            certificate = solve(graph, np.ones((60, 7), dtype), alpha, Chebyshev()).certificate
+            certificate = solve(graph, np.ones((60, 3), dtype), alpha, Chebyshev()).certificate
             assert certificate.tol == max(1e-6, min(2 * least, (1 + least) / 2))
             assert certificate.relative_error <= certificate.tol < 1

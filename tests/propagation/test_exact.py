@@ -31,7 +31,7 @@ def calls(monkeypatch):
 def test_a_layer_computes_its_matrix_once_for_all_passes(make_graph, backend, calls):
     graph, _ = make_graph(directed=True, weighted=True)
     layer = Propagation(graph, 0.2, Exact(), dropout=0.5, backend=backend)
-    H = torch.ones(9, 7, requires_grad=True)
+    H = torch.ones(9, 3, requires_grad=True)
     for _ in range(3):
         layer.train()(H).sum().backward()
         layer.eval()(H)
@@ -40,7 +40,7 @@ def test_a_layer_computes_its_matrix_once_for_all_passes(make_graph, backend, ca
 
 def test_solving_computes_the_matrix_once(make_graph, backend, calls):
     graph, _ = make_graph(directed=True, weighted=True)
-    solve(graph, np.ones((9, 7)), 0.3, Exact(), backend=backend)
+    solve(graph, np.ones((9, 3)), 0.3, Exact(), backend=backend)
     assert calls == [0.3]
 
 
@@ -51,8 +51,8 @@ def test_the_matrix_is_made_in_one_buffer(backend, directed, normalization):
     n = 1200
     A = sparse.random_array((n, n), density=0.003, rng=0)
     graph = Graph.from_scipy(A if directed else A + A.T, directed=directed)
-    H = np.random.default_rng(0).standard_normal((n, 7))
-    propagate(Graph.from_scipy(sparse.csr_array((2, 2))), np.ones((2, 7)), 0.1, Exact(), backend=backend)  # compiled
+    H = np.random.default_rng(0).standard_normal((n, 3))
+    propagate(Graph.from_scipy(sparse.csr_array((2, 2))), np.ones((2, 3)), 0.1, Exact(), backend=backend)  # compiled
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

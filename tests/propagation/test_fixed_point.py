@@ -57,7 +57,7 @@ def test_propagation_is_that_of_the_inverse(
 ):
     graph, A = make_graph(directed=directed, weighted=weighted)
     T = dense_transition(A, normalization, self_loops)
-    H = np.random.default_rng(0).standard_normal((9, 7))
+    H = np.random.default_rng(0).standard_normal((9, 3))
     Z = propagate(graph, H, 0.15, Exact(), normalization, self_loops, backend=backend)
     np.testing.assert_allclose(Z, exact_twin(T, H, 0.15), rtol=0, atol=1e-13)
 
@@ -69,8 +69,8 @@ def test_gradients_are_those_of_the_transposed_inverse(
 ):
     graph, A = make_graph(directed=directed, weighted=True)
     P = 0.2 * np.linalg.inv(np.eye(9) - 0.8 * dense_transition(A, normalization))
-    H = torch.randn(3, 9, 7, dtype=torch.float64, requires_grad=True)
-    G = np.random.default_rng(1).standard_normal((3, 9, 7))
+    H = torch.randn(3, 9, 3, dtype=torch.float64, requires_grad=True)
+    G = np.random.default_rng(1).standard_normal((3, 9, 3))
     Propagation(graph, 0.2, Exact(), normalization, backend=backend)(H).backward(torch.from_numpy(G))
     assert H.grad is not None
     np.testing.assert_allclose(H.grad, P.T @ G, rtol=0, atol=1e-13)
@@ -123,7 +123,7 @@ def test_a_row_has_the_same_bits_in_any_company_and_with_any_number_of_threads(n
 
 def test_a_run_has_the_same_bits_in_any_company(no_dense, make_random, backend):
     graph, _ = make_random(50)
-    H = torch.randn(4, 50, 7, generator=torch.Generator().manual_seed(0))
+    H = torch.randn(4, 50, 3, generator=torch.Generator().manual_seed(0))
     layer = Propagation(graph, 0.1, Exact(), backend=backend)
     assert torch.equal(layer(H)[2], layer(H[2]))
 
@@ -138,20 +138,20 @@ def test_small_graphs_keep_the_dense_matrix(make_graph):
 
 def test_the_products_are_counted_and_the_residual_is_rounding(no_dense, make_random, backend):
     graph, _ = make_random(40)
-    solution = solve(graph, np.eye(40, 7), 0.1, Exact(), backend=backend)
+    solution = solve(graph, np.eye(40, 3), 0.1, Exact(), backend=backend)
     assert solution.statistics.matrix_products == count_products(transition_matrix(graph), 0.1, 1e-15) == 75
     assert solution.statistics.residual < 1e-14
 
 
 def test_without_teleport_probability_to_spare_the_prediction_stays(no_dense, make_graph):
     graph, _ = make_graph(directed=True, weighted=True)
-    H = np.random.default_rng(0).standard_normal((9, 7))
+    H = np.random.default_rng(0).standard_normal((9, 3))
     assert np.array_equal(propagate(graph, H, 1.0, Exact()), H)
 
 
 def test_dropout_on_all_rows_still_masks_the_dense_matrix(monkeypatch, make_graph):
     graph, _ = make_graph(directed=False, weighted=True)
-    H = torch.eye(9, 7, dtype=torch.float64)
+    H = torch.eye(9, 3, dtype=torch.float64)
     expected = Propagation(graph, 0.2, Exact(), dropout=0.5, seed=3)(H)
     monkeypatch.setattr(operator_module, "DENSE_NODES", 0)
     assert torch.equal(Propagation(graph, 0.2, Exact(), dropout=0.5, seed=3)(H), expected)

@@ -48,6 +48,11 @@ class Twin:
         Z = self.alpha * np.linalg.solve(np.eye(len(A)) - (1 - self.alpha) * T, np.array(self.H))
         return Z / d[:, None] ** self.power, d**self.power
 
+    def copy(self):
+        other = copy.copy(self)
+        other.weights, other.H, other.gone = self.weights.copy(), self.H.copy(), self.gone.copy()
+        return other
+
     def here(self):
         return [i for i in range(len(self.H)) if i not in self.gone]
 
@@ -115,9 +120,9 @@ def some_edit(changing, twin, rng, *, weighted):
     return kind
 
 
-def error(changing, twin):
+def error(changing, twin, solved=None):
     """Return the largest error in the norm of the tolerance."""
-    Y, size = twin.solved()
+    Y, size = solved or twin.solved()
     here = twin.here()
     return np.abs(changing.logits(here) / size[here, None] - Y[here]).max()
 
@@ -147,32 +152,33 @@ def test_any_sequence_of_edits_stays_within_the_bound(normalization, self_loops,
     solves = count_solves(monkeypatch)
     rng = np.random.default_rng([weighted, self_loops, len(normalization)])
     alpha, tol = 0.15, 1e-3
-    A, H = random_graph(14, rng, weighted=weighted, columns=9)
+    A, H = random_graph(14, rng, weighted=weighted, columns=17 if patient else 3)
     twin = Twin(A, H, alpha, normalization, self_loops)
     changing = live(
         Graph.from_scipy(sparse.csr_array(A)), H, alpha, tol=tol, normalization=normalization, self_loops=self_loops
     )
     assert error(changing, twin) <= tol
-    kinds, undone, moved = [], set(), 0
-    while len(kinds) < 100:
-        before, (Y, _) = copy.deepcopy(twin), twin.solved()
+    kinds, undone, moved, solved = [], set(), 0, twin.solved()
+    while len(kinds) < 60 or (set(kinds) != set(KINDS) and len(kinds) < 300):
+        before, (Y, _) = twin.copy(), solved
         kind = some_edit(changing, twin, rng, weighted=weighted)
         if kind is None:
             continue
         kinds.append(kind)
-        moved += np.abs(twin.solved()[0][: len(Y)] - Y[: len(twin.H)]).max() > tol  # an edit that matters
-        assert error(changing, twin) <= tol
+        former, solved = solved, twin.solved()
+        moved += np.abs(solved[0][: len(Y)] - Y[: len(twin.H)]).max() > tol  # an edit that matters
+        assert error(changing, twin, solved) <= tol
         if len(kinds) % 5 == 0 or (kind == "drop alone" and kind not in undone):
             assert_same_graph(changing, twin)
             undone.add(kind)
             changing.undo()
-            twin = before
-            assert error(changing, twin) <= tol
+            twin, solved = before, former
+            assert error(changing, twin, solved) <= tol
             assert_same_graph(changing, twin)
     assert set(kinds) == set(KINDS)
     assert "drop alone" in undone
-    assert moved > 50
-    assert len(solves) == 1 if patient else len(solves) > 50
+    assert moved > 0.5 * len(kinds)
+    assert len(solves) == 1 if patient else len(solves) > 0.5 * len(kinds)
 
 
 def test_undoing_everything_gives_the_graph_of_the_start():
@@ -180,7 +186,7 @@ def test_undoing_everything_gives_the_graph_of_the_start():
     A, H = random_graph(12, rng, weighted=False, columns=3)
     graph = Graph.from_scipy(sparse.csr_array(A))
     twin, changing = Twin(A, H, 0.2, "sym", True), live(graph, H, 0.2, tol=1e-5)
-    start = copy.deepcopy(twin)
+    start = twin.copy()
     edits = sum(some_edit(changing, twin, rng, weighted=False) is not None for _ in range(60))
     assert changing.fingerprint != graph.fingerprint
     for _ in range(edits):
@@ -192,7 +198,7 @@ def test_undoing_everything_gives_the_graph_of_the_start():
 
 
 def test_only_the_last_edits_can_be_undone():
-    changing = live(Graph.from_scipy(sparse.csr_array((4, 4))), np.eye(4), history=1)
+    changing = live(Graph.from_scipy(sparse.csr_array((4, 4))), np.eye(4)[:, :3], history=1)
     changing.add_edges([[0, 1], [2, 3]])
     changing.add_edge(1, 2)
     changing.undo()
@@ -207,8 +213,8 @@ def test_the_cost_of_an_edit_does_not_grow_with_the_graph():
     for n in (100, 100_000):
         at = np.arange(n)
         ring = sparse.coo_array((np.ones(n), (at, (at + 1) % n)), shape=(n, n))
-        H = np.zeros((n, 8))
-        H[40:60] = np.random.default_rng(0).standard_normal((20, 8))
+        H = np.zeros((n, 3))
+        H[40:60] = np.random.default_rng(0).standard_normal((20, 3))
         changing = live(Graph.from_scipy(ring + ring.T), H, 0.3, tol=1e-3)
         entries.append(changing.add_edge(45, 52).entries)
         assert changing.refresh().entries == 2 * n + 2
@@ -222,7 +228,7 @@ def test_a_hub_that_comes_back_costs_no_more_than_pushes_for_a_while_and_a_solve
     A[rng.integers(n, size=5 * n), rng.integers(n, size=5 * n)] = 1.0
     A[0, 1::2] = 1.0
     np.fill_diagonal(A, 0.0)
-    graph, H = Graph.from_scipy(sparse.csr_array(np.maximum(A, A.T))), rng.standard_normal((n, 8))
+    graph, H = Graph.from_scipy(sparse.csr_array(np.maximum(A, A.T))), rng.standard_normal((n, 3))
     solves = count_solves(monkeypatch)
     changing = live(graph, H)
     changing.remove_node(0)
@@ -279,7 +285,7 @@ def test_removing_a_hub_shifts_no_more_than_the_rows_of_its_neighbours(monkeypat
 
 
 def test_no_edit_looks_at_all_nodes(monkeypatch):
-    changing = live(Graph.from_scipy(sparse.csr_array((6, 6)), ids=list("abcdef")), np.eye(6)[:, :2])
+    changing = live(Graph.from_scipy(sparse.csr_array((6, 6)), ids=list("abcdef")), np.eye(6)[:, :3])
 
     def everyone(*_):
         raise AssertionError("a look at all nodes")
@@ -287,11 +293,11 @@ def test_no_edit_looks_at_all_nodes(monkeypatch):
     monkeypatch.setattr(LiveSystem, "_everyone", everyone)
     monkeypatch.setattr(LiveRecord, "nodes", property(everyone))
     changing.add_edges([[0, 1], [2, 3]])
-    changing.add_node(prediction=[1.0, 0.0], neighbours=[0, 4], id="g")
+    changing.add_node(prediction=[1.0, 0.0, 0.0], neighbours=[0, 4], id="g")
     changing.remove_node(0)
     changing.remove_nodes([4, 5])
     assert changing.positions(["g", "b"]).tolist() == [6, 1]
-    changing.set_predictions(1, [0.0, 1.0])
+    changing.set_predictions(1, [0.0, 1.0, 0.0])
     for _ in range(5):
         changing.undo()
     assert changing.positions(["f", "a"]).tolist() == [5, 0]
@@ -300,7 +306,7 @@ def test_no_edit_looks_at_all_nodes(monkeypatch):
 
 def test_a_heavy_edge_leaves_no_rounding_behind():
     """A weight of 1e14 swallows all others; when it is gone, they are there again with all their digits."""
-    A, H = random_graph(10, np.random.default_rng(2), weighted=True, columns=2)
+    A, H = random_graph(10, np.random.default_rng(2), weighted=True, columns=3)
     A[0, 1] = A[1, 0] = 0
     twin = Twin(A, H, 0.2, "sym", True)
     changing = live(Graph.from_scipy(sparse.csr_array(A)), H, 0.2, tol=1e-9)
@@ -314,7 +320,7 @@ def test_a_heavy_edge_leaves_no_rounding_behind():
 
 def test_rounding_is_summed_up_before_it_could_matter():
     """Near the smallest tolerance that float64 allows, edits compute all residuals anew now and then, by themselves."""
-    A, H = random_graph(10, np.random.default_rng(3), weighted=True, columns=2)
+    A, H = random_graph(10, np.random.default_rng(3), weighted=True, columns=3)
     twin, graph = Twin(A, H, 0.2, "sym", True), Graph.from_scipy(sparse.csr_array(A))
     with pytest.raises(pprop.InputError, match="a float of at least") as caught:
         live(graph, H, 0.2, tol=1e-15)

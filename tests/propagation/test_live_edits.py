@@ -185,7 +185,7 @@ def test_making_the_graph_reads_all_ids_once_and_not_once_per_node():
     reads = []
     for n in (5, 50):
         graph = Graph.from_scipy(sparse.csr_array((n, n)), ids=[f"node {k}" for k in range(n)])
-        changing = live(graph, np.ones((n, 2)))
+        changing = live(graph, np.ones((n, 3)))
         watched: Any = Watched(graph)
         changing._record._base = watched
         changing.remove_node(1)
@@ -196,12 +196,12 @@ def test_making_the_graph_reads_all_ids_once_and_not_once_per_node():
 
 
 def test_an_id_is_free_again_when_its_node_is_gone_and_is_given_back_by_an_undo():
-    changing = live(Graph.from_scipy(PATH, ids=list("abcde")), np.eye(5)[:, :2])
+    changing = live(Graph.from_scipy(PATH, ids=list("abcde")), np.eye(5)[:, :3])
     assert changing.positions(["b"]).tolist() == [1]
     changing.remove_node(1)
     with pytest.raises(InputError, match="unknown id 'b'"):
         changing.positions(["b"])
-    changing.add_nodes(predictions=np.ones((2, 2)), ids=["b", "z"])
+    changing.add_nodes(predictions=np.ones((2, 3)), ids=["b", "z"])
     assert changing.positions(["b", "z"]).tolist() == [5, 6]
     changing.remove_nodes([5])
     changing.undo()
@@ -233,10 +233,10 @@ def test_spread_probabilities_stay_probabilities_and_must_be_given_as_such():
 def test_a_graph_on_demand_has_the_features_labels_and_ids_of_its_nodes():
     features = sparse.csr_array(np.arange(20.0).reshape(5, 4))
     graph = Graph.from_scipy(PATH, features=features, labels=[0, 0, 1, 1, -1], ids=list("abcde"), name="citeseer")
-    changing = live(graph, np.eye(5)[:, :2])
+    changing = live(graph, np.eye(5)[:, :3])
     assert changing.graph is graph
     changing.remove_node(1)
-    new = changing.add_node(np.full(4, 9.0), [0], prediction=[1.0, 0.0], id="z").nodes
+    new = changing.add_node(np.full(4, 9.0), [0], prediction=[1.0, 0.0, 0.0], id="z").nodes
     found = changing.graph
     assert found.ids is not None
     assert found.ids.tolist() == list("acdez")
@@ -252,13 +252,13 @@ def test_a_graph_on_demand_has_the_features_labels_and_ids_of_its_nodes():
     with pytest.raises(InputError, match="unknown id 'b'"):
         changing.positions(["b"])
     with pytest.raises(InputError, match="'a', which is in use"):
-        changing.add_node(np.ones(4), prediction=[1.0, 0.0], id="a")
+        changing.add_node(np.ones(4), prediction=[1.0, 0.0, 0.0], id="a")
     with pytest.raises(InputError, match="1 new ids"):
-        changing.add_node(np.ones(4), prediction=[1.0, 0.0])
+        changing.add_node(np.ones(4), prediction=[1.0, 0.0, 0.0])
     changing.undo()
     changing.undo()
     assert changing.fingerprint == graph.fingerprint
-    changing.add_node(prediction=[1.0, 0.0], id="y")
+    changing.add_node(prediction=[1.0, 0.0, 0.0], id="y")
     assert changing.graph.features is None  # one of its nodes has none
 
 

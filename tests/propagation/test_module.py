@@ -22,7 +22,7 @@ def ones(*shape):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_in_evaluation_the_layer_is_propagate(make_graph, backend, solver, dtype):
     graph, _ = make_graph(directed=True, weighted=True)
-    H = torch.randn(9, 7, generator=torch.Generator().manual_seed(1)).to(dtype)
+    H = torch.randn(9, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
     layer = Propagation(graph, 0.2, solver, "row", False, dropout=0.5, backend=backend).eval()
     Z = layer(H)
     assert Z.dtype == dtype
@@ -35,7 +35,7 @@ def test_in_evaluation_the_layer_is_propagate(make_graph, backend, solver, dtype
 def test_without_dropout_training_is_evaluation(make_graph, backend, solver):
     graph, _ = make_graph(directed=True, weighted=True)
     layer = Propagation(graph, solver=solver, backend=backend)
-    H = torch.randn(9, 7, generator=torch.Generator().manual_seed(1))
+    H = torch.randn(9, 3, generator=torch.Generator().manual_seed(1))
     assert torch.equal(layer.train()(H), layer.eval()(H))
     assert not list(layer.parameters())
 
@@ -106,6 +106,6 @@ def test_seeds_are_64_bits_in_any_integer_form(make_graph, seed):
 
 def test_the_layer_moves_and_prints_like_any_other(make_graph):
     graph, _ = make_graph(directed=False, weighted=False)
-    model = torch.nn.Sequential(torch.nn.Linear(3, 7), Propagation(graph, 0.2, dropout=0.5)).to("cpu").double()
-    assert model(ones(9, 3)).dtype == torch.float64
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), Propagation(graph, 0.2, dropout=0.5)).to("cpu").double()
+    assert model(ones(9, 4)).dtype == torch.float64
     assert "alpha=0.2, solver=PowerIteration(steps=10), dropout=0.5" in repr(model)

@@ -39,7 +39,7 @@ def test_propagation_is_that_of_the_dense_matrix(
     graph, A = make_graph(directed=directed, weighted=weighted)
     T = dense_transition(A, normalization, self_loops)
     for dtype in (np.float32, np.float64):
-        H = np.random.default_rng(0).standard_normal((9, 7)).astype(dtype)
+        H = np.random.default_rng(0).standard_normal((9, 3)).astype(dtype)
         expected = twin_of(solver, T, H.astype(np.float64), 0.15, exact_twin, power_twin)
         for given in (H.copy(), torch.from_numpy(H.copy())):
             arguments = (graph, given, 0.15, solver, normalization, self_loops)
@@ -58,15 +58,13 @@ def test_one_dimensional_predictions_come_back_one_dimensional(
     make_graph, dense_transition, exact_twin, power_twin, rounding, backend, solver, directed
 ):
     graph, A = make_graph(directed=directed, weighted=True)
-    T = dense_transition(A)
-    for dtype in (np.float32, np.float64):
-        H = np.random.default_rng(1).standard_normal(9).astype(dtype)
-        expected = twin_of(solver, T, H.astype(np.float64), 0.3, exact_twin, power_twin)
-        for given in (H, torch.from_numpy(H)):
-            Z = propagate(graph, given, 0.3, solver, backend=backend)
-            assert type(Z) is type(given)
-            assert tuple(Z.shape) == (9,)
-            np.testing.assert_allclose(np.asarray(Z), expected, rtol=0, atol=rounding(dtype))
+    H = np.random.default_rng(1).standard_normal(9)
+    expected = twin_of(solver, dense_transition(A), H, 0.3, exact_twin, power_twin)
+    for given in (H, torch.from_numpy(H)):
+        Z = propagate(graph, given, 0.3, solver, backend=backend)
+        assert type(Z) is type(given)
+        assert tuple(Z.shape) == (9,)
+        np.testing.assert_allclose(np.asarray(Z), expected, rtol=0, atol=rounding(np.float64))
 
 
 @pytest.mark.parametrize("given", [[1, 0, 0, 0, 0, 0, 0, 0, 2], np.arange(9) > 4, np.arange(9, dtype=np.uint8)])
@@ -80,7 +78,7 @@ def test_integers_lists_and_booleans_are_computed_in_float64(make_graph, dense_t
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_float32_and_rounded_once(make_graph, backend, dtype):
     graph, _ = make_graph(directed=True, weighted=True)
-    H = torch.randn(9, 7, generator=torch.Generator().manual_seed(0)).to(dtype)
+    H = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)).to(dtype)
     Z = propagate(graph, H, backend=backend)
     assert Z.dtype == dtype
     assert torch.equal(Z, propagate(graph, H.float(), backend=backend).to(dtype))
@@ -89,13 +87,13 @@ def test_half_precision_is_computed_in_float32_and_rounded_once(make_graph, back
 @pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", np.longdouble])
 def test_byte_swapped_and_long_numbers_are_read(make_graph, dtype):
     graph, _ = make_graph(directed=False, weighted=False)
-    H = np.arange(9).astype(dtype)
+    H = np.arange(27).reshape(9, 3).astype(dtype)
     assert np.array_equal(propagate(graph, H), propagate(graph, H.astype("f4" if dtype == ">f4" else "f8")))
 
 
 def test_arrays_in_any_memory_order_are_read(make_graph, backend):
     graph, _ = make_graph(directed=True, weighted=True)
-    H = np.random.default_rng(2).standard_normal((9, 7))
+    H = np.random.default_rng(2).standard_normal((9, 3))
     expected = propagate(graph, H, backend=backend)
     read_only = H.copy()
     read_only.setflags(write=False)
@@ -106,9 +104,9 @@ def test_arrays_in_any_memory_order_are_read(make_graph, backend):
 def test_results_share_no_memory_with_the_predictions(make_graph, backend):
     graph, _ = make_graph(directed=False, weighted=False)
     for solver in (PowerIteration(0), PowerIteration(1), Exact()):
-        H = torch.ones(9, 7)
+        H = torch.ones(9, 3)
         propagate(graph, H, 1.0, solver, backend=backend).zero_()
-        assert torch.equal(H, torch.ones(9, 7))
+        assert torch.equal(H, torch.ones(9, 3))
 
 
 # -- particular nodes ---------------------------------------------------------------------------------------------
@@ -119,14 +117,14 @@ def test_results_share_no_memory_with_the_predictions(make_graph, backend):
 @pytest.mark.parametrize("self_loops", [True, False])
 def test_an_isolated_node_keeps_its_own_prediction(make_graph, backend, solver, normalization, self_loops):
     graph, _ = make_graph(directed=True, weighted=True)
-    H = np.random.default_rng(3).standard_normal((9, 7))
+    H = np.random.default_rng(3).standard_normal((9, 3))
     Z = propagate(graph, H, 0.1, solver, normalization, self_loops, backend=backend)
     np.testing.assert_allclose(Z[8], H[8], rtol=0, atol=1e-14)
 
 
 def test_a_graph_without_edges_returns_the_predictions(backend):
     graph = Graph.from_scipy(sparse.csr_array((257, 257)))
-    H = np.random.default_rng(4).standard_normal((257, 7))
+    H = np.random.default_rng(4).standard_normal((257, 3))
     for solver in (PowerIteration(3), Exact()):
         np.testing.assert_allclose(propagate(graph, H, 0.1, solver, backend=backend), H, rtol=0, atol=1e-14)
 
@@ -188,14 +186,14 @@ def test_without_teleport_power_iteration_applies_the_transition_matrix(
 
 def test_with_certain_teleport_the_predictions_come_back(make_graph, backend):
     graph, _ = make_graph(directed=True, weighted=True)
-    H = np.random.default_rng(5).standard_normal((9, 7))
+    H = np.random.default_rng(5).standard_normal((9, 3))
     for solver in (PowerIteration(3), Exact()):
         np.testing.assert_array_equal(propagate(graph, H, 1.0, solver, backend=backend), H)
 
 
 def test_the_solution_says_how_it_was_made(make_graph, backend):
     graph, _ = make_graph(directed=False, weighted=False)
-    H = np.ones((9, 7))
+    H = np.ones((9, 3))
     power = solve(graph, H, solver=PowerIteration(6), backend=backend)
     exact = solve(graph, H, solver=Exact(), backend=backend)
     assert (power.outcome, power.statistics.matrix_products) == (Outcome.FIXED_STEPS, 6)

@@ -90,7 +90,7 @@ def citeseer():
 
 @pytest.fixture(scope="module")
 def citeseer_exact(citeseer):
-    H = np.random.default_rng(0).standard_normal((citeseer.n_nodes, 7)).astype(np.float32)
+    H = np.random.default_rng(0).standard_normal((citeseer.n_nodes, 3)).astype(np.float32)
     return H, propagate(citeseer, H, 0.1, Exact())
 
 
@@ -111,7 +111,7 @@ def test_200_power_steps_reach_the_exact_solution_of_a_random_graph_in_float32(
     make_random, dense_transition, exact_twin, backend, normalization, directed
 ):
     graph, A = make_random(150, directed=directed, weighted=True)
-    H = np.random.default_rng(1).standard_normal((150, 7)).astype(np.float32)
+    H = np.random.default_rng(1).standard_normal((150, 3)).astype(np.float32)
     exact = propagate(graph, H, 0.1, Exact(), normalization, backend=backend)
     power = propagate(graph, H, 0.1, PowerIteration(200), normalization, backend=backend)
     assert relative_error(power, exact) < 1e-6

@@ -65,7 +65,7 @@ def test_every_column_is_within_the_certified_error_and_that_within_the_toleranc
     make_graph, dense_transition, exact_twin, backend, solver, normalization, dtype, tol
 ):
     graph, A = make_graph(directed=False, weighted=True)
-    H = (np.random.default_rng(1).standard_normal((9, 7)) * 10.0 ** np.arange(-3, 4)).astype(dtype)
+    H = (np.random.default_rng(1).standard_normal((9, 3)) * 10.0 ** np.array([-3, 0, 3])).astype(dtype)
     for self_loops in (True, False):
         twin = exact_twin(dense_transition(A, normalization, self_loops), H.astype(np.float64), 0.1)
         solution = solve(graph, H, 0.1, solver(tol), normalization, self_loops, backend=backend)
@@ -84,7 +84,7 @@ def test_a_directed_graph_is_solved_by_the_contraction(
     make_graph, dense_transition, exact_twin, backend, weighted, normalization, words, self_loops
 ):
     graph, A = make_graph(directed=True, weighted=weighted)
-    H = np.random.default_rng(2).standard_normal((9, 7))
+    H = np.random.default_rng(2).standard_normal((9, 3))
     twin = exact_twin(dense_transition(A, normalization, self_loops), H, 0.3)
     solution = solve(graph, H, 0.3, Contraction(1e-7), normalization, self_loops, backend=backend)
     assert solution.certificate.norm == words
@@ -105,26 +105,25 @@ def test_a_directed_graph_is_refused_by_what_needs_symmetry(make_graph, solver):
 
 @pytest.mark.parametrize(("directed", "solver"), [(False, Chebyshev), (False, ConjugateGradient), (True, Contraction)])
 @pytest.mark.parametrize("normalization", ["sym", "row", "col"])
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_derivatives_are_those_of_finite_differences(make_graph, directed, solver, normalization, dropout):
+def test_derivatives_with_dropped_edges_are_those_of_finite_differences(make_graph, directed, solver, normalization):
     graph, _ = make_graph(directed=directed, weighted=True)
-    layer = Propagation(graph, 0.3, solver(1e-12), normalization, dropout=dropout, seed=[3, 8])
+    layer = Propagation(graph, 0.3, solver(1e-12), normalization, dropout=0.5, seed=[3, 8])
 
     def apply(predictions):
         layer.passes = 5
         return layer(predictions)
 
-    H = torch.randn(2, 9, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    H = torch.randn(2, 9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
     assert torch.autograd.gradcheck(apply, (H,))
 
 
 @pytest.mark.parametrize(("directed", "solver"), [(False, Chebyshev), (False, ConjugateGradient), (True, Contraction)])
 def test_the_gradient_is_the_transposed_matrix(make_graph, dense_transition, backend, directed, solver):
     graph, A = make_graph(directed=directed, weighted=True)
-    weight = np.random.default_rng(0).standard_normal((9, 7))
+    weight = np.random.default_rng(0).standard_normal((9, 3))
     for normalization in ("sym", "row", "col"):
         P = 0.2 * np.linalg.inv(np.eye(9) - 0.8 * dense_transition(A, normalization))
-        H = torch.zeros(9, 7, dtype=torch.float64, requires_grad=True)
+        H = torch.zeros(9, 3, dtype=torch.float64, requires_grad=True)
         (
             propagate(graph, H, 0.2, solver(1e-12), normalization, backend=backend) * torch.from_numpy(weight)
         ).sum().backward()
@@ -140,16 +139,16 @@ def test_what_is_kept_for_the_backward_pass_does_not_grow_with_the_steps(make_ra
         saved: list[torch.Tensor] = []
         with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
             layer = Propagation(graph, 0.01, solver(tol))
-            layer(torch.ones(40, 7, dtype=torch.float64, requires_grad=True)).square().sum()
+            layer(torch.ones(40, 3, dtype=torch.float64, requires_grad=True)).square().sum()
         return sum(tensor.numel() for tensor in saved)
 
-    assert kept(1e-2) == kept(1e-9) == 40 * 7  # what the square keeps
+    assert kept(1e-2) == kept(1e-9) == 40 * 3  # what the square keeps
 
 
 @pytest.mark.parametrize(("solver", "true", "certified"), [(Chebyshev, 32, 40), (ConjugateGradient, 28, 30)])
 def test_few_products_reach_a_millionth_on_citeseer(solver, true, certified):
     graph = load_dataset("citeseer")
-    H = np.random.default_rng(0).standard_normal((graph.n_nodes, 7))
+    H = np.random.default_rng(0).standard_normal((graph.n_nodes, 3))
     exact = propagate(graph, H, 0.1, Exact())
     solution = solve(graph, H, 0.1, solver(1e-6))
     error = np.linalg.norm(solution.value - exact, axis=0) / np.linalg.norm(exact, axis=0)
@@ -184,7 +183,7 @@ def test_a_tolerance_that_a_float_type_allows_is_reached(make_random, dense_tran
     graph, A = make_random(60, weighted=True)
     for dtype, units in ((np.float32, 8), (np.float64, 16)):
         least = units * float(np.finfo(dtype).eps) / alpha
-        H = np.random.default_rng(0).standard_normal((60, 7)).astype(dtype)
+        H = np.random.default_rng(0).standard_normal((60, 3)).astype(dtype)
         twin = exact_twin(dense_transition(A), H.astype(np.float64), alpha)
         value = propagate(graph, H, alpha, solver(1.01 * least)).astype(np.float64)
         assert (np.linalg.norm(value - twin, axis=0) / np.linalg.norm(twin, axis=0)).max() <= 1.01 * least
@@ -198,7 +197,7 @@ def test_a_tolerance_that_a_float_type_allows_is_reached(make_random, dense_tran
 @pytest.mark.parametrize("solver", ALL)
 def test_a_missed_tolerance_says_what_was_reached(make_random, backend, solver):
     graph, _ = make_random(60)
-    H = np.random.default_rng(0).standard_normal((60, 7))
+    H = np.random.default_rng(0).standard_normal((60, 3))
     with pytest.raises(
         ToleranceError, match=r"relative error of 1e-09 at alpha 0.1 and reached .* in 9 products. Raise max"
     ):
@@ -207,7 +206,7 @@ def test_a_missed_tolerance_says_what_was_reached(make_random, backend, solver):
 
 def test_a_missed_tolerance_of_which_nothing_is_proven_says_so(make_random):
     graph, _ = make_random(60)
-    H = np.random.default_rng(0).standard_normal((60, 7))
+    H = np.random.default_rng(0).standard_normal((60, 3))
     with pytest.raises(ToleranceError, match=r"reached no error that can be proven in 3 products. Raise max_products"):
         propagate(graph, H, 0.001, Contraction(1e-9, max_products=3))
 
@@ -215,20 +214,20 @@ def test_a_missed_tolerance_of_which_nothing_is_proven_says_so(make_random):
 @pytest.mark.parametrize("solver", ALL)
 def test_columns_of_any_size_are_certified_each_by_itself(make_random, dense_transition, exact_twin, backend, solver):
     graph, A = make_random(60)
-    H = np.random.default_rng(0).standard_normal((60, 7))
-    sizes = np.array([1e-300, 1e-160, 1e-8, 1.0, 1e8, 1e160, 1e300])
+    H = np.random.default_rng(0).standard_normal((60, 3))
     twin = exact_twin(dense_transition(A), H, 0.1)
-    H[:, 3] = 0.0
-    value = propagate(graph, H * sizes, 0.1, solver(1e-8), backend=backend) / sizes
-    assert not value[:, 3].any()
-    error = np.linalg.norm(value - twin, axis=0) / np.linalg.norm(twin, axis=0)
-    assert np.delete(error, 3).max() <= 1.0001e-8
+    for sizes in np.array([[1e-300, 1.0, 1e300], [1e-160, 0.0, 1e160], [1e-8, 1e8, 0.0]]):
+        value = propagate(graph, H * sizes, 0.1, solver(1e-8), backend=backend)
+        assert not value[:, sizes == 0].any()
+        some = sizes > 0
+        error = np.linalg.norm(value[:, some] / sizes[some] - twin[:, some], axis=0)
+        assert (error <= 1.0001e-8 * np.linalg.norm(twin[:, some], axis=0)).all()
 
 
 @pytest.mark.parametrize("solver", ALL)
 def test_bits_and_products_depend_neither_on_other_runs_nor_on_the_kind_of_array(make_random, solver):
     graph, _ = make_random(300)
-    H = torch.randn(3, 300, 7, generator=torch.Generator().manual_seed(0))
+    H = torch.randn(3, 300, 3, generator=torch.Generator().manual_seed(0))
     layer = Propagation(graph, 0.1, solver(1e-4))
     together = layer(H)
     assert all(torch.equal(together[run], layer(H[run])) for run in range(3))
@@ -238,7 +237,7 @@ def test_bits_and_products_depend_neither_on_other_runs_nor_on_the_kind_of_array
 @pytest.mark.parametrize("solver", ALL)
 def test_with_alpha_one_or_nothing_to_solve_there_is_no_product(make_graph, backend, solver):
     graph, _ = make_graph(directed=False, weighted=False)
-    H = np.random.default_rng(0).standard_normal((9, 7))
+    H = np.random.default_rng(0).standard_normal((9, 3))
     solution = solve(graph, H, 1.0, solver(), backend=backend)
     assert np.array_equal(solution.value, H)
     assert solution.statistics.matrix_products == 0
@@ -247,7 +246,7 @@ def test_with_alpha_one_or_nothing_to_solve_there_is_no_product(make_graph, back
 
 def test_a_large_graph_takes_the_kernels_of_large_graphs(large_kernels, make_random, dense_transition, exact_twin):
     graph, A = make_random(60)
-    H = np.random.default_rng(0).standard_normal((60, 7))
+    H = np.random.default_rng(0).standard_normal((60, 3))
     twin = exact_twin(dense_transition(A), H, 0.1)
     for solver in ALL:
         before = large_kernels()
@@ -271,7 +270,7 @@ def test_the_other_arguments_are_checked_too(make_graph):
     with pytest.raises(InputError, match=r"'alpha' parameter of propagate must be a float in \(0, 1\]. Got 0 instead"):
         propagate(graph, np.ones(9), 0, Chebyshev())
     with pytest.raises(InputError, match="free of NaN and infinity"):
-        Propagation(graph, 0.1, Chebyshev())(torch.full((9, 7), float("nan"), dtype=torch.float64))
+        Propagation(graph, 0.1, Chebyshev())(torch.full((9, 3), float("nan"), dtype=torch.float64))
     with pytest.raises(InputError, match=r"Use SolvedPPNP\(solver=...\) or a module with a Propagation"):
         PropagationSettings(solver=Contraction())
 
@@ -294,7 +293,7 @@ def test_dropout_removes_whole_edges_and_normalises_what_is_left(make_random, de
         np.testing.assert_allclose(matrix, dense_transition(A * kept), rtol=1e-12)
     layer = Propagation(graph, 0.1, Chebyshev(1e-10), dropout=0.5, seed=11)
     layer.passes = 4
-    H = np.random.default_rng(0).standard_normal((60, 7))
+    H = np.random.default_rng(0).standard_normal((60, 3))
     np.testing.assert_allclose(layer(torch.from_numpy(H)).numpy(), exact_twin(left[0], H, 0.1), atol=1e-8)
 
 
@@ -313,7 +312,7 @@ def test_an_edge_that_is_the_last_of_a_node_may_be_dropped_without_self_loops():
 
 def test_power_steps_are_what_they_were(make_random, dense_transition, power_twin):
     graph, A = make_random(60)
-    H = np.random.default_rng(0).standard_normal((60, 7))
+    H = np.random.default_rng(0).standard_normal((60, 3))
     solution = solve(graph, H, 0.1, PowerIteration(5))
     np.testing.assert_allclose(solution.value, power_twin(dense_transition(A), H, 0.1, 5), rtol=0, atol=1e-14)
     assert solution.outcome.value == "fixed steps"
