@@ -27,7 +27,8 @@ from pprop.kernels.triton_gpu.trainer import TritonTrainer, trainer_bytes
 pytestmark = pytest.mark.slow
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-SMALL = Tuning(slice_width=8, feature_warps=4, feature_unroll=2, feature_limit=4, tile_warps=2)
+SMALL = Tuning(slice_width=8, feature_warps=4, feature_unroll=2, feature_limit=4, tile_warps=2, second_rows=256)
+"""The second layer's way back reads 512 nodes whatever there are: all of them in two products take the interpreter less."""
 ALPHA, RATE, PENALTY = 0.15, 0.01, 0.005
 
 
@@ -141,8 +142,9 @@ def compare(trainer, twins, epochs):
         torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=2e-4)
 
 
-@pytest.mark.parametrize(("kind", "dropout"), [("steps", 0.3), ("steps", 0.0), ("rows", 0.3), ("none", 0.5)])
+@pytest.mark.parametrize(("kind", "dropout"), [("steps", 0.375), ("steps", 0.0), ("rows", 0.3), ("none", 0.5)])
 def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph, dense_transition, kind, dropout):
+    """Probabilities of 3, 0, 16 and 1 binary digits."""
     spec, twins = make(make_graph, dense_transition, kind, dropout=dropout)
     trainer = TritonTrainer(spec, SMALL)
     compare(trainer, twins, 1)
@@ -153,7 +155,7 @@ def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph
 def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=9, runs=1, weighted=True)
     tuning = Tuning(slice_width=16, feature_warps=2, tile_warps=2)
-    compare(TritonTrainer(spec, tuning), twins, 2)
+    compare(TritonTrainer(spec, tuning), twins, 1)
 
 
 def test_larger_programs_and_wider_classes_give_the_same_epochs(make_graph, dense_transition):
@@ -178,31 +180,39 @@ def test_a_plan_has_every_entry_once_and_its_rows_by_length():
 
 def test_a_slice_of_two_words_of_hidden_units(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "none", hidden=70, runs=1)
-    compare(TritonTrainer(spec, Tuning(slice_width=64, feature_warps=4)), twins, 1)
+    compare(TritonTrainer(spec, Tuning(slice_width=64, feature_warps=4, second_rows=256)), twins, 1)
+
+
+def at_rest(monkeypatch, spec):
+    """A trainer that made no pass at epoch 0, for tests that have it make one elsewhere."""
+    with monkeypatch.context() as patch:
+        patch.setattr(TritonTrainer, "_look", lambda *_, **__: None)
+        patch.setattr(StepsPropagation, "backward", lambda *_, **__: None)
+        return TritonTrainer(spec, SMALL)
 
 
 @pytest.mark.parametrize(("steps", "first", "epochs"), [(35, 21, 1), (1, 31, 2)])
-def test_masks_across_words(make_graph, dense_transition, steps, first, epochs):
+def test_masks_across_words(monkeypatch, make_graph, dense_transition, steps, first, epochs):
     """35 steps of epoch 21 lie in three words of an entry's sequence; at epoch 32 features take their second word."""
     spec, twins = make(make_graph, dense_transition, "steps", n=6, f=4, hidden=3, runs=1, steps=steps)
-    trainer = TritonTrainer(spec, SMALL)
+    trainer = at_rest(monkeypatch, spec)
     trainer.clock.fill_(first)
     twins[0].epochs = first
-    trainer.keep(torch.tensor([0], device=DEVICE))  # makes the pass at the counter again
+    trainer.keep(torch.tensor([0], device=DEVICE))  # makes the pass at the counter
     compare(trainer, twins, epochs)
 
 
-def test_a_run_has_the_same_bits_alone_and_in_a_batch(make_graph, dense_transition):
+def test_a_run_has_the_same_bits_alone_and_in_a_batch(monkeypatch, make_graph, dense_transition):
     spec, _ = make(make_graph, dense_transition, "steps", runs=2)
-    whole, kept = TritonTrainer(spec, SMALL), TritonTrainer(spec, SMALL)
-    kept.keep(torch.tensor([1], device=DEVICE))
+    whole, kept = TritonTrainer(spec, SMALL), at_rest(monkeypatch, spec)
+    kept.keep(torch.tensor([1], device=DEVICE))  # makes the pass of this run alone
     assert torch.equal(whole.epoch()[:, 1:2], kept.epoch())
     for a, b in zip(whole.weights(), kept.weights(), strict=True):
         assert torch.equal(a[1:2], b)
 
 
 def test_weights_are_remembered_run_by_run_and_stay_with_their_run(make_graph, dense_transition):
-    spec, _ = make(make_graph, dense_transition, "none")
+    spec, _ = make(make_graph, dense_transition, "none", dropout=0.0)
     trainer = TritonTrainer(spec, SMALL)
     trainer.epoch()
     live = [w.clone() for w in trainer.weights()]
