@@ -23,7 +23,7 @@ def published() -> tuple[Row, ...]:
     return tuple(Packed(Path(__file__).parents[2] / "results" / "study.pack"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_rows() -> MakeRows:
     """Make the rows of a cell: accuracies around `mean`, drawn from the cell's name and the seeds."""
 

@@ -23,11 +23,11 @@ from pprop.study.store.row import Row, RowKey, encode, example_row, without_pred
 from pprop.study.store.store import Store
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """Two cells of 40 runs that agree on nine of ten nodes, and a value that is not a number."""
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two cells of 40 runs that agree on nine of ten nodes, and a value that is not a number. Tests only read it."""
     rng = np.random.default_rng(0)
-    folder = tmp_path / "study"
+    folder = tmp_path_factory.mktemp("study")
     rows: list[Row] = []
     for cell in ("{}", '{"a":1}'):
         usual = rng.integers(0, 7, 2000)
@@ -42,22 +42,33 @@ def study(tmp_path: Path) -> Path:
     return folder
 
 
-def test_packing_and_merging_give_the_same_rows_back(study: Path, tmp_path: Path):
-    file = tmp_path / "study.pack"
+@pytest.fixture(scope="module")
+def whole(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same packed."""
+    file = tmp_path_factory.mktemp("packed") / "study.pack"
     with Store.open(study) as store:
         assert pack_study(store, file) == 80
-    merged = merge_studies([file], tmp_path / "again")
+    return file
+
+
+@pytest.fixture
+def file(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the packed file, to be damaged; some characters of its name mean something else in an address."""
+    return shutil.copyfile(whole, tmp_path / "50% of #1?.pack")
+
+
+def test_packing_and_merging_give_the_same_rows_back(study: Path, whole: Path, tmp_path: Path):
+    merged = merge_studies([whole], tmp_path / "again")
     assert (merged.rows, merged.sound) == (80, True)
     with Store.open(study) as before, Store.open(tmp_path / "again") as after:
         mine, theirs = ({row.key: encode(row) for row in store.rows()} for store in (before, after))
     assert mine == theirs
-    assert file.stat().st_size < 0.5 * (study / "rows.sqlite").stat().st_size
+    assert whole.stat().st_size < 0.5 * (study / "rows.sqlite").stat().st_size
 
 
-def test_predictions_may_be_left_out_and_come_back_from_where_they_are(study: Path, tmp_path: Path):
-    small, whole = tmp_path / "small.pack", tmp_path / "whole.pack"
+def test_predictions_may_be_left_out_and_come_back_from_where_they_are(study: Path, whole: Path, tmp_path: Path):
+    small = tmp_path / "small.pack"
     with Store.open(study) as store:
-        pack_study(store, whole)
         assert pack_study(store, small, keep=lambda row: row.cell == "{}" and row.key.seeds.split < 10) == 80
         mine = {row.key: row for row in store.rows()}
     assert small.stat().st_size < 0.5 * whole.stat().st_size
@@ -75,7 +86,7 @@ def test_predictions_may_be_left_out_and_come_back_from_where_they_are(study: Pa
             assert {row.key: encode(row) for row in store.rows()} == {key: encode(row) for key, row in mine.items()}
 
 
-def test_another_result_without_predictions_is_a_conflict(study: Path, tmp_path: Path):
+def test_another_result_without_predictions_is_a_conflict(study: Path):
     with Store.open(study) as store:
         row = store.rows()[0]
         with pytest.raises(InputError, match="has another result"):
@@ -100,10 +111,7 @@ def test_the_predictions_that_are_needed_are_those_of_the_table_and_of_the_cpu()
     assert not needed(row(thousand, 500, "cuda"))
 
 
-def test_a_file_packed_before_rows_were_compressed_is_read_all_the_same(study: Path, tmp_path: Path):
-    file = tmp_path / "study.pack"
-    with Store.open(study) as store:
-        pack_study(store, file)
+def test_a_file_packed_before_rows_were_compressed_is_read_all_the_same(file: Path):
     now = [encode(row) for row in Packed(file)]
     with sqlite3.connect(file) as source:
         for cell, rows in source.execute("SELECT cell, rows FROM packs").fetchall():
@@ -121,10 +129,7 @@ def test_a_file_is_never_replaced(study: Path, tmp_path: Path):
     assert file.read_text() == "mine"
 
 
-def test_damage_is_reported_and_the_sound_rows_are_kept(study: Path, tmp_path: Path):
-    file = tmp_path / "study.pack"
-    with Store.open(study) as store:
-        pack_study(store, file)
+def test_damage_is_reported_and_the_sound_rows_are_kept(file: Path):
     with sqlite3.connect(file) as source:
         source.execute("UPDATE packs SET predictions = x'00' WHERE cell = '{}'")
     source.close()
@@ -159,11 +164,8 @@ BOMB = lzma.compress(bytes(2**24), preset=0)
     ],
 )
 def test_rows_that_are_none_are_lost_and_the_others_kept(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, value: object
+    file: Path, monkeypatch: pytest.MonkeyPatch, change: str, value: object
 ):
-    file = tmp_path / "50% of #1?.pack"  # characters that mean something else in an address
-    with Store.open(study) as store:
-        pack_study(store, file)
     with sqlite3.connect(file) as source:
         source.execute(f"UPDATE packs SET {change} = ? WHERE cell = '{{}}'", (value,))
     source.close()
@@ -175,10 +177,7 @@ def test_rows_that_are_none_are_lost_and_the_others_kept(
 
 
 @pytest.mark.parametrize("columns", ["[", "3", "null", None, "[" * 100_000])
-def test_columns_that_are_none_are_those_of_another_version(study: Path, tmp_path: Path, columns: str | None):
-    file = tmp_path / "study.pack"
-    with Store.open(study) as store:
-        pack_study(store, file)
+def test_columns_that_are_none_are_those_of_another_version(file: Path, columns: str | None):
     with sqlite3.connect(file) as source:
         source.execute("UPDATE packs SET columns = ?", (columns,))
     source.close()
@@ -187,10 +186,7 @@ def test_columns_that_are_none_are_those_of_another_version(study: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["..", "", "/etc/passwd", "a\0.toml", "x" * 300 + ".toml", "notes.txt"])
-def test_an_experiment_file_with_a_strange_name_is_refused(study: Path, tmp_path: Path, name: str):
-    file = tmp_path / "study.pack"
-    with Store.open(study) as store:
-        pack_study(store, file)
+def test_an_experiment_file_with_a_strange_name_is_refused(file: Path, name: str):
     with sqlite3.connect(file) as source:
         source.execute("INSERT INTO experiments VALUES (?, x'00')", (name,))
     source.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ from pprop import load_dataset
 from pprop._errors import MissingDependencyError
 from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
-from pprop.study.figures import style
-from pprop.study.report import sections, write_report
+from pprop.study.figures import figures_of, style
+from pprop.study.figures.gather import Drawn
+from pprop.study.report import results, sections, write_report
 from pprop.study.report.graph_claims import Claim
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.merge import merge_studies
@@ -29,17 +32,39 @@ MakeRows = Callable[..., list[Row]]
 QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 
 
-@pytest.fixture(autouse=True)
-def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def quick_claims() -> Iterator[None]:
     """The claims about graphs have tests of their own, and take seconds."""
 
     def one(graph: object, where: str) -> list[Claim]:
         return [Claim("Checked elsewhere", where, "42", True)]
 
-    monkeypatch.setattr(sections, "graph_claims", one)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "graph_claims", one)
+        yield
+
+
+@contextmanager
+def without_drawings() -> Generator[None]:
+    """Figures with their data and captions, but drawn as nothing: drawing takes more than half of a report's time."""
+
+    def undrawn(*arguments: Any) -> list[Drawn]:
+        return [replace(each, draw=lambda: None) for each in figures_of(*arguments)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (results, sections):
+            patch.setattr(module, "figures_of", undrawn)
+        patch.setattr(sections, "save_figure", lambda *_: b"<svg></svg>")
+        yield
 
 
 @pytest.fixture
+def undrawn() -> Iterator[None]:
+    with without_drawings():
+        yield
+
+
+@pytest.fixture(scope="module")
 def quick(make_rows: MakeRows) -> list[Row]:
     """What `pprop study run quick` leaves, apart from what was predicted."""
     graph = load_dataset("citeseer")
@@ -59,6 +84,12 @@ def study(folder: Path, rows: list[Row]) -> Path:
     with Store.open(folder, create=True) as store:
         store.add_all(rows)
     return folder
+
+
+@pytest.fixture(scope="module")
+def alone(quick: list[Row], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The report of these rows and no others."""
+    return report(study(tmp_path_factory.mktemp("alone"), quick))
 
 
 def contents(paths: list[Path], root: Path) -> dict[str, bytes]:
@@ -109,9 +140,8 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_a_quick_study_gives_a_short_report_without_empty_sections(tmp_path: Path, quick: list[Row]) -> None:
-    written = report(study(tmp_path, quick))
-    page = Page(written["report.html"])
+def test_a_quick_study_gives_a_short_report_without_empty_sections(alone: dict[str, str]) -> None:
+    page = Page(alone["report.html"])
     expected = [
         "what-was-run",
         "accuracy",
@@ -124,13 +154,13 @@ def test_a_quick_study_gives_a_short_report_without_empty_sections(tmp_path: Pat
     ]
     assert page.ids == expected
     figures = {f"figures/{name}.{end}" for name in ("distributions", "distance") for end in ("svg", "json")}
-    assert set(written) == {"report.html", "report.md"} | figures
-    headings = re.findall(r"^## (.*)$", written["report.md"], flags=re.MULTILINE)
+    assert set(alone) == {"report.html", "report.md"} | figures
+    headings = re.findall(r"^## (.*)$", alone["report.md"], flags=re.MULTILINE)
     assert [heading.lower().replace(" ", "-") for heading in headings] == expected
 
 
-def test_the_html_page_needs_nothing_from_elsewhere(tmp_path: Path, quick: list[Row]) -> None:
-    text = report(study(tmp_path, quick))["report.html"]
+def test_the_html_page_needs_nothing_from_elsewhere(alone: dict[str, str]) -> None:
+    text = alone["report.html"]
     page = Page(text)
     assert page.loads == []
     assert not page.tags & {"script", "link", "img", "iframe"}
@@ -140,19 +170,22 @@ def test_the_html_page_needs_nothing_from_elsewhere(tmp_path: Path, quick: list[
     assert "@media print" in text
 
 
-def test_the_same_rows_give_the_same_bytes_in_any_folder_and_order(tmp_path: Path, quick: list[Row]) -> None:
-    first = report(study(tmp_path / "one", quick))
-    second = report(study(tmp_path / "two", list(reversed(quick))))
-    assert first == second
-    assert str(tmp_path) not in "".join(first.values())
+def test_the_same_rows_give_the_same_bytes_in_any_folder_and_order(
+    tmp_path: Path, quick: list[Row], alone: dict[str, str]
+) -> None:
+    again = report(study(tmp_path, list(reversed(quick))))
+    assert again == alone
+    assert str(tmp_path) not in "".join(again.values())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_merge_of_two_stores_gives_the_report_of_one(tmp_path: Path, quick: list[Row]) -> None:
     here, there = study(tmp_path / "here", quick[::2]), study(tmp_path / "there", quick[1::2] + quick[:4])
     merged = tmp_path / "merged"
     assert merge_studies([there, here], merged).sound
-    assert report(merged) == report(study(tmp_path / "whole", quick))
-    assert report(merged) != report(here)
+    found = report(merged)
+    assert found == report(study(tmp_path / "whole", quick))
+    assert found != report(here)
 
 
 def test_what_a_user_named_is_escaped_in_both_pages(tmp_path: Path, quick: list[Row], make_rows: MakeRows) -> None:
@@ -165,6 +198,7 @@ def test_what_a_user_named_is_escaped_in_both_pages(tmp_path: Path, quick: list[
     assert "<b>host" not in written["report.md"].replace("\\<", "")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_own_model_has_its_row_its_interval_and_its_p_values(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
@@ -174,6 +208,7 @@ def test_an_own_model_has_its_row_its_interval_and_its_p_values(
     assert [line.split(" | ")[0].strip("| *") for line in own] == ["GCN", "APPNP"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_cell_that_was_run_again_is_listed_and_never_averaged(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
@@ -191,6 +226,7 @@ def test_a_cell_that_was_run_again_is_listed_and_never_averaged(
     assert re.search(rf"\| GCN \| 3 of 100 \| {mean:.2f} ± ", text)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_model_without_epochs_that_was_fitted_again_is_listed_with_the_settings_that_tell_it_apart(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
@@ -209,6 +245,7 @@ def test_a_model_without_epochs_that_was_fitted_again_is_listed_with_the_setting
     ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_times_in_the_figure_on_propagation_are_of_its_device_though_another_was_timed_later(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
@@ -231,6 +268,7 @@ def test_times_in_the_figure_on_propagation_are_of_its_device_though_another_was
     assert "| Citeseer | 0.20 s a run instead of 0.60 s | yes |" in text  # 400 epochs
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_of_a_figure_asks_for_the_runs_and_the_device_that_it_shows(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
@@ -240,6 +278,7 @@ def test_the_command_of_a_figure_asks_for_the_runs_and_the_device_that_it_shows(
     assert "pprop study run gasteiger_2019_labels_citeseer --out DIR --runs 20 --device cuda" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cells_that_no_experiment_has_are_shown_with_their_settings(
     tmp_path: Path, quick: list[Row], make_rows: MakeRows
 ) -> None:
@@ -274,9 +313,8 @@ def without(text: str, title: str) -> str:
 
 
 def test_additional_runs_change_no_other_table_figure_or_claim(
-    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+    tmp_path: Path, quick: list[Row], alone: dict[str, str], make_rows: MakeRows
 ) -> None:
-    alone = report(study(tmp_path / "alone", quick))
     more = [Seeds(split, init) for init in range(5) for split in split_seeds("test", 200)]
     more = [seeds for seeds in more if seeds.split not in TEST_SEEDS]
     few = [Seeds(split, init) for init in range(1, 5) for split in TEST_SEEDS]
@@ -294,16 +332,16 @@ def test_additional_runs_change_no_other_table_figure_or_claim(
     rest = [
         row for model in ("appnp", "gcn") for row in make_rows(make_cell(model, {}, "citeseer"), 0.3, few, **common)
     ]
-    whole = report(study(tmp_path / "whole", quick + added + rest))["report.md"]
+    with without_drawings():
+        whole = report(study(tmp_path / "whole", quick + added + rest))["report.md"]
     section = re.split(r"^## ", whole.split("\n## A thousand runs\n")[1], flags=re.MULTILINE)[0]
     assert len(re.findall(r"^\| (?:APPNP|GCN) \| 1000 \| ", section, flags=re.MULTILINE)) == 2
     assert "| 1000 |" not in without(whole, "A thousand runs")
 
 
 def test_own_experiments_change_no_table_figure_or_claim_and_have_a_section(
-    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+    tmp_path: Path, quick: list[Row], alone: dict[str, str], make_rows: MakeRows
 ) -> None:
-    alone = report(study(tmp_path / "alone", quick))
     cells = {
         "narrow": (make_cell("mlp", {"hidden": [8]}, "citeseer"), 0.39),
         "gat": (make_cell("gat", {"max_epochs": 5}, "citeseer"), 0.99),
@@ -355,21 +393,23 @@ def test_an_own_figure_is_drawn_apart_from_the_published_one(
     assert "- The best α lies in" in section  # it is not checked on these
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_kept_file_with_the_name_of_a_published_experiment_does_not_take_its_place(
-    tmp_path: Path, quick: list[Row], make_rows: MakeRows
+    tmp_path: Path, quick: list[Row], alone: dict[str, str], make_rows: MakeRows
 ) -> None:
-    alone = report(study(tmp_path / "alone", quick))["report.md"]
     both = study(tmp_path / "both", quick + make_rows(make_cell("mlp", {"hidden": [8]}, "citeseer"), 0.39, QUICK))
     ours = ('shows = "accuracy"', 'model = "mlp"\ndataset = "citeseer"\n[settings]')
     own_experiment(both, "gasteiger_2019_mlp_citeseer", *ours, "hidden = [8]")
     own_experiment(both, "gasteiger_2019_gcn_citeseer", ours[0], 'model = "gcn"\ndataset = "citeseer"')
     mixed = report(both)["report.md"]
-    assert without(mixed, "Other experiments") == without(alone, "Other experiments")
+    assert without(mixed, "Other experiments") == without(alone["report.md"], "Other experiments")
     assert "Title of gasteiger" in mixed
 
 
-def test_every_compared_number_has_its_command_and_agreement_is_counted(tmp_path: Path, quick: list[Row]) -> None:
-    text = report(study(tmp_path, quick))["report.md"]
+def test_every_compared_number_has_its_command_and_agreement_is_counted(
+    quick: list[Row], alone: dict[str, str]
+) -> None:
+    text = alone["report.md"]
     assert "`pprop study run gasteiger_2019_appnp_citeseer --out DIR --runs 20`" in text
     agree = 0
     for model, paper in (("gcn", 75.40), ("appnp", 75.73)):  # both ± 0.30
