@@ -60,17 +60,17 @@ def trainer_of(
     [
         ("APPNP", 64, 7, False, False, {"steps": 10}),
         ("APPNP", 5, 3, True, True, {"steps": 3, "dropout": 0.3, "normalization": "row"}),
-        ("APPNP", 100, 20, False, True, {"steps": 45, "propagation_dropout": 0.1}),
-        ("APPNP", 16, 4, True, False, {"steps": 1, "dropout": 0.0, "propagation_dropout": 0.5}),
-        ("APPNP", 16, 4, False, False, {"steps": 0}),
+        ("APPNP", 100, 18, False, True, {"steps": 45, "propagation_dropout": 0.1}),
+        ("APPNP", 16, 3, True, False, {"steps": 1, "dropout": 0.0, "propagation_dropout": 0.5}),
+        ("APPNP", 16, 3, False, False, {"steps": 0}),
         ("PPNP", 64, 7, False, False, {}),
         ("PPNP", 100, 18, True, True, {"dropout": 0.3, "propagation_dropout": 0.0}),
-        ("MLP", 100, 20, False, False, {"dropout": 0.6}),
+        ("MLP", 100, 18, False, False, {"dropout": 0.6}),
         ("MLP", 16, 3, False, False, {"dropout": 0.0, "penalty": 0.0}),
     ],
 )
 def test_fused_training_equals_the_program_of_single_operations(kind, hidden, classes, directed, weighted, options):
-    graph = make_graph(directed=directed, weighted=weighted)
+    graph = make_graph(150, directed=directed, weighted=weighted)
     model = MODELS[kind](hidden=hidden, **options)
     fused, _ = trainer_of("numba", graph, model, classes, 3, fused=True)
     plain, _ = trainer_of("reference", graph, model, classes, 3, fused=False)
@@ -138,7 +138,7 @@ def test_three_hundred_epochs_take_no_more_memory_than_ten():
 
 def test_the_loop_of_a_gpu_ends_runs_as_the_plain_loop_does():
     """Without a GPU nothing is captured, but the looks at every 32nd epoch, the packing and the curves are the same."""
-    graph, model, rule = make_graph(120), pprop.APPNP(hidden=8, steps=3), pprop.Stopping(patience=7, max_epochs=90)
+    graph, model, rule = make_graph(80), pprop.APPNP(hidden=8, steps=1), pprop.Stopping(patience=7, max_epochs=70)
     results = []
     for captured in (False, True):
         trainer, _ = trainer_of("reference", graph, model, 3, 12, fused=False)
