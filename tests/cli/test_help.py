@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -38,25 +39,42 @@ VERBS = [
 ]
 HEAVY = {"numpy", "scipy", "torch", "numba", "sklearn", "matplotlib", "pyarrow", "rich"}
 
+# All of them in one process: what none has loaded at the end, no one has loaded.
 SCRIPT = """
-import sys
-sys.argv = ["pprop", *sys.argv[1:]]
+import contextlib, io, json, sys
 from pprop.cli import main
-try:
-    main()
-except SystemExit as end:
-    print(end.code, *sys.modules, file=sys.stderr)
+shown = {}
+for verb in json.load(sys.stdin):
+    sys.argv = ["pprop", *verb, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            main()
+        except SystemExit as end:
+            shown[" ".join(verb)] = end.code, out.getvalue()
+print(json.dumps([shown, list(sys.modules)]))
 """
 
 
+@pytest.fixture(scope="module")
+def helped() -> tuple[dict[str, tuple[int, str]], list[str]]:
+    """The exit code and the help of every verb, and the modules that were loaded."""
+    command = [sys.executable, "-c", SCRIPT]
+    return json.loads(
+        subprocess.run(command, input=json.dumps(VERBS), capture_output=True, text=True, check=True).stdout
+    )
+
+
+def test_help_loads_nothing_heavy(helped: tuple[dict[str, tuple[int, str]], list[str]]):
+    assert "pprop.cli.app" in helped[1]
+    assert HEAVY & set(helped[1]) == set()
+
+
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_help_loads_nothing_heavy_and_shows_an_example(verb: tuple[str, ...]):
-    done = subprocess.run([sys.executable, "-c", SCRIPT, *verb, "--help"], capture_output=True, text=True, check=True)
-    code, *modules = done.stderr.split()
-    assert code == "0"
-    assert HEAVY & set(modules) == set()
-    assert "Example" in done.stdout
-    assert f"\n    {' '.join(('pprop', *verb))} " in done.stdout or verb in {
+def test_help_shows_an_example(helped: tuple[dict[str, tuple[int, str]], list[str]], verb: tuple[str, ...]):
+    code, text = helped[0][" ".join(verb)]
+    assert code == 0
+    assert "Example" in text
+    assert f"\n    {' '.join(('pprop', *verb))} " in text or verb in {
         (),
         ("demo",),
         ("doctor",),

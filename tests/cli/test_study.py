@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pprop.cli.app import run
 from pprop.study import experiment
 from pprop.study.store.store import FILE, Store
 
@@ -264,9 +265,13 @@ def test_a_model_of_ones_own_is_compared_with_appnp_and_gcn(pprop_here, tmp_path
     assert "The predictor must return a tensor of shape (2110, 6), (n, classes). Got (2110, 2) instead." in wrong.err
 
 
-def test_json_of_a_run_is_one_object_on_standard_output(pprop_process, tiny: Path):
+def test_json_of_a_run_is_one_object_on_standard_output(
+    tiny: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Of the process, also of what does not go through Python."""
+    monkeypatch.chdir(tiny.parent)
     tiny.write_text(TINY.replace('["mlp", "appnp"]', '["mlp"]'))
-    answer = pprop_process("study", "run", tiny, "--out", "study", "--runs", 1, "--json")
-    assert answer.code == 0
-    assert answer.out.count("\n") == 1
-    assert json.loads(answer.out)["computed"] == 1
+    assert run(["study", "run", str(tiny), "--out", "study", "--runs", "1", "--json"]) == 0
+    out = capfd.readouterr().out
+    assert out.count("\n") == 1
+    assert json.loads(out)["computed"] == 1

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pprop
+import pprop.tuning
 
 pytestmark = pytest.mark.slow
 
@@ -44,6 +45,13 @@ def test_a_search_prints_settings_and_a_command_that_works(pprop_here, tables, t
     assert (fitted.decision_function(range(40)) == again.decision_function(range(40))).all()
 
 
+@pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No figures, which take longer to draw than a small search."""
+    monkeypatch.setattr(pprop.tuning, "save_figures", lambda *_: None)
+
+
+@pytest.mark.usefixtures("without_drawing")
 def test_the_same_command_goes_on_and_the_text_says_what_was_found(pprop_here, tables):
     first = pprop_here(*f"tune {OWN} --out tuned {QUICK} --trials 1".split())
     assert first.code == 0, first.err
@@ -54,9 +62,8 @@ def test_the_same_command_goes_on_and_the_text_says_what_was_found(pprop_here, t
     assert f"{whole['score']:.1%} (defaults: {whole['default_score']:.1%})" in more.out
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_test_nodes_play_no_part(pprop_here, tables, monkeypatch: pytest.MonkeyPatch):
-    import pprop.tuning
-
     seen: list[np.ndarray] = []
     search = pprop.tuning.tune
 
@@ -112,6 +119,7 @@ def test_a_folder_of_something_else_and_a_missing_optuna_are_refused(
     assert 'pip install "pprop[tune]"' in without.err
 
 
+@pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_process_leaves_a_search_that_goes_on(pprop_here, tables, tmp_path: Path, number: signal.Signals):
     command = f"tune {OWN} --out tuned {QUICK} --trials 100000"

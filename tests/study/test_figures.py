@@ -22,11 +22,10 @@ def distribution():
     return distribution_data({"MLP": [0.62, 0.64, 0.63], "APPNP": [0.75, 0.76, 0.77]})
 
 
-def figures():
-    return {
-        "distribution": draw_distribution(distribution(), "Citeseer"),
-        "curves": draw_curves(HISTORY, 39, "APPNP"),
-    }
+FIGURES = {
+    "distribution": lambda: draw_distribution(distribution(), "Citeseer"),
+    "curves": lambda: draw_curves(HISTORY, 39, "APPNP"),
+}
 
 
 def test_the_distribution_shows_every_run_its_mean_and_interval():
@@ -39,7 +38,7 @@ def test_the_distribution_shows_every_run_its_mean_and_interval():
 
 
 def test_the_curves_count_epochs_from_one_and_accuracies_in_per_cent():
-    above, below = figures()["curves"].axes
+    above, below = FIGURES["curves"]().axes
     epochs, accuracy = np.asarray(above.lines[0].get_xdata()), np.asarray(below.lines[0].get_ydata())
     assert (epochs[0], epochs[-1]) == (1, 50)
     assert above.get_legend_handles_labels()[1][-1] == "kept: epoch 40"
@@ -53,11 +52,11 @@ def test_a_best_epoch_outside_the_history_is_refused():
 
 
 def test_the_drawing_holds_the_data():
-    axes = figures()["distribution"].axes[0]
+    axes = FIGURES["distribution"]().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["MLP", "APPNP"]
     drawn = [offset for points in axes.collections for offset in np.asarray(points.get_offsets())[:, 0]]
     assert sorted(drawn) == pytest.approx([62, 63, 64, 75, 76, 77])
-    above, below = figures()["curves"].axes
+    above, below = FIGURES["curves"]().axes
     assert above.lines[0].get_ydata() == pytest.approx(HISTORY.train_loss)
     assert above.lines[1].get_ydata() == pytest.approx(HISTORY.stopping_loss)
     assert below.lines[0].get_ydata() == pytest.approx(100 * HISTORY.stopping_accuracy)
@@ -66,7 +65,7 @@ def test_the_drawing_holds_the_data():
 @pytest.mark.parametrize("name", ["distribution", "curves"])
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_the_same_figure_is_the_same_file(name: str, kind: str, start: bytes):
-    first, again = figures()[name], figures()[name]
+    first, again = FIGURES[name](), FIGURES[name]()
     save_figure(again, "png")  # saving once more, or in another format before, changes nothing
     files = [save_figure(first, kind), save_figure(again, kind)]
     assert files[0].startswith(start)
@@ -74,15 +73,15 @@ def test_the_same_figure_is_the_same_file(name: str, kind: str, start: bytes):
 
 
 def test_a_users_own_matplotlib_settings_neither_matter_nor_change():
-    plain = save_figure(figures()["curves"], "svg")
+    plain = save_figure(FIGURES["curves"](), "svg")
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
-        assert save_figure(figures()["curves"], "svg") == plain
+        assert save_figure(FIGURES["curves"](), "svg") == plain
         assert mpl.rcParams["font.size"] == 30
 
 
 def test_an_unknown_format_is_refused():
     with pytest.raises(pprop.InputError, match="'png' or 'svg'"):
-        save_figure(figures()["curves"], "gif")
+        save_figure(FIGURES["curves"](), "gif")
 
 
 def test_the_data_of_a_figure_needs_no_matplotlib():
