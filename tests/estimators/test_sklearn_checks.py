@@ -180,30 +180,28 @@ def named(check: Any) -> tuple[str, str]:
 def all_checks(kind: type) -> dict[str, tuple[str, Check]]:
     """Return name and function of every check that scikit-learn has for an estimator, by id."""
     checks: dict[str, tuple[str, Check]] = {}
-    pairs: Any = estimator_checks_generator(make(kind, Rows().to_graph(), 3, "reference"))
+    pairs: Any = estimator_checks_generator(make(kind, Rows().to_graph(), 3))
     for _, check in pairs:
         name, key = named(check)
         checks[key] = (name, check)
     return checks
 
 
-def make(kind: type, graph: Graph, epochs: int, backend: str) -> Any:
+def make(kind: type, graph: Graph, epochs: int) -> Any:
+    """Return a classifier that computes in plain torch: numba would compile for each number of classes."""
     if kind is PropagatedClassifier:
-        return PropagatedClassifier(LogisticRegression(C=100.0), graph, backend=backend)
+        return PropagatedClassifier(LogisticRegression(C=100.0), graph, backend="reference")
     if kind is BootstrappedFPClassifier:
         return BootstrappedFPClassifier(graph, rounds=1, random_state=0)
-    return kind(graph, random_state=0, **settings(kind, epochs, backend))
-
-
-def settings(kind: type, epochs: int, backend: str) -> dict[str, Any]:
-    quick = {"hidden": 16, "dropout": 0.0, "penalty": 0.0, "learning_rate": 0.05, "max_epochs": epochs}
-    if kind is GCNClassifier:  # through single operations, which plain torch makes as fast on a few nodes
-        return {**quick, "matrix_dropout": 0.0, "backend": "reference"}
-    few: dict[type, dict[str, Any]] = {
-        APPNPClassifierCV: {"alphas": (0.1, 0.3)},
-        APPNPEnsembleClassifier: {"members": 2, "rounds": 1},
+    quick = {"hidden": 16, "dropout": 0.0, "penalty": 0.0, "learning_rate": 0.1, "max_epochs": epochs}
+    own: dict[type, dict[str, Any]] = {
+        APPNPClassifier: {"steps": 3},
+        APPNPClassifierCV: {"steps": 3, "alphas": (0.1, 0.3)},
+        APPNPEnsembleClassifier: {"steps": 3, "members": 2, "rounds": 1},
+        GCNClassifier: {"matrix_dropout": 0.0},
+        SolvedPPNPClassifier: {"tol": 0.1},
     }
-    return {**quick, **few.get(kind, {}), "backend": backend}
+    return kind(graph, random_state=0, backend="reference", **quick, **own.get(kind, {}))
 
 
 CHECKS = {kind: all_checks(kind) for kind in CLASSES}
@@ -225,11 +223,10 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     if name in AT_THE_BORDER:
         for module in (pprop.estimators.base, pprop.estimators.samples):
             monkeypatch.setattr(module, "node_positions", enter)
-    # Elsewhere the number of classes varies, and the reference backend has nothing to compile for each of them.
-    epochs, backend = (30, "numba") if name in NEEDS_LEARNING else (3, "reference")
+    epochs = 12 if name in NEEDS_LEARNING else 2
     for _ in range(4):
         known = len(rows.position)
-        estimator = make(kind, rows.to_graph(), epochs, backend)
+        estimator = make(kind, rows.to_graph(), epochs)
         error = None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Every class has one node only")  # some checks take y = X
