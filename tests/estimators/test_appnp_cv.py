@@ -34,7 +34,7 @@ def test_every_alpha_scores_as_a_classifier_of_its_own_and_the_best_is_the_model
     assert (chosen.history_.train_loss == twin.history_.train_loss).all()
 
 
-@pytest.mark.parametrize("settings", [{"hidden": (8, 6)}, {"backend": "reference"}])
+@pytest.mark.parametrize("settings", [{"hidden": (8, 8)}, {"backend": "reference"}])
 def test_what_is_not_fused_agrees_with_a_classifier_of_its_own_within_rounding(
     graph: Graph, nodes, animals, settings: dict[str, Any]
 ):

@@ -53,6 +53,7 @@ def test_settings_far_from_the_defaults_come_back(graph: Graph, nodes: Any, anim
         "normalization": "row",
         "self_loops": False,
         "random_state": 2**63,
+        "backend": "reference",
     }
     saved = APPNPClassifier(graph, max_epochs=3, **settings).fit(nodes, animals)
     saved.save(tmp_path / "model")
@@ -158,7 +159,9 @@ def test_a_module_is_needed_again_and_has_to_be_the_same(
 def test_a_dataset_is_found_by_its_name(tmp_path: Path, only_bundled: Path) -> None:
     citeseer = pprop.load_dataset("citeseer")
     assert citeseer.labels is not None
-    saved = MLPNodeClassifier(citeseer, max_epochs=2, random_state=0).fit(np.arange(60), citeseer.labels[:60])
+    saved = MLPNodeClassifier(citeseer, max_epochs=2, random_state=0, backend="reference").fit(
+        np.arange(60), citeseer.labels[:60]
+    )
     saved.save(tmp_path / "model")
     loaded = pprop.load(tmp_path / "model")
     assert loaded.graph == citeseer
@@ -201,7 +204,7 @@ def test_tables_are_read_again_with_the_same_arguments(tmp_path: Path) -> None:
     )
     graph = source.read()
     assert (graph.directed, graph.n_nodes, graph.feature_names) == (True, 12, ("b", "a"))
-    saved = APPNPClassifier(graph, **QUICK).fit(np.arange(12), ["blue", "red"] * 6)
+    saved = APPNPClassifier(graph, backend="reference", **QUICK).fit(np.arange(12), ["blue", "red"] * 6)
     saved.save(tmp_path / "model", source=source)
     loaded = pprop.load(tmp_path / "model")
     assert loaded.graph == graph

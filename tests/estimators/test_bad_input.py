@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,12 @@ from sklearn.exceptions import NotFittedError
 
 from pprop import APPNPClassifier, Graph, InputError, MLPNodeClassifier, PPNPClassifier
 from pprop.estimators import GraphSource
+
+
+@pytest.fixture(scope="module")
+def fitted(graph: Graph, nodes: Any, animals: Any) -> MLPNodeClassifier:
+    return MLPNodeClassifier(graph, max_epochs=1, backend="reference").fit(nodes, animals)
+
 
 POSITIONS = r"must be an array of node positions, integers from 0 to 89, of shape \(m,\) or \(m, 1\). Got "
 
@@ -104,16 +111,11 @@ def test_an_impossible_setting_of_the_propagation_is_refused(
     ],
 )
 def test_what_is_no_array_of_positions_is_refused(
-    graph: Graph, nodes: Any, animals: Any, method: str, X: Any, got: str
+    graph: Graph, fitted: MLPNodeClassifier, method: str, X: Any, got: str
 ) -> None:
-    model = MLPNodeClassifier(graph, max_epochs=1)
-    if method == "fit":
-        arguments = (X, [0, 1])
-    else:
-        model.fit(nodes, animals)
-        arguments = (X,)
+    call = partial(MLPNodeClassifier(graph).fit, y=[0, 1]) if method == "fit" else getattr(fitted, method)
     with pytest.raises(InputError, match=f"The 'X' parameter of {method} {POSITIONS}{got}"):
-        getattr(model, method)(*arguments)
+        call(X)
 
 
 LABELS = "must be an array of 4 class labels, one per node, all integers or all strings. Got "

@@ -24,8 +24,8 @@ from pprop import (
 
 SETTINGS: dict[Any, dict[str, Any]] = {
     GCNClassifier: {"hidden": 8, "matrix_dropout": 0.25},
-    NGCNClassifier: {"hidden": 4, "powers": 3, "replicas": 2},
-    GATClassifier: {"heads": 2, "units": 4},
+    NGCNClassifier: {"hidden": 8, "powers": 3, "replicas": 2},
+    GATClassifier: {"heads": 2, "units": 8},
     JKClassifier: {"hidden": 8, "layers": 2},
 }
 MODELS: dict[Any, Any] = {
@@ -76,7 +76,7 @@ def test_a_loaded_baseline_predicts_as_the_saved_one_bit_for_bit(
 def test_every_baseline_learns_the_communities(graph: Graph, nodes: Any, animals: Any, kind: Any) -> None:
     others = np.setdiff1d(EVERYWHERE, nodes)
     truth = np.array(["ant", "bee", "cat"])[others // 30]
-    fitted = kind(graph, max_epochs=60, penalty=1e-4, random_state=0).fit(nodes, animals)
+    fitted = kind(graph, max_epochs=150, penalty=1e-4, random_state=0, **SETTINGS[kind]).fit(nodes, animals)
     assert fitted.score(others, truth) > 0.9  # chance is one third
 
 
@@ -89,7 +89,7 @@ def test_a_clone_fits_alike_and_shares_the_graph(graph: Graph, nodes: Any, anima
 
 
 def test_the_stopping_rule_of_the_first_gcn_keeps_the_last_weights(graph: Graph, nodes: Any, animals: Any) -> None:
-    fitted = GCNClassifier(graph, hidden=4, patience=3, max_epochs=6, criterion="window", random_state=0)
+    fitted = GCNClassifier(graph, hidden=8, patience=3, max_epochs=6, criterion="window", random_state=0)
     fitted.fit(nodes, animals)
     assert fitted.record_.best_epoch == fitted.n_iter_ - 1
 
@@ -122,6 +122,6 @@ def test_impossible_settings_are_refused_in_fit(
 def test_a_predictor_is_refused_for_a_model_that_has_none(
     graph: Graph, nodes: Any, animals: Any, tmp_path: Path
 ) -> None:
-    GCNClassifier(graph, hidden=4, max_epochs=2, random_state=0).fit(nodes, animals).save(tmp_path / "model")
+    GCNClassifier(graph, hidden=8, max_epochs=2, random_state=0).fit(nodes, animals).save(tmp_path / "model")
     with pytest.raises(InputError, match="The 'predictor' parameter of load must be None"):
         pprop.load(tmp_path / "model", graph=graph, predictor=lambda: None)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ from pprop import (
     MLPNodeClassifier,
 )
 
-QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0}
+QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0, "backend": "reference"}
 
 
 @pytest.fixture(scope="module")

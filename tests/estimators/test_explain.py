@@ -141,9 +141,9 @@ def test_a_propagated_classifier_is_explained_by_what_it_spreads(
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (pprop.GCNClassifier, {"max_epochs": 2}),
+        (pprop.GCNClassifier, {"hidden": 8, "max_epochs": 2}),
         (pprop.BootstrappedFPClassifier, {}),
-        (pprop.APPNPEnsembleClassifier, {"members": 2, "rounds": 0, "max_epochs": 2}),
+        (pprop.APPNPEnsembleClassifier, {"hidden": 8, "members": 2, "rounds": 0, "max_epochs": 2}),
     ],
 )
 def test_a_model_whose_logits_are_no_sum_over_nodes_is_refused(
@@ -161,7 +161,8 @@ def test_a_predictor_that_propagates_inside_is_refused(graph: Graph, nodes: Any,
     def inside() -> nn.Module:
         return nn.Sequential(nn.Linear(40, 3), pprop.Propagation(graph))
 
-    model = kind(graph, predictor=inside, max_epochs=2, random_state=0).fit(nodes, animals)
+    settings: dict[str, Any] = {"max_epochs": 2, "random_state": 0, "backend": "reference"}
+    model = kind(graph, predictor=inside, **settings).fit(nodes, animals)
     with pytest.raises(InputError, match=f"Got {kind.__name__}, whose predictor has a Propagation, instead"):
         explain(model, 0)
 

@@ -50,7 +50,7 @@ def test_a_node_listed_twice_stays_on_one_side() -> None:
 
 
 def test_one_node_in_every_class_is_watched_as_it_trains_and_a_warning_says_so(graph: Graph) -> None:
-    model = MLPNodeClassifier(graph, max_epochs=2, random_state=0)
+    model = MLPNodeClassifier(graph, hidden=8, max_epochs=2, random_state=0)
     with pytest.warns(UserWarning, match="Every class has one node only, so early stopping watches the training nodes"):
         model.fit([3, 40, 70], ["a", "b", "c"])
     assert model.train_nodes_.tolist() == model.stopping_nodes_.tolist() == [3, 40, 70]
@@ -58,7 +58,7 @@ def test_one_node_in_every_class_is_watched_as_it_trains_and_a_warning_says_so(g
 
 def test_a_fraction_given_to_fit_replaces_that_of_the_constructor(graph: Graph) -> None:
     nodes, labels = np.arange(20), np.arange(20) % 2
-    model = MLPNodeClassifier(graph, stopping=0.5, max_epochs=2, random_state=0)
+    model = MLPNodeClassifier(graph, stopping=0.5, hidden=8, max_epochs=2, random_state=0)
     assert len(model.fit(nodes, labels).stopping_nodes_) == 10
     assert len(model.fit(nodes, labels, stopping=0.2).stopping_nodes_) == 4
     assert np.array_equal(model.stopping_nodes_, hold_out(nodes, labels, 0.2, seed=0)[1])

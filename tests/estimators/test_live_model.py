@@ -147,7 +147,7 @@ def test_a_trained_run_can_be_live(graph):
 
     def trained(seeds):
         rule = Stopping(max_epochs=5)
-        return train(APPNP(alpha=0.2, hidden=4), graph, [split] * len(seeds), seeds=seeds, labels=labels, stopping=rule)
+        return train(APPNP(alpha=0.2, hidden=8), graph, [split] * len(seeds), seeds=seeds, labels=labels, stopping=rule)
 
     changing = live(trained([0]))
     assert changing.predict().tolist() == changing.logits().argmax(axis=1).tolist()
@@ -270,7 +270,7 @@ def test_a_propagated_classifier_whose_settings_are_not_those_of_its_fit_is_refu
 def test_a_training_with_a_solve_in_the_loop_can_be_live(graph):
     split = Split(np.arange(6), np.arange(6, 12), np.arange(12, NODES))
     labels = np.where(np.arange(NODES) < 12, np.arange(NODES) % 3, -1)
-    model = SolvedPPNP(alpha=0.2, hidden=4, edge_dropout=0.2, normalization="row", self_loops=False)
+    model = SolvedPPNP(alpha=0.2, hidden=8, edge_dropout=0.2, normalization="row", self_loops=False)
     trained = train(model, graph, split, labels=labels, stopping=Stopping(max_epochs=5))
     changing = live(trained, tol=1e-6)
     X = graph.features / graph.features.sum(axis=1, keepdims=True)
@@ -288,4 +288,4 @@ def test_a_training_of_layers_that_propagate_is_refused_by_the_name_of_its_model
     split = Split(np.arange(6), np.arange(6, 12), np.arange(12, NODES))
     labels = np.where(np.arange(NODES) < 12, np.arange(NODES) % 3, -1)
     with pytest.raises(InputError, match="GCN, whose layers propagate in between,"):
-        live(train(GCN(hidden=4), graph, split, labels=labels, stopping=Stopping(max_epochs=2)))
+        live(train(GCN(hidden=8), graph, split, labels=labels, stopping=Stopping(max_epochs=2)))

@@ -47,7 +47,7 @@ def test_cross_validation_passes_stopping_nodes_on(graph: Graph, nodes: Any, ani
 
 @pytest.mark.slow
 def test_a_grid_search_in_two_processes_equals_one_in_this_process(graph: Graph, nodes: Any, animals: Any) -> None:
-    grid = {"alpha": [0.1, 0.9], "hidden": np.array([4, 8])}
+    grid = {"alpha": [0.1, 0.9], "steps": np.array([2, 4])}
     options: dict[str, Any] = {"cv": 2, "error_score": "raise"}
     searches = [
         GridSearchCV(APPNPClassifier(graph, **QUICK), grid, n_jobs=jobs, **options).fit(nodes, animals)
