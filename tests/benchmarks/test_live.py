@@ -23,7 +23,7 @@ def script(monkeypatch):
 
 
 def test_a_small_run_reports_every_figure(script):
-    arguments = argparse.Namespace(entries=2e4, columns=8, alpha=0.1, tol=1e-4, edits=40, blocks=2)
+    arguments = argparse.Namespace(entries=2e4, columns=3, alpha=0.1, tol=1e-4, edits=40, blocks=2)
     report = script.measure(arguments)
     assert report["edits"] == 40
     assert 0 < report["error_over_tol"] <= 1
@@ -34,7 +34,7 @@ def test_the_fresh_solve_reaches_the_tolerance_and_one_with_fewer_products_is_no
     rng = np.random.default_rng(0)
     A = np.triu(rng.random((60, 60)) < 0.1, 1).astype(float)
     graph = pprop.Graph.from_scipy(sparse.csr_array(A + A.T))
-    H = rng.standard_normal((60, 4))
+    H = rng.standard_normal((60, 3))
     solve, products = script.fresh_solve(graph, H, 0.1, 1e-4)
     size = np.sqrt(1 + np.diff(graph.indptr))[:, None]
     error = np.abs(solve()[0].numpy() - pprop.propagate(graph, H, 0.1, pprop.Exact())) / size
@@ -53,12 +53,6 @@ def test_half_of_the_edits_are_edges_of_the_graph(script):
 
 def test_random_edits_on_citeseer_stay_within_the_bound(script):
     report = script.stay_within(150, 0.1, 1e-4, "citeseer", every=75)
-    assert 0 < report["largest_error_over_tol"] <= report["largest_bound_over_tol"] <= 1
-
-
-@pytest.mark.data
-def test_random_edits_on_cora_ml_stay_within_the_bound(script):
-    report = script.stay_within(300, 0.1, 1e-4, every=150)
     assert 0 < report["largest_error_over_tol"] <= report["largest_bound_over_tol"] <= 1
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 BRANCHES = 7
 SEEDS, EPOCH = [11, -4], 37
-MODEL = GAT(heads=3, units=4, dropout=0.25, penalty=0.2)
+MODEL = GAT(heads=2, units=4, dropout=0.25, penalty=0.2)
 
 
 def twin_of(model: GAT) -> Any:

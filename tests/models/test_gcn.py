@@ -10,7 +10,7 @@ import torch
 from pprop import InputError
 from pprop.models import GCN
 
-PLAIN = GCN(hidden=5, dropout=0.0, matrix_dropout=0.0)
+PLAIN = GCN(hidden=8, dropout=0.0, matrix_dropout=0.0)
 
 
 def twin_of(model: GCN) -> Any:
@@ -23,14 +23,14 @@ def twin_of(model: GCN) -> Any:
 
 
 @pytest.mark.parametrize(
-    "model", [PLAIN, GCN(hidden=5), GCN(hidden=5, matrix_dropout=0.0), GCN(hidden=5, dropout=0.0, matrix_dropout=0.25)]
+    "model", [PLAIN, GCN(hidden=8), GCN(hidden=8, matrix_dropout=0.0), GCN(hidden=8, dropout=0.0, matrix_dropout=0.25)]
 )
 def test_outputs_and_gradients_are_those_of_the_dense_twin(check_outputs: Any, model: GCN) -> None:
     check_outputs(model, twin_of(model))
 
 
 def test_training_follows_the_dense_twin(check_training: Any) -> None:
-    model = GCN(hidden=5, penalty=0.3)
+    model = GCN(hidden=8, penalty=0.3)
     check_training(model, twin_of(model), torch.nn.functional.cross_entropy)
 
 

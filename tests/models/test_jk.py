@@ -24,13 +24,13 @@ def twin_of(model: JK) -> Any:
     return twin
 
 
-@pytest.mark.parametrize("model", [JK(hidden=4, dropout=0.0), JK(hidden=4), JK(hidden=4, layers=1, dropout=0.25)])
+@pytest.mark.parametrize("model", [JK(hidden=8, dropout=0.0), JK(hidden=8), JK(hidden=8, layers=1, dropout=0.25)])
 def test_outputs_and_gradients_are_those_of_the_dense_twin(check_outputs: Any, model: JK) -> None:
     check_outputs(model, twin_of(model))
 
 
 def test_training_follows_the_dense_twin(check_training: Any) -> None:
-    model = JK(hidden=4, penalty=0.2)
+    model = JK(hidden=8, penalty=0.2)
     check_training(model, twin_of(model), torch.nn.functional.cross_entropy)
 
 

@@ -49,7 +49,7 @@ def test_outputs_and_gradients_are_those_of_the_dense_twin(check_outputs: Any, m
 
 
 def test_training_follows_the_dense_twin(check_training: Any) -> None:
-    model = NGCN(hidden=4, powers=3, replicas=2, penalty=0.2)
+    model = NGCN(hidden=8, powers=3, replicas=2, penalty=0.2)
     check_training(model, twin_of(model), likelihood_loss)
 
 
@@ -69,7 +69,7 @@ def test_a_run_has_the_same_bits_alone_and_in_a_batch(dense: Any) -> None:
     split = Split(np.array([0, 3, 4, 6, 9]), np.array([1, 2, 5]), np.arange(10, 14))
 
     def trained(seeds: list[int]) -> Any:
-        model = NGCN(hidden=4, powers=3, replicas=2)
+        model = NGCN(hidden=8, powers=3, replicas=2)
         rule = Stopping(max_epochs=5)
         return pprop.train(model, graph, split, seeds=seeds, stopping=rule, backend="numba", progress=False)
 
