@@ -34,11 +34,17 @@ def labelled() -> tuple[Any, Any]:
     return nodes, np.where(nodes < 30, "ant", "bee")
 
 
-@pytest.fixture
-def quick() -> dict[str, Any]:
-    """Arguments of a short search."""
+@pytest.fixture(scope="session")
+def quick_search() -> dict[str, Any]:
+    """Arguments of a short search, not to be changed."""
     space = {"alpha": Range(0.05, 0.9), "hidden": [4, 8], "max_epochs": 6}
     return {"space": space, "trials": 4, "holdouts": 2, "seed": 7, "progress": False}
+
+
+@pytest.fixture
+def quick(quick_search: dict[str, Any]) -> dict[str, Any]:
+    """The same for a test that may change them."""
+    return {**quick_search, "space": dict(quick_search["space"])}
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,17 @@ import pytest
 from pprop import CapacityError, FormatError, Graph, InputError, Range, tune
 
 
+@pytest.fixture(scope="module")
+def sound(graph: Graph, labelled: Any, quick_search: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sound") / "search"
+    tune(graph, *labelled, **{**quick_search, "trials": 1}, folder=folder)
+    return folder
+
+
 @pytest.fixture
-def folder(graph: Graph, labelled: Any, quick: dict[str, Any], tmp_path: Path) -> Path:
-    tune(graph, *labelled, **{**quick, "trials": 1}, folder=tmp_path / "search")
-    return tmp_path / "search"
+def folder(sound: Path, tmp_path: Path) -> Path:
+    """A copy of a folder of one trial, to be damaged."""
+    return shutil.copytree(sound, tmp_path / "search")
 
 
 def refuse(sentence: str, graph: Graph, labelled: Any, arguments: dict[str, Any], error: type[Exception]) -> None:
