@@ -50,7 +50,7 @@ class Twin:
 
     def copy(self):
         other = copy.copy(self)
-        other.weights, other.H, other.gone = self.weights.copy(), self.H.copy(), self.gone.copy()
+        vars(other).update(weights=self.weights.copy(), H=self.H.copy(), gone=self.gone.copy())
         return other
 
     def here(self):
