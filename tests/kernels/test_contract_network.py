@@ -33,7 +33,7 @@ def test_activation_is_relu_in_place_and_its_adjoint_passes_where_it_was_positiv
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.6])
-@pytest.mark.parametrize(("n", "width", "layer"), [(257, 1, 0), (11, 33, 1), (5, 70, 3)])
+@pytest.mark.parametrize(("n", "width", "layer"), [(37, 1, 0), (11, 33, 1), (5, 70, 3)])
 def test_activation_drops_the_units_of_the_specification(
     kernels, dtype, normal, assert_close, oracle, p, n, width, layer
 ):
@@ -55,7 +55,7 @@ def test_activation_drops_the_units_of_the_specification(
 # -- second layer -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "inner", "width"), [(1, 1, 1), (257, 33, 7), (513, 33, 1), (40, 1, 7)])
+@pytest.mark.parametrize(("n", "inner", "width"), [(1, 1, 1), (257, 17, 3), (513, 17, 1), (40, 1, 3)])
 def test_second_layer_and_its_adjoints_are_dense_products(kernels, dtype, normal, assert_close, n, inner, width):
     x, _ = normal(2, n, inner, dtype=dtype)
     x[:, :, ::3] = 0.0  # as after ReLU and dropout
@@ -75,7 +75,8 @@ def mean_cross_entropy(logits, labels):
     losses = []
     for row, label in zip(logits, labels, strict=True):
         if label >= 0:
-            shifted = [float(value - max(row)) for value in row]
+            largest = max(row)
+            shifted = [float(value - largest) for value in row]
             losses.append(float(np.log(sum(np.exp(v) for v in shifted))) - shifted[label])
     return sum(losses) / len(losses)
 
