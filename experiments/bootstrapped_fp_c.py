@@ -1,6 +1,6 @@
 """Choose the C of bootstrapped feature propagation: mean accuracy on validation splits, which hold no test nodes.
 
-    PPROP_DATA=folder python experiments/bootstrapped_fp_c.py [--splits 5]
+    PPROP_DATA=folder python experiments/bootstrapped_fp_c.py
 
 How exact the regressions must be:
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 import time
 
 import numpy as np
@@ -20,40 +19,34 @@ from pprop import VALIDATION_SEEDS, load_dataset, paper_split
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
 from pprop.models.feature_rows import device_named
 from pprop.models.one_vs_rest import TOLERANCE
+from pprop.study.stats.estimate import accuracy
 
-CHOICES = (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+SPLITS = 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--datasets", nargs="+", default=["citeseer", "cora_ml"])
-    parser.add_argument("--C", dest="choices", type=float, nargs="+", default=CHOICES)
+    parser.add_argument("--C", dest="choices", type=float, nargs="+", default=[10, 30, 100, 300, 1000, 3000])
     parser.add_argument("--tolerance", type=float, nargs="+", default=[TOLERANCE])
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    arguments = parser.parse_args()
-    for name in arguments.datasets:
-        graph = load_dataset(name)
-        assert graph.labels is not None
-        device = device_named(arguments.device)
+    how = parser.parse_args()
+    for name in ("citeseer", "cora_ml"):
+        graph, device = load_dataset(name), device_named("cpu")
+        labels = graph.labels
+        assert labels is not None
         diffused = Diffused(diffused_features(BootstrappedFP(), graph, device), device)
-        for strength, tolerance in itertools.product(arguments.choices, arguments.tolerance):
+        for strength, tolerance in itertools.product(how.choices, how.tolerance):
             shares: list[float] = []
             begin = time.process_time()
-            for seed in VALIDATION_SEEDS[: arguments.splits]:
+            for seed in VALIDATION_SEEDS[:SPLITS]:
                 split = paper_split(graph, seed=seed, test=False)
-                known, watched, others = (
-                    (nodes, graph.labels[nodes]) for nodes in (split.train, split.stopping, split.evaluation)
-                )
+                train, stopping, others = split.train, split.stopping, split.evaluation
                 found = diffused.bootstrap(
-                    BootstrappedFP(C=strength), *known, *watched, n_classes=graph.n_classes, tolerance=tolerance
-                )
-                right = found.log_shares[others[0]].argmax(axis=1) == others[1]
-                shares.append(np.count_nonzero(right) / len(right))
-            seconds = (time.process_time() - begin) / len(shares)
-            how = f"C={strength:g} tolerance={tolerance:g}"
-            sys.stdout.write(f"{name} {how}: {100 * np.mean(shares):.2f} ({seconds:.1f} CPU seconds a split)\n")
-            sys.stdout.flush()
+                    BootstrappedFP(C=strength), train, labels[train], stopping, labels[stopping],
+                    n_classes=graph.n_classes, tolerance=tolerance,
+                )  # fmt: skip
+                shares.append(accuracy(found.log_shares[others].argmax(axis=1), labels[others]))
+            seconds, mean = (time.process_time() - begin) / SPLITS, 100 * np.mean(shares)
+            print(f"{name} C={strength:g} tolerance={tolerance:g}: {mean:.2f} ({seconds:.1f} CPU seconds a split)")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,9 @@ the page with it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
-from gpu_rows_on_cpu import newest_of
+from gpu_rows_on_cpu import PACK, newest_of
 
 from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, Cell
@@ -21,7 +20,6 @@ from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row
 
 BEYOND, WORSE = 50, 0.05
-PACK = Path(__file__).parents[1] / "results" / "study.pack"
 
 
 def place(cell: Cell) -> str:

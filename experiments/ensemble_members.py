@@ -8,7 +8,7 @@ alpha lie on one axis, whatever their training and stopping nodes, and `train` p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,12 @@ class Network:
     """What is trained; `idf` weights features by log(n / df) before rows are scaled."""
 
     alpha: float
-    hidden: int = 64
     dropout: float = 0.5
     penalty: float = 0.005
     idf: bool = False
 
     def model(self) -> Model:
-        return APPNP(alpha=self.alpha, hidden=self.hidden, dropout=self.dropout, penalty=self.penalty)
+        return APPNP(alpha=self.alpha, dropout=self.dropout, penalty=self.penalty)
 
     def graph(self, prepared: Prepared) -> Graph:
         return weighted(prepared.graph) if self.idf else prepared.graph
@@ -82,21 +81,21 @@ def train_blocks(
     stopping: Stopping,
     device: str,
     finished: Callable[[Block, NDArray[np.float32]], None],
-) -> dict[Block, Trained]:
+) -> Trained:
     """Train blocks of one network in one call; `finished` gets the logits (m, n, c) of each as its last member ends."""
-    starts = np.cumsum([0, *(block.members for block in blocks)])
-    owner = np.repeat(np.arange(len(blocks)), [block.members for block in blocks])
     found: dict[int, NDArray[np.float32]] = {}
 
     def ended(trained: Trained, runs: NDArray[np.int64]) -> None:
         found.update(zip(runs.tolist(), trained.logits, strict=True))
-        for k in sorted({int(owner[run]) for run in runs.tolist()}):
-            own = range(int(starts[k]), int(starts[k + 1]))
+        begin = 0
+        for block in blocks:
+            own = range(begin, begin + block.members)
+            begin += block.members
             if all(run in found for run in own):
-                finished(blocks[k], np.stack([found.pop(run) for run in own]))
+                finished(block, np.stack([found.pop(run) for run in own]))
 
     network = blocks[0].network
-    trained = train(
+    return train(
         network.model(),
         network.graph(prepared),
         [split for block in blocks for split in block.splits(prepared)],
@@ -105,23 +104,4 @@ def train_blocks(
         device=device,
         verbose=True,
         on_end=ended,
-    )
-    return {
-        block: part(trained, slice(begin, begin + block.members)) for block, begin in zip(blocks, starts, strict=False)
-    }
-
-
-def part(trained: Trained, runs: slice) -> Trained:
-    """Return some of the runs."""
-    return replace(
-        trained,
-        splits=trained.splits[runs],
-        seeds=trained.seeds[runs],
-        epochs=trained.epochs[runs],
-        best_epoch=trained.best_epoch[runs],
-        stopping_loss=trained.stopping_loss[runs],
-        stopping_accuracy=trained.stopping_accuracy[runs],
-        history=trained.history[runs],
-        weights=tuple(weights[runs] for weights in trained.weights),
-        logits=trained.logits[runs],
     )

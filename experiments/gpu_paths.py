@@ -1,6 +1,6 @@
 """See that what lies on top of the GPU kernels gives on a GPU what it gives on the CPU: solvers, ensembles, chosen alphas, Bt. FP.
 
-    PPROP_DATA=folder PYTHONPATH=src python3 experiments/gpu_paths.py [--device cpu]
+    PPROP_DATA=folder PYTHONPATH=src python3 experiments/gpu_paths.py
 
 Solvers on Cora-ML, one line each: the relative error that is certified, beside the true one by `Exact` in float64. Then
 estimators on one validation split, of which only Bt. FP is compared with the CPU. A line that begins with BAD has a
@@ -9,7 +9,6 @@ certificate that does not hold or labels that differ. results/gpu/paths.txt is w
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
@@ -24,51 +23,52 @@ ALPHA, COLUMNS = 0.1, 7
 SOLVERS = (pprop.Chebyshev, pprop.ConjugateGradient, pprop.Contraction)
 
 
-def solvers(graph: pprop.Graph, device: str) -> None:
+def say(fine: bool, what: str) -> None:
+    print("ok " if fine else "BAD", what, flush=True)
+
+
+def solvers(graph: pprop.Graph) -> None:
     """Print products, errors and milliseconds of every solver in every float type, and the error of a gradient."""
     H = torch.from_numpy(np.random.default_rng(0).standard_normal((graph.n_nodes, COLUMNS)))
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-        given = H.to(dtype).to(device)
+        given = H.to(dtype).to("cuda")
         exact = pprop.propagate(graph, given.cpu().double(), alpha=ALPHA, solver=pprop.Exact())
         for solver in SOLVERS:
             pprop.solve(graph, given, alpha=ALPHA, solver=solver())  # compiles
             begin = time.perf_counter()
             solution = pprop.solve(graph, given, alpha=ALPHA, solver=solver())
             found = solution.value.cpu().double()  # waits for the device
-            seconds = time.perf_counter() - begin
+            took = f"{1e3 * (time.perf_counter() - begin):.1f} ms"
             error = float(((found - exact).norm(dim=0) / exact.norm(dim=0)).max())
             certified = solution.certificate.relative_error
-            print(
-                f"{'ok ' if error <= certified else 'BAD'} {solver.__name__}, {dtype}: "
-                f"{solution.statistics.matrix_products} products, certified {certified:.2e}, true {error:.2e}, "
-                f"{1e3 * seconds:.1f} ms",
-                flush=True,
+            words = (
+                f"{solution.statistics.matrix_products} products, certified {certified:.2e}, true {error:.2e}, {took}"
             )
-    given = H.to(device).requires_grad_()
+            say(error <= certified, f"{solver.__name__}, {dtype}: {words}")
+    given = H.to("cuda").requires_grad_()
     weights = torch.ones_like(H) + H
     layer = pprop.Propagation(graph, alpha=ALPHA, solver=pprop.ConjugateGradient(tol=1e-9))
-    (layer(given) * weights.to(device)).sum().backward()
+    (layer(given) * weights.to("cuda")).sum().backward()
     assert given.grad is not None
     exact = pprop.propagate(graph, weights, alpha=ALPHA, solver=pprop.Exact())
     error = float((given.grad.cpu() - exact).norm() / exact.norm())
-    print(f"{'ok ' if error <= 1e-9 else 'BAD'} gradient through ConjugateGradient(tol=1e-9): {error:.2e}")
+    say(error <= 1e-9, f"gradient through ConjugateGradient(tol=1e-9): {error:.2e}")
 
 
-def estimators(graph: pprop.Graph, device: str) -> None:
+def estimators(graph: pprop.Graph) -> None:
     """Print the validation accuracy of what trains on top of `train`; of Bt. FP, whether both devices agree."""
     split = pprop.paper_split(graph, pprop.VALIDATION_SEEDS[0])
     labels = graph.labels
     assert labels is not None
-    common: dict[str, Any] = {"random_state": 0, "device": device}
+    common: dict[str, Any] = {"random_state": 0, "device": "cuda"}
+    alphas: dict[str, Any] = {"alpha": [0.1, 0.2], "spread_errors": 0.1, **common}
     ensemble = pprop.APPNPEnsembleClassifier
     models: dict[str, Any] = {
         "ensemble, folds": ensemble(graph, members=5, folds=5, rounds=0, **common),
         "ensemble, one round of self-training": ensemble(graph, members=4, rounds=1, **common),
-        "ensemble, alphas and spread errors": ensemble(
-            graph, members=2, folds=5, rounds=0, alpha=[0.1, 0.2], spread_errors=0.1, **common
-        ),
+        "ensemble, alphas and spread errors": ensemble(graph, members=2, folds=5, rounds=0, **alphas),
         "APPNPClassifierCV": pprop.APPNPClassifierCV(graph, **common),
-        "Bt. FP": FeaturePropagation(graph, BootstrappedFP(), device=device),
+        "Bt. FP": FeaturePropagation(graph, BootstrappedFP(), device="cuda"),
         "Bt. FP on the CPU": FeaturePropagation(graph, BootstrappedFP()),
     }
     found: dict[str, NDArray[Any]] = {}
@@ -79,19 +79,11 @@ def estimators(graph: pprop.Graph, device: str) -> None:
         accuracy = 100 * float((found[name] == labels[split.evaluation]).mean())
         print(f"    {name}: {accuracy:.2f} %, {time.perf_counter() - begin:.1f} s", flush=True)
     same = float((found["Bt. FP"] == found["Bt. FP on the CPU"]).mean())
-    print(f"{'ok ' if same == 1 else 'BAD'} Bt. FP: {100 * same:.2f} % of the labels are those of the CPU")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda")
-    device = parser.parse_args().device
-    name = torch.cuda.get_device_name() if device == "cuda" else device
-    print(f"{name}, torch {torch.__version__}, Cora-ML")
-    graph = pprop.load_dataset("cora_ml")
-    solvers(graph, device)
-    estimators(graph, device)
+    say(same == 1, f"Bt. FP: {100 * same:.2f} % of the labels are those of the CPU")
 
 
 if __name__ == "__main__":
-    main()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Cora-ML")
+    cora_ml = pprop.load_dataset("cora_ml")
+    solvers(cora_ml)
+    estimators(cora_ml)

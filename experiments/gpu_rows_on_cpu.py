@@ -1,7 +1,6 @@
 """How far runs that a GPU computed are from the same runs on the CPU.
 
-    PPROP_DATA=folder nice python experiments/gpu_rows_on_cpu.py
-    PPROP_DATA=folder nice python experiments/gpu_rows_on_cpu.py --only citeseer:gat pubmed:mlp
+    PPROP_DATA=folder python experiments/gpu_rows_on_cpu.py
     python experiments/gpu_rows_on_cpu.py --table
     python experiments/gpu_rows_on_cpu.py --pairs
 
@@ -14,18 +13,16 @@ follow, and a test compares all three.
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Iterable
 from itertools import combinations
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _common import RESULTS, Rows
 
 from pprop import TEST_SEEDS
-from pprop.study.cell import MODELS, Cell, make_cell
+from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.revisions import current_revision
 from pprop.study.run.recipe import Datasets, Place
 from pprop.study.run.runner import recipe_of
@@ -40,29 +37,16 @@ PLAN = {  # runs of each cell, as many as two cores can afford
     "ms_academic": {"vanilla_gcn": 4, "mlp": 4, "appnp": 3},
 }
 SEED = 6
-
-
-def by_cell_of(published: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return the rows that a GPU computed, by cell."""
-    found: dict[str, list[Row]] = {}
-    for row in published:
-        if row.device != "cpu":
-            found.setdefault(row.cell, []).append(row)
-    return found
-
-
-def cells_of(published: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return the rows that a GPU computed with the present revision, by cell."""
-    found = by_cell_of(published)
-    for text, rows in found.items():
-        revision = current_revision(Cell.parse(text), "triton")
-        found[text] = sorted((row for row in rows if row.key.revision == revision), key=lambda row: row.key)
-    return found
+BOTH = ("accuracy", "epochs", "best_epoch", "stopping_loss")
+PACK = RESULTS / "study.pack"
 
 
 def newest_of(published: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows that a GPU computed, of each cell those of the revision of the newest row, whatever the present one is."""
-    found = by_cell_of(published)
+    found: dict[str, list[Row]] = {}
+    for row in published:
+        if row.device != "cpu":
+            found.setdefault(row.cell, []).append(row)
     for text, rows in found.items():
         newest = max(rows, key=lambda row: (row.created, row.key)).key
         found[text] = [row for row in rows if (row.key.revision, row.key.data) == (newest.revision, newest.data)]
@@ -83,10 +67,7 @@ def compared(gpu: Row, cpu: Row, cell: Cell, sigma: float) -> dict[str, Any]:
         "model": cell.model,
         "split": gpu.key.seeds.split,
         "init": gpu.key.seeds.init,
-        "accuracy": [gpu.accuracy, cpu.accuracy],
-        "epochs": [gpu.epochs, cpu.epochs],
-        "best_epoch": [gpu.best_epoch, cpu.best_epoch],
-        "stopping_loss": [gpu.stopping_loss, cpu.stopping_loss],
+        **{name: [getattr(gpu, name), getattr(cpu, name)] for name in BOTH},
         "same_prediction": round(np.count_nonzero(gpu.predictions == cpu.predictions) / len(gpu.predictions), 6),
         "spread": round(sigma, 6),
         "cpu_seconds": round(cpu.seconds, 3),
@@ -95,27 +76,26 @@ def compared(gpu: Row, cpu: Row, cell: Cell, sigma: float) -> dict[str, Any]:
 
 def table(found: list[dict[str, Any]]) -> list[str]:
     """Return the measurement as lines of Markdown, accuracies in points."""
-    by_cell: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    by_cell = {(dataset, model): list[dict[str, Any]]() for dataset, models in PLAN.items() for model in models}
     for one in found:
-        by_cell.setdefault((one["dataset"], one["model"]), []).append(one)
+        by_cell[one["dataset"], one["model"]].append(one)
     lines = [
         "| dataset | model | runs | same accuracy | same epoch kept | same classes | mean difference | largest | "
         "two initialisations | bound of a row |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for dataset, models in PLAN.items():
-        for model in models:
-            rows = by_cell.get((dataset, model), [])
-            if rows:
-                apart = np.array([100 * (one["accuracy"][0] - one["accuracy"][1]) for one in rows])
-                kept = sum(one["best_epoch"][0] == one["best_epoch"][1] for one in rows)
-                same = 100 * np.mean([one["same_prediction"] for one in rows])
-                sigma = rows[0]["spread"]
-                lines.append(
-                    f"| {dataset} | {MODELS[model].title} | {len(rows)} | {np.count_nonzero(apart == 0)} | {kept} | "
-                    f"{same:.2f} % | {apart.mean():+.2f} | {np.abs(apart).max():.2f} | {100 * sqrt(2) * sigma:.2f} | "
-                    f"{100 * row_bound(sigma):.2f} |"
-                )
+    for (dataset, model), rows in by_cell.items():
+        if not rows:
+            continue
+        apart = np.array([100 * (one["accuracy"][0] - one["accuracy"][1]) for one in rows])
+        kept = sum(one["best_epoch"][0] == one["best_epoch"][1] for one in rows)
+        same = 100 * np.mean([one["same_prediction"] for one in rows])
+        sigma = rows[0]["spread"]
+        lines.append(
+            f"| {dataset} | {MODELS[model].title} | {len(rows)} | {np.count_nonzero(apart == 0)} | {kept} | "
+            f"{same:.2f} % | {apart.mean():+.2f} | {np.abs(apart).max():.2f} | {100 * sqrt(2) * sigma:.2f} | "
+            f"{100 * row_bound(sigma):.2f} |"
+        )
     return lines
 
 
@@ -134,58 +114,39 @@ def pairs(by_cell: dict[str, list[Row]]) -> list[float]:
     return units
 
 
-def main() -> None:
+def compute(rows: Rows) -> None:
     """Compute what is not yet in the file."""
+    datasets, by_cell = Datasets(), newest_of(Packed(PACK))
+    for dataset, model in ((dataset, model) for dataset, models in PLAN.items() for model in models):
+        cell = make_cell(model, {}, dataset)
+        revision = current_revision(cell, "triton")
+        known = sorted((row for row in by_cell[cell.text] if row.key.revision == revision), key=lambda row: row.key)
+        sigma = spread({row.key.seeds: row.accuracy for row in known})
+        there = {(one["dataset"], one["model"], one["split"], one["init"]) for one in rows.rows}
+        wanted = {row.key.seeds: row for row in sampled(known, PLAN[dataset][model])}
+        left = {seeds: row for seeds, row in wanted.items() if (dataset, model, seeds.split, seeds.init) not in there}
+
+        def take(row: Row, left: dict[Seeds, Row] = left, cell: Cell = cell, sigma: float = sigma) -> None:
+            rows.add(compared(left[row.key.seeds], row, cell, sigma))
+
+        if left:
+            recipe_of(cell, datasets.of(cell), Place("cpu", "numba")).compute(list(left), take)
+            print(f"{dataset} {model}: {len(left)} runs", flush=True)
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pack", type=Path, default=Path("results/study.pack"))
-    parser.add_argument("--out", type=Path, default=Path("results/gpu_rows_on_cpu.json"))
-    parser.add_argument("--only", nargs="*", default=[], help="cells such as citeseer:gat; default: all")
     parser.add_argument("--table", action="store_true", help="compute nothing; write what there is as a table")
     parser.add_argument("--pairs", action="store_true", help="compute nothing; compare the pack's initialisations")
-    arguments = parser.parse_args()
-    out: Path = arguments.out
-    found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else []
-    if arguments.table:
-        print("\n".join(table(found)))
-        return
-    if arguments.pairs:
-        units = pairs(newest_of(Packed(arguments.pack)))
+    how, rows = parser.parse_args(), Rows(RESULTS / "gpu_rows_on_cpu.json")
+    if how.table:
+        print("\n".join(table(rows.rows)))
+    elif how.pairs:
+        units = pairs(newest_of(Packed(PACK)))
         beyond = [f"{sum(one > limit for one in units)} beyond {limit}" for limit in (2, 3, 4, 5, 6)]
         print(f"{len(units)} pairs of initialisations: {', '.join(beyond)}")
-        return
-    there = {(one["dataset"], one["model"], one["split"], one["init"]) for one in found}
-    datasets, by_cell = Datasets(), cells_of(Packed(arguments.pack))
-    for dataset, models in PLAN.items():
-        for model, runs in models.items():
-            if arguments.only and f"{dataset}:{model}" not in arguments.only:
-                continue
-            cell = make_cell(model, {}, dataset)
-            rows = by_cell[cell.text]
-            sigma = spread({row.key.seeds: row.accuracy for row in rows})
-            left = [
-                row
-                for row in sampled(rows, runs)
-                if (dataset, model, row.key.seeds.split, row.key.seeds.init) not in there
-            ]
-            if not left:
-                continue
-            by_seeds = {row.key.seeds: row for row in left}
-            begin = time.perf_counter()
-
-            def take(row: Row, kept: dict[Any, Row] = by_seeds, cell: Cell = cell, sigma: float = sigma) -> None:
-                found.append(compared(kept[row.key.seeds], row, cell, sigma))
-                text = ",\n ".join(json.dumps(one) for one in found)
-                part = out.with_suffix(".part")
-                part.write_text(f"[{text}]\n", encoding="utf-8")
-                part.replace(out)
-
-            recipe_of(cell, datasets.of(cell), Place("cpu", "numba")).compute(list(by_seeds), take)
-            apart = [one["accuracy"][0] - one["accuracy"][1] for one in found[-len(left) :]]
-            print(
-                f"{dataset:11} {model:11} {len(left):3} runs, {time.perf_counter() - begin:6.1f} s, GPU - CPU: "
-                f"mean {np.mean(apart):+.4f}, largest {np.max(np.abs(apart)):.4f}",
-                flush=True,
-            )
+    else:
+        compute(rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How the paper's jumping knowledge network (JK) may be read, and what each reading gives on validation splits.
 
-    PPROP_DATA=folder nice python experiments/jk_readings.py [--only citeseer cora_ml] [--runs 8] [--device cuda]
+    PPROP_DATA=folder python experiments/jk_readings.py [--only citeseer cora_ml] [--runs 8] [--device cuda]
     python experiments/jk_readings.py --table
 
 The paper says: concatenation, three layers, 64 hidden units each, penalty 0.001 and dropout 0.5 on all layers, none on
@@ -14,33 +14,21 @@ docs/study.md.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
-from pathlib import Path
+from math import hypot
 from typing import Any, Literal, final
 
 import numpy as np
 import torch
+from _common import RESULTS, Rows, difference, published
 from numpy.typing import NDArray
-from reading_rows import Rows
-from scipy.stats import t as student
 from torch import Tensor
 
-from pprop import (
-    GCN,
-    JK,
-    VALIDATION_SEEDS,
-    Graph,
-    Stopping,
-    Trained,
-    load_dataset,
-    paper_split,
-    run_seed,
-    train,
-    transition_matrix,
-)
+import pprop
+from pprop import VALIDATION_SEEDS, Graph, Stopping
 from pprop.kernels import Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
@@ -109,15 +97,13 @@ class _BoundReading(BoundModel):
     def __init__(self, model: Reading, graph: Graph, kernels: Kernels) -> None:
         super().__init__(graph, kernels)
         self._model = model
-        self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
+        self._A_hat = kernels.steps(pprop.transition_matrix(graph), 0.0, 1)
 
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         model, count = self._model, self._model.convolutions + 1
         matrices, biases = weights[:count], weights[count:]
         draw = masks.draw(model.dropout)
-        shared = (
-            draw if model.mask == "shared" else None
-        )  # then H is dropped as soon as it is there, for all who use it
+        shared = draw if model.mask == "shared" else None  # H is dropped once, for all who use it
         between = draw if model.between else None
         seen: list[Tensor] = []
         for layer, W in enumerate(matrices[:-1]):
@@ -129,10 +115,8 @@ class _BoundReading(BoundModel):
             values = applied(self._A_hat, values)
             if biases:
                 values = values + biases[layer]
-            if layer < count - 2 or model.last_relu:
-                seen.append(relu_drop(self.kernels, values, layer + 1, shared))
-            else:
-                seen.append(drop(self.kernels, values, layer + 1, shared))
+            dropped = relu_drop if layer < count - 2 or model.last_relu else drop
+            seen.append(dropped(self.kernels, values, layer + 1, shared))
         together = torch.cat(seen, dim=-1)
         if model.mask == "own":
             together = drop(self.kernels, together, count - 1, draw)
@@ -144,109 +128,91 @@ class _BoundReading(BoundModel):
 
 PLAIN = "plain"
 REFERENCE = "V. GCN"
-PAPER = Stopping()
-READINGS: dict[str, tuple[Architecture, Stopping]] = {
-    REFERENCE: (GCN(hidden=16, matrix_dropout=0.0, penalty=5e-4), Stopping(10, 200, "loss")),
-    PLAIN: (JK(layers=3), PAPER),
-    "last layer propagated": (Reading(propagated=True), PAPER),
-    "two convolutions": (Reading(convolutions=2), PAPER),
-    "two convolutions, last layer propagated": (Reading(convolutions=2, propagated=True), PAPER),
-    "penalty on the convolutions alone": (Reading(penalised="convolutions"), PAPER),
-    "penalty on the first matrix alone": (Reading(penalised="first"), PAPER),
-    "penalty twice as strong": (Reading(penalty=0.002), PAPER),
-    "penalty half as strong": (Reading(penalty=0.0005), PAPER),
-    "masks shared": (Reading(mask="shared"), PAPER),
-    "no mask on the concatenation": (Reading(mask="none"), PAPER),
-    "no mask between convolutions": (Reading(between=False), PAPER),
-    "the same, last layer propagated": (Reading(between=False, propagated=True), PAPER),
-    "biases": (Reading(biases=True), PAPER),
-    "no ReLU in the last convolution": (Reading(last_relu=False), PAPER),
+READINGS: dict[str, Architecture] = {
+    REFERENCE: pprop.GCN(hidden=16, matrix_dropout=0.0, penalty=5e-4),
+    PLAIN: pprop.JK(layers=3),
+    "last layer propagated": Reading(propagated=True),
+    "two convolutions": Reading(convolutions=2),
+    "two convolutions, last layer propagated": Reading(convolutions=2, propagated=True),
+    "penalty on the convolutions alone": Reading(penalised="convolutions"),
+    "penalty on the first matrix alone": Reading(penalised="first"),
+    "penalty twice as strong": Reading(penalty=0.002),
+    "penalty half as strong": Reading(penalty=0.0005),
+    "masks shared": Reading(mask="shared"),
+    "no mask on the concatenation": Reading(mask="none"),
+    "no mask between convolutions": Reading(between=False),
+    "the same, last layer propagated": Reading(between=False, propagated=True),
+    "biases": Reading(biases=True),
+    "no ReLU in the last convolution": Reading(last_relu=False),
 }
-PUBLISHED = {  # test: JK in the paper and its interval, V. GCN in the paper, and plain JK here with its interval
-    "citeseer": (73.03, 0.47, 73.51, 71.90, 0.45),
-    "cora_ml": (82.69, 0.35, 82.30, 81.71, 0.34),
-    "pubmed": (77.88, 0.38, 77.65, 77.79, 0.38),
-    "ms_academic": (91.71, 0.10, 91.65, 89.73, 0.12),
+FORMER = {  # 100 test runs of plain JK here: accuracy in percent, and its interval
+    "citeseer": (71.90, 0.45),
+    "cora_ml": (81.71, 0.34),
+    "pubmed": (77.79, 0.38),
+    "ms_academic": (89.73, 0.12),
 }
-RUNS = {"citeseer": 20, "cora_ml": 20, "pubmed": 20, "ms_academic": 5}
 
 
 def compute(dataset: str, reading: str, runs: int, rows: Rows, device: str) -> None:
     """Train the runs of a reading that are not there yet, one initialisation on each validation split."""
-    there = rows.of(dataset, reading)
+    there = rows.by_split(dataset, reading, "accuracy")
     seeds = [seed for seed in VALIDATION_SEEDS[:runs] if seed not in there]
     if not seeds:
         return
-    graph = load_dataset(dataset)
-    labels = graph.labels
-    assert labels is not None
-    model, rule = READINGS[reading]
+    graph = pprop.load_dataset(dataset)
+    rule = Stopping(10, 200, "loss") if reading == REFERENCE else Stopping()
     begin = time.perf_counter()
 
-    def take(ended: Trained, which: NDArray[np.int64]) -> None:
-        found: list[dict[str, Any]] = []
-        for place, run in enumerate(which.tolist()):
-            nodes = ended.splits[place].evaluation
-            accuracy = 100 * np.count_nonzero(ended.predict(nodes)[place] == labels[nodes]) / len(nodes)
-            found.append(
-                {
-                    "dataset": dataset, "reading": reading, "split": seeds[run], "accuracy": round(accuracy, 4),
-                    "epochs": int(ended.epochs[place]), "device": ended.device,
-                }
-            )  # fmt: skip
-        rows.add(found)
+    def take(ended: pprop.Trained, which: NDArray[np.int64]) -> None:
+        for run, accuracy, epochs in zip(which, ended.accuracy(), ended.epochs, strict=True):
+            row: dict[str, Any] = {"dataset": dataset, "reading": reading, "split": seeds[int(run)]}
+            rows.add(row | {"accuracy": round(100 * float(accuracy), 4), "epochs": int(epochs), "device": ended.device})
 
-    splits = [paper_split(graph, seed=seed, test=False) for seed in seeds]
-    chosen = [run_seed(seed, 0) for seed in seeds]
-    train(model, graph, splits, seeds=chosen, stopping=rule, device=device, progress=False, on_end=take)
-    mean = np.mean([row["accuracy"] for row in rows.of(dataset, reading).values()])
+    splits = [pprop.paper_split(graph, seed=seed, test=False) for seed in seeds]
+    chosen = [pprop.run_seed(seed, 0) for seed in seeds]
+    pprop.train(
+        READINGS[reading], graph, splits, seeds=chosen, stopping=rule, device=device, progress=False, on_end=take
+    )
+    mean = np.mean(list(rows.by_split(dataset, reading, "accuracy").values()))
     print(f"{dataset:11} {reading:42} {mean:.2f}  {time.perf_counter() - begin:.0f} s", flush=True)
-
-
-def difference(rows: Rows, dataset: str, reading: str, other: str) -> str:
-    """Return the mean difference of two readings over the splits that both have, with its 95 % interval, or a dash."""
-    ours, theirs = rows.of(dataset, reading), rows.of(dataset, other)
-    apart = np.array([ours[split]["accuracy"] - theirs[split]["accuracy"] for split in ours if split in theirs])
-    if len(apart) < 2:
-        return "-"
-    half = student.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / sqrt(len(apart))
-    return f"{apart.mean():+.2f} ± {half:.2f} ({len(apart)})"
 
 
 def table(rows: Rows, other: str) -> list[str]:
     """Return how far each reading is from another on the same splits, as lines of Markdown, in points of accuracy."""
-    lines = [f"| minus {other} | {' | '.join(PUBLISHED)} |", f"|---|{'---|' * len(PUBLISHED)}"]
     wanted: list[str] = []
-    for paper, interval, reference, ours, our_interval in PUBLISHED.values():
+    for dataset, (ours, our_interval) in FORMER.items():
+        paper, interval = published("jk", dataset)
         if other == PLAIN:
-            wanted.append(f"{paper - ours:+.2f} ± {sqrt(interval**2 + our_interval**2):.2f}")
+            wanted.append(f"{paper - ours:+.2f} ± {hypot(interval, our_interval):.2f}")
         else:
-            wanted.append(f"{paper - reference:+.2f}")
-    lines.append(f"| the paper's JK, on test | {' | '.join(wanted)} |")
+            wanted.append(f"{paper - published('vanilla_gcn', dataset)[0]:+.2f}")
+    lines = [
+        f"| minus {other} | {' | '.join(FORMER)} |",
+        f"|---|{'---|' * len(FORMER)}",
+        f"| the paper's JK, on test | {' | '.join(wanted)} |",
+    ]
     for reading in READINGS:
-        cells = [difference(rows, dataset, reading, other) for dataset in PUBLISHED]
-        if reading not in (other, REFERENCE) and set(cells) != {"-"}:
-            lines.append(f"| {reading} | {' | '.join(cells)} |")
+        sides = ([rows.by_split(dataset, each, "accuracy") for each in (reading, other)] for dataset in FORMER)
+        if reading not in (other, REFERENCE):
+            lines.append(f"| {reading} | {' | '.join(difference(*both) for both in sides)} |")
     return lines
 
 
 def main() -> None:
     """Train what is not yet in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=tuple(PUBLISHED), default=tuple(PUBLISHED), help="datasets")
+    parser.add_argument("--only", nargs="*", choices=tuple(FORMER), default=tuple(FORMER), help="datasets")
     parser.add_argument("--readings", nargs="*", choices=tuple(READINGS), default=tuple(READINGS))
-    parser.add_argument("--runs", type=int, help="validation splits; default: 20, on ms_academic 5")
+    parser.add_argument("--runs", type=int, default=20, help="validation splits")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, default=Path("results/jk_readings.json"))
     parser.add_argument("--table", action="store_true", help="train nothing; write what there is as two tables")
-    arguments = parser.parse_args()
-    rows = Rows(arguments.out)
-    if arguments.table:
+    how = parser.parse_args()
+    rows = Rows(RESULTS / "jk_readings.json")
+    if how.table:
         print("\n".join([*table(rows, PLAIN), "", *table(rows, REFERENCE)]))
         return
-    for dataset in arguments.only:
-        for reading in arguments.readings:
-            compute(dataset, reading, arguments.runs or RUNS[dataset], rows, arguments.device)
+    for dataset, reading in itertools.product(how.only, how.readings):
+        compute(dataset, reading, how.runs, rows, how.device)
 
 
 if __name__ == "__main__":

@@ -26,19 +26,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy_rows import INITS, MAX_EPOCHS, Results, table
+from _common import RESULTS, Rows
+from accuracy_rows import INITS, MAX_EPOCHS, cell_of, table
 from after_training import treatments
 from ensemble_members import Block, Network, train_blocks
 from ensembles import ALPHAS, CHOSEN, FOLDS, STRENGTH
 from numpy.typing import NDArray
 
-from pprop import TEST_SEEDS, VALIDATION_SEEDS, Split, Stopping, Trained
+from pprop import TEST_SEEDS, VALIDATION_SEEDS, Stopping, Trained
 from pprop._interrupt import TimeUp, end_at, remember_interrupts
 from pprop.datasets import DATASETS
 from pprop.models.ensemble import Ensemble, mean_log_probabilities, spread_errors
@@ -50,29 +52,20 @@ from pprop.training.self_training import SelfTraining, best_of, self_train
 from pprop.training.train import TrainOptions
 from pprop.training.votes import scores, vote_errors
 
-STUDY = Path(__file__).parents[1] / "results" / "study.pack"
+STUDY = RESULTS / "study.pack"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "plain": {},
     "idf": {"idf": True},
-    "few": {"share": 0.2},
-    "many": {"share": 0.8},
-    "emphasis": {"emphasis": 5},
-    "spread": {"spread": STRENGTH},
-    "alphas": {"alphas": ALPHAS},
     "folds": {"folds": FOLDS},
     "folds_spread": {"folds": FOLDS, "spread": STRENGTH},
     "folds_alphas": {"folds": FOLDS, "alphas": ALPHAS},
     "folds_high": {"folds": FOLDS, "alpha": CHOSEN},
     "folds_light": {"folds": FOLDS, "penalty": 0.001},
     "folds_calm": {"folds": FOLDS, "dropout": 0.2},
-    "wide": {"hidden": 256},
-    "calm": {"dropout": 0.2},
-    "low": {"alpha": 0.05},
-    "high": {"alpha": 0.2},
 }
-"""What differs from: the published alpha, half of the nodes teach, each counts once, features as they are, stopping nodes stop alone."""
+"""What differs from: the published alpha, features as they are, stopping nodes stop alone."""
 
-NETWORK = ("hidden", "dropout", "penalty", "idf")
+NETWORK = ("dropout", "penalty", "idf")
 
 
 @cache
@@ -86,30 +79,32 @@ def published_runs(name: str) -> dict[Seeds, float]:
 class Work:
     """The rows of one graph that are not there yet, and what has to be trained for them."""
 
-    def __init__(self, results: Results, name: str, prepared: Prepared, seeds: Sequence[int], how: argparse.Namespace):
-        self.results, self.name, self.prepared, self.how = results, name, prepared, how
-        self.kind = prepared.splits
+    def __init__(
+        self, rows: Rows, name: str, prepared: Prepared, seeds: Sequence[int], how: argparse.Namespace
+    ) -> None:
+        self.rows, self.name, self.prepared, self.how = rows, name, prepared, how
         assert prepared.graph.labels is not None
         self.labels: NDArray[np.int64] = prepared.graph.labels
         self.began = time.perf_counter()
         self.wanted: dict[tuple[str, int], list[Block]] = {}
         for seed in seeds:
-            if not how.members_only and not self._has("appnp", seed, max_epochs=how.max_epochs):
+            if not self._has("appnp", seed, max_epochs=how.max_epochs):
                 self._want_reference(seed)
             for label in how.option:
                 if not self._has(label, seed, members=how.members, rounds=how.rounds, max_epochs=how.max_epochs):
                     self.wanted[label, seed] = self._blocks(OPTIONS[label], seed)
 
-    def _has(self, label: str, seed: int, **key: object) -> bool:
-        return self.results.has(dataset=self.name, kind=self.kind, option=label, split=seed, **key)
-
     def _cell(self, label: str, seed: int) -> dict[str, Any]:
-        return {"dataset": self.name, "kind": self.kind, "option": label, "split": seed}
+        return {"dataset": self.name, "kind": self.prepared.splits, "option": label, "split": seed}
+
+    def _has(self, label: str, seed: int, **more: object) -> bool:
+        cell = self._cell(label, seed) | more
+        return any(cell.items() <= cell_of(row).items() for row in self.rows.rows)
 
     def _want_reference(self, seed: int) -> None:
-        if self.kind == "test":
+        if self.prepared.splits == "test":
             found = published_runs(self.name)
-            self.results.add(self._cell("appnp", seed) | {"runs": [found[Seeds(seed, init)] for init in range(INITS)]})
+            self.rows.add(self._cell("appnp", seed) | {"runs": [found[Seeds(seed, init)] for init in range(INITS)]})
         else:
             network = Network(DATASETS[self.name].recommended.alpha)
             self.wanted["appnp", seed] = [Block(network, seed, INITS, published=True)]
@@ -118,66 +113,59 @@ class Work:
         """Return the members that an option needs: one block for each alpha."""
         network = {name: settings[name] for name in NETWORK if name in settings}
         alphas = settings.get("alphas") or [settings.get("alpha", DATASETS[self.name].recommended.alpha)]
-        folds = settings.get("folds", 0)
-        return [Block(Network(alpha, **network), seed, self.how.members, folds) for alpha in alphas]
+        return [Block(Network(alpha, **network), seed, self.how.members, settings.get("folds", 0)) for alpha in alphas]
 
     def run(self) -> None:
-        """Train what is needed, network by network, and write each row as soon as its members are there."""
+        """Train what is needed, network by network, and write each row as soon as its members are there.
+
+        Self-training goes on from members once all runs of their network have ended.
+        """
         blocks = {block: None for needed in self.wanted.values() for block in needed}
         networks = {block.network: None for block in blocks}
         logits: dict[Block, NDArray[np.float32]] = {}
-        whole: dict[Block, Trained] = {}
 
         def ended(block: Block, found: NDArray[np.float32]) -> None:
             logits[block] = found
-            self._write(logits, lambda label: label == "appnp" or self.how.rounds == 0)
+            self._write(logits)
 
         for network in networks:
             own = [block for block in blocks if block.network == network]
             sys.stderr.write(f"{self.name}: {sum(block.members for block in own)} runs of {network}\n")
             stopping = Stopping(max_epochs=self.how.max_epochs)
-            trained = train_blocks(own, self.prepared, stopping, self.how.device, ended)
-            if self.how.rounds:
-                whole |= trained
-                self._write(logits, lambda label: label != "appnp", whole)
+            self._write(logits, train_blocks(own, self.prepared, stopping, self.how.device, ended))
 
-    def _write(
-        self,
-        logits: Mapping[Block, NDArray[np.float32]],
-        which: Callable[[str], bool],
-        whole: Mapping[Block, Trained] | None = None,
-    ) -> None:
-        there = logits if whole is None else whole
-        ready = [key for key, blocks in self.wanted.items() if which(key[0]) and all(b in there for b in blocks)]
+    def _write(self, logits: Mapping[Block, NDArray[np.float32]], trained: Trained | None = None) -> None:
+        ready = [key for key, blocks in self.wanted.items() if all(block in logits for block in blocks)]
         for label, seed in ready:
+            if self.how.rounds and trained is None and label != "appnp":
+                continue
             blocks = self.wanted.pop((label, seed))
             found = [logits[block] for block in blocks]
             if label == "appnp":
-                runs = [self._accuracy(blocks[0], one) for one in found[0]]
-                row: dict[str, Any] = {"max_epochs": self.how.max_epochs, "runs": runs}
-                self.results.add(self._cell(label, seed) | row | self._after(blocks[0], found[0]))
+                row: dict[str, Any] = {"runs": [self._accuracy(blocks[0], one) for one in found[0]]}
+                row |= self._after(blocks[0], found[0])
             else:
-                self.results.add(self._cell(label, seed) | self._row(OPTIONS[label], blocks, found, whole))
+                row = self._row(OPTIONS[label], blocks, found, trained)
+            self.rows.add(self._cell(label, seed) | {"max_epochs": self.how.max_epochs} | row)
 
     def _row(
         self,
         settings: Mapping[str, Any],
         blocks: Sequence[Block],
         found: Sequence[NDArray[np.float32]],
-        whole: Mapping[Block, Trained] | None,
+        trained: Trained | None,
     ) -> dict[str, Any]:
-        row: dict[str, Any] = {"members": self.how.members, "max_epochs": self.how.max_epochs}
-        split, best = blocks[0].split(self.prepared), 0
+        row: dict[str, Any] = {"members": self.how.members}
+        split, own, best = blocks[0].split(self.prepared), blocks[0].splits(self.prepared), 0
         if len(blocks) > 1:
-            own = blocks[0].splits(self.prepared)
             judged = [scores(one, own, split.train, self.labels) for one in found]
             best = best_of([score[2] for score in judged], [score[1] for score in judged])
             row |= {"alpha": blocks[best].network.alpha, "alphas": [block.network.alpha for block in blocks]}
             row |= {"alpha stopping": [score[2] for score in judged]}
             row |= {"alpha ensembles": [self._accuracy(blocks[0], mean_log_probabilities(one)) for one in found]}
-        block = blocks[best]
-        own = block.splits(self.prepared)
-        rounds = [found[best]] if whole is None else self._taught(settings, block, split, whole[block])
+        block, rounds = blocks[best], [found[best]]
+        if self.how.rounds and trained is not None:
+            rounds = self._taught(block, replace(trained, logits=found[best]))
         judged = [scores(one, own, split.train, self.labels) for one in rounds]
         chosen = max(range(len(rounds)), key=lambda k: (judged[k][2], -judged[k][1]))
         voted, every = [mean_log_probabilities(one) for one in rounds], np.concatenate(rounds)
@@ -197,16 +185,13 @@ class Work:
         row |= {"ended": ended, "device": self.how.device}
         return row if "spread" in settings or len(blocks) > 1 else row | self._after(block, rounds[0])
 
-    def _taught(
-        self, settings: Mapping[str, Any], block: Block, split: Split, first: Trained
-    ) -> list[NDArray[np.float32]]:
+    def _taught(self, block: Block, first: Trained) -> list[NDArray[np.float32]]:
         """Return the logits of the members of all rounds."""
-        teaching = SelfTraining(self.how.rounds, settings.get("share", 0.5), settings.get("emphasis", 1), block.folds)
         rounds = self_train(
             Ensemble(block.network.model(), block.members),
-            teaching,
+            SelfTraining(self.how.rounds, folds=block.folds),
             block.network.graph(self.prepared),
-            split,
+            block.split(self.prepared),
             labels=self.labels,
             seed=block.first_seed(),
             first=first,
@@ -220,7 +205,7 @@ class Work:
 
     def _after(self, block: Block, logits: NDArray[np.float32]) -> dict[str, dict[str, float]]:
         """Return the accuracies of what can be done with the members' predictions, on validation splits only."""
-        if self.kind == "test":
+        if self.prepared.splits == "test":
             return {}
         split, own = block.split(self.prepared), block.splits(self.prepared)
         found = treatments(self.prepared.graph, split, own, self.labels, logits)
@@ -229,7 +214,7 @@ class Work:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", dest="dataset", nargs="+", default=list(DATASETS), choices=list(DATASETS))
+    parser.add_argument("--only", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--option", nargs="+", default=["plain"], choices=list(OPTIONS))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--members", type=int, default=4)
@@ -237,28 +222,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--max-epochs", type=int, default=MAX_EPOCHS, help="of a run, of APPNP, too")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--minutes", type=float, help="end after so long; the same command goes on from there")
-    parser.add_argument(
-        "--members-only", action="store_true", help="compare with single members of 'plain', train no other APPNP"
-    )
     parser.add_argument("--test", action="store_true", help="run the one option that was chosen on the test splits")
-    parser.add_argument("--out", type=Path, default=Path("results/more_accuracy.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "more_accuracy.json")
     parser.add_argument("--table", action="store_true", help="print what is in the file, and run nothing")
     parser.add_argument("--after", action="store_true", help="print what can be done after training instead")
     how = parser.parse_args(arguments)
-    results = Results(how.out)
+    rows, datasets = Rows(how.out), Datasets()
     if how.test and len(how.option) != 1:
         parser.error("--test runs one option: name it with --option.")
     kind, seeds = ("test", TEST_SEEDS) if how.test else ("validation", VALIDATION_SEEDS)
-    datasets = Datasets()
-    names: list[str] = [] if how.table else how.dataset
     try:
         with end_at(None if how.minutes is None else time.monotonic() + 60 * how.minutes), remember_interrupts():
-            for name in names:
-                Work(results, name, datasets.prepare(name, kind), seeds[: how.splits], how).run()
-                sys.stderr.write(f"{name} done\n")
+            for name in () if how.table else how.only:
+                Work(rows, name, datasets.prepare(name, kind), seeds[: how.splits], how).run()
     except TimeUp:
         sys.stderr.write("The time is over. The same command goes on from here.\n")
-    print(table(results.rows, how.after))
+    print(table(rows.rows, how.after))
 
 
 if __name__ == "__main__":

@@ -35,11 +35,10 @@ PRELOADED = [
 ]
 KEY = "config, code, data, split, init"
 APART = ("seconds", "together", "created", "predictions")
+SHARED = 'shows = "accuracy"\ndataset = "citeseer"\nn_inits = 1\n'
 STUDY = {
-    "trained.toml": 'title = "Trained"\nshows = "accuracy"\nmodel = "appnp"\ndataset = "citeseer"\nn_inits = 1\n'
-    "[settings]\nmax_epochs = 40\n",
-    "fitted.toml": 'title = "Fitted"\nshows = "accuracy"\nmodel = "bootstrapped_fp"\ndataset = "citeseer"\nn_inits = 1\n'
-    "[settings]\nrounds = 1\n[grid]\nalpha = [0.1, 0.2]\n",
+    "trained.toml": f'title = "Trained"\nmodel = "appnp"\n{SHARED}[settings]\nmax_epochs = 40\n',
+    "fitted.toml": f'title = "Fitted"\nmodel = "bootstrapped_fp"\n{SHARED}[settings]\nrounds = 1\n[grid]\nalpha = [0.1, 0.2]\n',
 }
 
 
@@ -59,24 +58,15 @@ def start(folder: Path, out: Path) -> BaseProcess:
     return process
 
 
-def finish(folder: Path, out: Path) -> None:
+def finish(folder: Path, out: Path) -> list[tuple[object, ...]]:
+    """Run the command to its end; return the rows."""
     process = start(folder, out)
     process.join()
     if process.exitcode != 0:
         sys.exit(f"pprop study run ended with {process.exitcode}")
-
-
-def table(folder: Path) -> list[tuple[object, ...]]:
     names = [field.name for field in fields(Row) if field.name not in APART]
-    with Store.open(folder) as store:
+    with Store.open(out) as store:
         return [(*(repr(getattr(row, name)) for name in names), row.predictions.tobytes()) for row in store.rows()]
-
-
-def firsts(folder: Path) -> dict[str, float]:
-    """Return for each cell, by its hash, the seconds from its first claim to its first row in an undisturbed study."""
-    with Store.open(folder) as store:
-        found = store.execute("SELECT config, min(ended) - min(begun) FROM attempts GROUP BY config")
-    return dict(found)
 
 
 def claims_of(store: Store, process: BaseProcess, since: float) -> list[tuple[object, ...]]:
@@ -90,25 +80,24 @@ def claims_of(store: Store, process: BaseProcess, since: float) -> list[tuple[ob
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=60.0, help="kill no more after so many minutes")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    moments, end = random.Random(given.seed), time.monotonic() + 60 * given.minutes
+    moments = random.Random(given.seed)
     SERVER.set_forkserver_preload(PRELOADED)
     with tempfile.TemporaryDirectory() as place:
         folder, whole, broken = Path(place), Path(place) / "whole", Path(place) / "broken"
         for name, text in STUDY.items():
             (folder / name).write_text(text, encoding="utf-8")
-        finish(folder, whole)
-        first, wanted = firsts(whole), len(table(whole))
+        wanted = finish(folder, whole)
+        with Store.open(whole) as store:  # by the hash of a cell, the seconds from its first claim to its first row
+            first = dict(store.execute("SELECT config, min(ended) - min(begun) FROM attempts GROUP BY config"))
         each = ", ".join(f"{seconds:.2f}" for seconds in first.values())
-        print(f"undisturbed: {wanted} rows; seconds from a claim to the first row, by cell: {each}", flush=True)
-        Store.open(broken, create=True).close()
+        print(f"undisturbed: {len(wanted)} rows; seconds from a claim to the first row, by cell: {each}", flush=True)
         seen: dict[tuple[object, ...], str] = {}  # rows after some kill, and when they were made
         in_flight: Counter[tuple[object, ...]] = Counter()
         inside = late = lost = 0
-        with Store.open(broken) as store:
-            while inside < given.kills and len(seen) < wanted and time.monotonic() < end:
+        with Store.open(broken, create=True) as store:
+            while inside < given.kills and len(seen) < len(wanted):
                 since, process = time.time(), start(folder, broken)
                 while not (claimed := claims_of(store, process, since)) and process.is_alive():
                     time.sleep(0.005)
@@ -116,27 +105,23 @@ def main() -> None:
                     time.sleep(2 * first[str(claimed[0][0])] * moments.random() ** 3)
                 process.kill()
                 process.join()
-                killed = process.exitcode == -signal.SIGKILL
                 open_ones = claims_of(store, process, since)
-                inside += killed and bool(open_ones)
-                late += not (killed and open_ones)
+                hit = process.exitcode == -signal.SIGKILL and bool(open_ones)
+                inside, late = inside + hit, late + (not hit)
                 in_flight.update(open_ones)
                 there = {row[:-1]: row[-1] for row in store.execute(f"SELECT {KEY}, created FROM rows")}
                 lost += sum(there.get(key) != made for key, made in seen.items())
                 seen = there
-                if inside % 20 == 0 and open_ones:
-                    print(f"{inside} kills inside a computation, {len(seen)} of {wanted} rows", flush=True)
-        finish(folder, broken)
+        found = finish(folder, broken)
         with Store.open(broken) as store:
             begun: Counter[tuple[object, ...]] = Counter(store.execute(f"SELECT {KEY} FROM attempts"))
-        twice = sum(count - 1 - in_flight[key] for key, count in begun.items())
-        same = table(broken) == table(whole)
-        print(f"kills with runs in flight: {inside}; others: {late}")
-        print(f"runs in flight at a kill, and begun again: {in_flight.total()} times, {len(in_flight)} runs")
-        print(f"rows lost or made again: {lost}")
-        print(f"runs begun twice that were not in flight: {twice}")
-        print(f"the final tables are {'the same bit for bit' if same else 'DIFFERENT'} ({len(table(broken))} rows)")
-    sys.exit(0 if same and not lost and not twice and inside >= given.kills else 1)
+    twice = sum(count - 1 - in_flight[key] for key, count in begun.items())
+    print(f"kills with runs in flight: {inside}; others: {late}")
+    print(f"runs in flight at a kill, and begun again: {in_flight.total()} times, {len(in_flight)} runs")
+    print(f"rows lost or made again: {lost}")
+    print(f"runs begun twice that were not in flight: {twice}")
+    print(f"the final tables are {'the same bit for bit' if found == wanted else 'DIFFERENT'} ({len(found)} rows)")
+    sys.exit(0 if found == wanted and not lost and not twice and inside >= given.kills else 1)
 
 
 if __name__ == "__main__":

@@ -44,9 +44,7 @@ def satterthwaite(table: Array) -> tuple[float, float]:
         return 0.0, 0.0
     spread = (between / INITS) ** 2 / (SPLITS - 1) + (within / INITS) ** 2 / (SPLITS * (INITS - 1))
     degrees = found**2 / spread
-    with np.errstate(
-        divide="ignore", over="ignore"
-    ):  # an estimate near 0 has next to no degrees, and an end at infinity
+    with np.errstate(divide="ignore", over="ignore"):  # an estimate near 0 has few degrees, and an end at infinity
         low, high = degrees * found / stats.chi2.isf([0.025, 0.975], degrees)
     return float(low), float(high)
 
@@ -66,18 +64,15 @@ def main() -> None:
             held = np.zeros(5)
             for _ in range(STUDIES):
                 table = sd * law(random, (SPLITS, 1)) + law(random, (SPLITS, INITS))
-                parts = variance_components(
-                    {Seeds(s, i): float(table[s, i]) for s in range(SPLITS) for i in range(INITS)}
-                )
+                parts = variance_components({Seeds(*at): float(value) for at, value in np.ndenumerate(table)})
                 assert parts is not None
                 ends = (parts.split_interval, parts.init_interval, parts.share_interval)
                 others = (resampled(table, random), satterthwaite(table))
                 truths = (sd, 1.0, sd**2 / (1 + sd**2), sd**2, sd**2)
                 held += [low <= truth <= high for (low, high), truth in zip((*ends, *others), truths, strict=True)]
-            split, init, share, by_resampling, by_satterthwaite = 100 * held / STUDIES
+            split, init, share, by_drawing, by_degrees = 100 * held / STUDIES
             print(
-                f"{name:16} {sd:10} | {split:5.1f}  {init:15.1f}  {share:5.1f} | {by_resampling:20.1f}  {by_satterthwaite:16.1f}",
-                flush=True,
+                f"{name:16} {sd:10} | {split:5.1f}  {init:15.1f}  {share:5.1f} | {by_drawing:20.1f}  {by_degrees:16.1f}"
             )
 
 

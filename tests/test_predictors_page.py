@@ -23,7 +23,9 @@ def script(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend((ROOT / name).parent)  # where Python finds what is beside a script that it runs
+        spec.loader.exec_module(module)
     return module
 
 

@@ -110,6 +110,11 @@ def test_samples_of_the_measured_differences_with_random_signs_seldom_have_a_mea
     assert false_alarms <= 0.002 * rounds
 
 
+@pytest.fixture(autouse=True)
+def beside_the_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "experiments")  # as for a script that is run
+
+
 def test_the_page_has_the_measured_table():
     table = runpy.run_path(str(ROOT / "experiments" / "gpu_rows_on_cpu.py"))["table"]
     page = (ROOT / "docs" / "study.md").read_text()
@@ -140,8 +145,7 @@ def test_the_page_has_the_present_number_of_pairs_that_are_far_apart_and_the_odd
     assert f"{beyond} of {len(units)} such differences" in source
 
 
-def test_the_page_has_the_cells_with_runs_that_stop_early(published: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.syspath_prepend(ROOT / "experiments")  # as for a script that is run
+def test_the_page_has_the_cells_with_runs_that_stop_early(published: tuple[Row, ...]):
     table = runpy.run_path(str(ROOT / "experiments" / "early_stops.py"))["table"]
     page = (ROOT / "docs" / "study.md").read_text()
     lines = table(published)

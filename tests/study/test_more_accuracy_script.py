@@ -102,9 +102,9 @@ def test_rows_that_are_there_are_not_computed_again(trainings, tmp_path: Path):
 
 
 def test_later_rounds_go_on_from_members_trained_with_those_of_other_splits(trainings, tmp_path: Path):
-    rows = run(tmp_path / "rows.json", "--splits", "2", "--rounds", "1", "--members-only", "--option", "plain")
-    assert trainings == [4]
-    (row,) = (row for row in rows if row["split"] == VALIDATION_SEEDS[1])
+    rows = run(tmp_path / "rows.json", "--splits", "2", "--rounds", "1", "--option", "plain")
+    assert trainings == [2 * (5 + 2)]
+    (row,) = (row for row in rows if (row["split"], row["option"]) == (VALIDATION_SEEDS[1], "plain"))
     accuracy, model = classifier_accuracy(VALIDATION_SEEDS[1], rounds=1)
     assert row["all rounds"] == accuracy
     assert row["stopping"] == model.history_.stopping_accuracy.tolist()
