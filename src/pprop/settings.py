@@ -302,7 +302,7 @@ PENALTY = number(
 
 # The training
 
-LEARNING_RATE = number("learning_rate", 0.01, "(0, inf)", "Step size of Adam.", Range(2e-3, 0.05, log=True))
+LEARNING_RATE = number("learning_rate", 0.01, "(0, inf)", "Learning rate of Adam.", Range(2e-3, 0.05, log=True))
 PATIENCE = whole("patience", 100, 1, "Epochs without improvement before training ends.")
 MAX_EPOCHS = whole("max_epochs", 10000, 1, "Epochs after which training ends in any case.")
 CRITERION = choice("criterion", "paper", CRITERIA, "What early stopping watches; see `pprop.Stopping`.")

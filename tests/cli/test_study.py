@@ -69,7 +69,7 @@ def test_run_computes_what_is_missing_and_says_so(pprop_here, tiny: Path):
     assert (verified.record["checked"], verified.record["exact"], verified.record["differences"]) == (4, 4, [])
 
 
-def test_a_file_of_ones_own_never_takes_the_name_of_another(pprop_here, tiny: Path):
+def test_a_file_of_the_user_never_takes_the_name_of_another(pprop_here, tiny: Path):
     assert pprop_here("study", "run", tiny, "--out", "study", "--runs", 1).code == 0
     tiny.write_text(TINY.replace("max_epochs = 4", "max_epochs = 5"))
     answer = pprop_here("study", "run", tiny, "--out", "study", "--runs", 1)
@@ -232,7 +232,7 @@ def test_a_damaged_study_is_told_and_its_sound_rows_are_saved(pprop_here, tiny: 
     )
 
 
-def test_a_model_of_ones_own_is_compared_with_appnp_and_gcn(pprop_here, tmp_path: Path, monkeypatch):
+def test_a_model_of_the_user_is_compared_with_appnp_and_gcn(pprop_here, tmp_path: Path, monkeypatch):
     from pprop.cli import study
     from pprop.study import cell
 

@@ -49,7 +49,7 @@ def own_module(folder: Path) -> str:
 
 
 @pytest.mark.usefixtures("quick_rivals")
-def test_a_model_of_ones_own_needs_no_folder_to_be_named(pprop_here, tmp_path: Path):
+def test_a_model_of_the_user_needs_no_folder_to_be_named(pprop_here, tmp_path: Path):
     answer = pprop_here(
         "study", "run", "--model", f"{own_module(tmp_path)}:build", "--dataset", "citeseer", "--runs", 1
     )
@@ -68,7 +68,7 @@ def test_a_single_run_has_no_interval_and_no_p_value(pprop_here, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("quick_rivals")
-def test_p_values_of_a_model_of_ones_own_are_corrected_for_two_rivals(pprop_here, tmp_path: Path):
+def test_p_values_of_a_model_of_the_user_are_corrected_for_two_rivals(pprop_here, tmp_path: Path):
     from pprop.study.stats.paired import holm
 
     command = ("study", "run", "--model", f"{own_module(tmp_path)}:build", "--dataset", "citeseer", "--runs", 4)

@@ -124,7 +124,7 @@ def test_unknown_names_get_one_sentence(name: Any, sentence: str) -> None:
         load_dataset(name)
 
 
-def test_folder_of_ones_own_wins_over_cache_and_package(
+def test_folder_of_the_user_wins_over_cache_and_package(
     only_bundled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "own"
@@ -147,7 +147,7 @@ def test_cached_file_is_taken_only_if_it_is_the_authors(only_bundled: Path, monk
     assert files.locate(info) == files.Located(cached, "cache")
 
 
-def test_missing_folder_of_ones_own_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_folder_of_the_user_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PPROP_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(DatasetError, match=r"PPROP_DATA must name an existing folder\. Got '.*nowhere' instead"):
         load_dataset("citeseer")
@@ -178,7 +178,7 @@ def test_other_graph_under_the_name_of_a_dataset_is_refused(
         load_dataset("citeseer")
 
 
-def test_damaged_file_in_ones_own_folder_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_file_in_the_users_folder_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "citeseer.npz").write_bytes((bundled_folder() / "citeseer.npz").read_bytes()[:50_000])
     monkeypatch.setenv("PPROP_DATA", str(tmp_path))
     with pytest.raises(FormatError, match="cut short"):

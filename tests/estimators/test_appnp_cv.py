@@ -95,7 +95,7 @@ def test_it_is_cloned_and_cross_validated_like_any_classifier(graph: Graph, node
     assert cross_val_score(model, nodes, animals, cv=3).shape == (3,)
 
 
-def test_a_predictor_of_ones_own_is_chosen_for_too(graph: Graph, nodes, animals):
+def test_a_predictor_of_the_user_is_chosen_for_too(graph: Graph, nodes, animals):
     model = APPNPClassifierCV(graph, alphas=[0.1, 0.5], predictor=lambda: torch.nn.Linear(40, 3), **SHORT)
     model.fit(nodes, animals)
     alone = APPNPClassifier(graph, alpha=model.alpha_, predictor=lambda: torch.nn.Linear(40, 3), **SHORT)

@@ -116,7 +116,7 @@ def test_a_network_without_propagation_is_explained_by_the_node_itself(graph: Gr
         np.testing.assert_allclose(one.contributions[0], model.logits_[5], atol=1e-6)
 
 
-def test_a_predictor_of_ones_own_is_explained_too(graph: Graph, nodes: Any, animals: Any) -> None:
+def test_a_predictor_of_the_user_is_explained_too(graph: Graph, nodes: Any, animals: Any) -> None:
     model = pprop.APPNPClassifier(graph, predictor=lambda: nn.Linear(40, 3), max_epochs=5, random_state=0)
     one = explain(model.fit(nodes, animals), 5, k=3)
     H = dense(graph) @ model.weights_["weight"].T + model.weights_["bias"]

@@ -132,7 +132,7 @@ def test_features_of_another_width_are_refused(model):
     assert changing.nodes[-1] == NODES - 1
 
 
-def test_a_predictor_of_ones_own_predicts_new_nodes_too(graph):
+def test_a_predictor_of_the_user_predicts_new_nodes_too(graph):
     model = fitted(APPNPClassifier, graph, alpha=0.2, predictor=lambda: nn.Linear(6, 3))
     features = np.arange(6.0)
     changing = live(model)

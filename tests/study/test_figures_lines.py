@@ -147,7 +147,7 @@ def test_all_models_can_be_told_apart_without_colour():
     assert len({(look.marker, look.dashes) for look in looks}) == len(looks)
 
 
-def test_ones_own_models_stand_last_and_look_like_no_other():
+def test_models_of_the_user_stand_last_and_look_like_no_other():
     looks = looks_of(["mine", "yours", "APPNP"])
     assert list(looks) == ["APPNP", "mine", "yours"]
     assert len({look.colour for look in looks.values()}) == 3

@@ -83,7 +83,7 @@ def test_without_steps_alpha_has_no_effect(community_graph: Graph, community_spl
     assert (few[0].logits == few[1].logits).all()
 
 
-def test_a_module_of_ones_own_is_trained_for_every_alpha(community_graph: Graph, community_splits: list[Split]):
+def test_a_module_of_the_user_is_trained_for_every_alpha(community_graph: Graph, community_splits: list[Split]):
     def make() -> torch.nn.Module:
         return torch.nn.Linear(40, 3)
 
