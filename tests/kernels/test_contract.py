@@ -38,14 +38,15 @@ def sparse_matrix(n, f, rng):
 # -- the first layer ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "f", "width"), [(1, 1, 1), (257, 40, WIDE), (513, 11, 3), (30, 7, 1)])
+@pytest.mark.parametrize(("n", "f", "width"), [(1, 1, 1), (257, 40, WIDE), (513, 11, 3), (30, 7, 1), (30, 7, WIDE)])
 def test_first_layer_is_the_dense_product_and_its_adjoint_the_transposed_one(
     kernels, dtype, normal, assert_close, n, f, width
 ):
+    """The 68 columns of four wide runs are more than the 64 that a program of the GPU takes at once."""
     X = sparse_matrix(n, f, np.random.default_rng(0)).astype(np.float32).astype(np.float64)
     product = kernels.features(sparse.csr_array(X))
-    W, w64 = normal(3, f, width, dtype=dtype)
-    G, g64 = normal(3, n, width, dtype=dtype)
+    W, w64 = normal(4, f, width, dtype=dtype)
+    G, g64 = normal(4, n, width, dtype=dtype)
     assert_close(product.forward(W, None), np.stack([X @ w for w in w64]))
     assert_close(product.adjoint(G, None), np.stack([X.T @ g for g in g64]))
     assert product.forward(W, None).dtype == dtype
