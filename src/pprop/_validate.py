@@ -41,6 +41,15 @@ def describe(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun and a separator for thousands.
+
+    >>> counted(1, "node"), counted(12345, "edge"), counted(2, "class", "classes")
+    ('1 node', '12,345 edges', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def reject(
     parameter: str, function: str, expected: str, got: object, *, remedy: str = "", error: type[PpropError] = InputError
 ) -> NoReturn:

@@ -24,6 +24,7 @@ from pprop import (
     propagate,
     solve,
 )
+from pprop.propagation import Solver
 
 SYMMETRIC = [Chebyshev, ConjugateGradient]
 ALL = [*SYMMETRIC, Contraction]
@@ -273,6 +274,10 @@ def test_the_other_arguments_are_checked_too(make_graph):
         Propagation(graph, 0.1, Chebyshev())(torch.full((9, 3), float("nan"), dtype=torch.float64))
     with pytest.raises(InputError, match=r"Use SolvedPPNP\(solver=...\) or a module with a Propagation"):
         PropagationSettings(solver=Contraction())
+    with pytest.raises(
+        InputError, match=r"'solver' parameter of PropagationSettings must be PowerIteration\(steps\), Exact"
+    ):
+        PropagationSettings(solver=type("Own", (Solver,), {"bind": None})())
 
 
 def test_dropout_removes_whole_edges_and_normalises_what_is_left(make_random, dense_transition, exact_twin):

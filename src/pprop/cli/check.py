@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from pprop._errors import PpropError
+from pprop._validate import counted
 from pprop.cli.graphs import GraphInput
-from pprop.cli.output import counted, listed
+from pprop.cli.output import listed
 from pprop.graph import Graph
 from pprop.graph.tables import read_table
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.output import BAD_INPUT, Session, columns, counted
+from pprop.cli.output import BAD_INPUT, Session, columns
 from pprop.cli.verbs import examples, make_app, verb
 
 if TYPE_CHECKING:

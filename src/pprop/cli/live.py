@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from pprop._errors import FormatError, InputError
+from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
 from pprop.cli.models import FORMATS, ModelArgument, columns_of, load_model, write_table
-from pprop.cli.output import Session, check_file, columns, counted, picked
+from pprop.cli.output import Session, check_file, columns, picked
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 from pprop.settings import LIVE_TOL
 

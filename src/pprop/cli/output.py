@@ -50,15 +50,6 @@ def columns(headings: Sequence[str], rows: Sequence[Sequence[object]], left: Seq
     return "\n".join(line.rstrip() for line in lines)
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun and a separator for thousands.
-
-    >>> counted(1, "node"), counted(12345, "edge"), counted(2, "class", "classes")
-    ('1 node', '12,345 edges', '2 classes')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def listed(items: Sequence[object], most: int = 5) -> str:
     """Return the first items, and how many more there are.
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pprop._validate import counted
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables, named_positions
-from pprop.cli.output import Session, check_file, columns, counted, new_file, picked
+from pprop.cli.output import Session, check_file, columns, new_file, picked
 from pprop.cli.verbs import AlphaOption, ForceOption, option, out_option, verb
 from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, SELF_LOOPS
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import FORMATS, ModelArgument, csv_text, load_model, prediction_table, write_table
-from pprop.cli.output import Session, check_file, counted
+from pprop.cli.output import Session, check_file
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from pprop._errors import FormatError, InputError
+from pprop._validate import check_choice, counted
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
-from pprop.cli.output import Session, check_file, counted, listed, new_file, picked
+from pprop.cli.output import Session, check_file, listed, new_file, picked
 from pprop.cli.verbs import AlphaOption, BackendOption, ForceOption, option, out_option, verb
 from pprop.settings import BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 
@@ -119,7 +120,6 @@ def propagate(
 
 def _solver(steps: int | None, name: str | None, tol: float | None) -> Solver:
     """Return the solver that the options name."""
-    from pprop._validate import check_choice
     from pprop.propagation import Exact, PowerIteration
     from pprop.propagation.tolerance import TOLERANCE_SOLVERS
 

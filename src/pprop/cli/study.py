@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._errors import InputError
-from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, counted, picked
+from pprop._validate import counted
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, picked
 from pprop.cli.verbs import DeviceOption, examples, make_app, option, verb
 from pprop.settings import DEVICE
 
@@ -298,10 +299,8 @@ def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
     groups = sorted({group for experiment in known.values() for group in experiment.groups})
     found: dict[str, Experiment] = {}
     for name in names:
-        if name.endswith(".toml"):
-            found[name] = read_experiment(Path(name))
-        elif name in known:
-            found[name] = known[name]
+        if name in known or name.endswith(".toml"):
+            found[name] = known[name] if name in known else read_experiment(Path(name))
         elif name in groups:
             found |= {each.name: each for each in known.values() if name in each.groups}
         else:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop import settings
+from pprop._validate import counted
 from pprop.cli.graphs import GraphArgument, GraphInput, SplitOptions, Tables, class_names
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, check_folder, columns, counted, new_folder, picked
+from pprop.cli.output import Session, check_folder, columns, new_folder, picked
 from pprop.cli.verbs import (
     BackendOption,
     DeviceOption,

@@ -11,7 +11,7 @@ from torch import nn
 from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.models.network import FeatureNetwork
-from pprop.propagation import Exact, PowerIteration, PPROperator, Solver, ToleranceSolver
+from pprop.propagation import Exact, PowerIteration, PPROperator, RowSolver, Solver
 from pprop.settings import ALPHA, DROPOUT, HIDDEN, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
 
 # The paper's network; or a module, copied for every run with the weights it has; or a function that makes one.
@@ -37,11 +37,10 @@ class PropagationSettings:
 
     def __post_init__(self) -> None:
         name, expected = "PropagationSettings", "PowerIteration(steps), Exact() or Limit()"
-        if isinstance(self.solver, ToleranceSolver):  # dropout on the matrix and fused training know steps and rows
+        if not isinstance(self.solver, PowerIteration | RowSolver):  # training drops entries of steps or of rows
             remedy = "Use SolvedPPNP(solver=...) or a module with a Propagation(solver=...) of its own."
-            reject("solver", name, expected, describe(self.solver), remedy=remedy)
-        if not isinstance(self.solver, Solver):
-            reject("solver", name, expected, describe(self.solver))
+            given = isinstance(self.solver, Solver)
+            reject("solver", name, expected, describe(self.solver), remedy=remedy if given else "")
         self.solver.check_alpha(self.alpha, name)
         check_fields(self, name)
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pprop._errors import MissingDependencyError, PpropError
+from pprop._validate import counted
 from pprop.datasets import load_dataset
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
@@ -41,7 +42,7 @@ def lead(results: Results) -> tuple[Block, ...]:
     count = sum(len(sample.all_rows) for sample in results.everything.values())
     scores = [paper.score(entry, "accuracy") for group in results.main.values() for entry in group]
     apart = [abs(each.intervals) for each in scores if each.intervals is not None]
-    text = f"{_counted(count, 'run')} of {_counted(len(results.everything), 'cell')}."
+    text = f"{counted(count, 'run')} of {counted(len(results.everything), 'cell')}."
     if apart:
         within = sum(each <= 1 for each in apart)
         given = "1 accuracy" if len(apart) == 1 else f"{len(apart)} accuracies"
@@ -282,10 +283,6 @@ def _notes(results: Results) -> Iterator[Block]:
 
 def _with_text(table: Table, text: str) -> tuple[Block, ...]:
     return (text, table) if table.n_rows else ()
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop._errors import PpropError
+from pprop._validate import counted
 from pprop.study.cell import Cell, Seeds, title_of
 from pprop.study.run.progress import Watch
 from pprop.study.run.recipe import Datasets, Place
@@ -208,10 +209,10 @@ def plan_line(plan: VerificationPlan) -> str:
     """
     kinds = Counter(planned.kind for planned in plan.chosen)
     what = ", ".join(f"{kinds[kind]} {name}" for kind, name in KINDS.items() if kinds[kind])
-    begin = f"Computing {len(plan.chosen)} of {plan.rows:,} rows once more, from {_counted(plan.cells, 'cell')}"
+    begin = f"Computing {len(plan.chosen)} of {plan.rows:,} rows once more, from {counted(plan.cells, 'cell')}"
     out = [f"{plan.stale:,} of other revisions"] if plan.stale else []
     if plan.long:
-        out.append(f"{_counted(len(plan.long), 'cell')} whose runs are longer than --minutes allows")
+        out.append(f"{counted(len(plan.long), 'cell')} whose runs are longer than --minutes allows")
     left = f" Left out: {'; '.join(out)}." if out else ""
     return f"{begin}{f' ({what})' if what else ''}: about {plan.seconds / 60:.1f} min on two cores.{left}"
 
@@ -248,17 +249,17 @@ def found_lines(found: Verification) -> list[str]:
     """Return what a verification found, for people."""
     exact = sum(checked.kind == "exact" for checked in found.checked)
     how = f"{exact} bit for bit, {len(found.checked) - exact} by their accuracy"
-    lines = [f"{_counted(len(found.checked), 'row')} of {found.plan.rows:,} computed once more: {how}."]
+    lines = [f"{counted(len(found.checked), 'row')} of {found.plan.rows:,} computed once more: {how}."]
     lines += [_mean_line(mean) for mean in found.means]
     if found.plan.stale:
         lines.append(
-            f"{_counted(found.plan.stale, 'row')} of other revisions or other data left out; --stale computes those of "
+            f"{counted(found.plan.stale, 'row')} of other revisions or other data left out; --stale computes those of "
             "other revisions, too."
         )
     if found.plan.long:
         by_dataset = Counter(cell.dataset for cell in found.plan.long)
         where = ", ".join(f"{count} on {dataset}" for dataset, count in by_dataset.items())
-        cells = _counted(len(found.plan.long), "cell")
+        cells = counted(len(found.plan.long), "cell")
         lines.append(f"{cells} left out, whose runs are longer than --minutes allows: {where}.")
     near = other_cpu_line(found.checked)
     return [*lines, *found.plan.absent, *found.failed, *(found.differences or ("No difference.",)), *near]
@@ -281,7 +282,7 @@ def other_cpu_line(checked: Sequence[Checked]) -> list[str]:
     made = "; ".join(dict.fromkeys(one for each in near for one in each.made))
     others = f"are not all the same here: {made}" if made else "are the same here"
     return [
-        f"{len(near)} of the {_counted(len(differ), 'row')} from the CPU with differences would pass for rows from a GPU: "
+        f"{len(near)} of the {counted(len(differ), 'row')} from the CPU with differences would pass for rows from a GPU: "
         f"the same class for every node in {equal}, for {fewest:.2%} of the nodes at least, and accuracies at most "
         f"{largest:.5f} apart, where {bound:.5f} or more may be. Other builds of numpy, numba or torch give such "
         f"differences; so may an error. The CPU and the libraries that made the rows {others}. They count as differences.{rest}"
@@ -299,10 +300,6 @@ def within_rounding(checked: Checked) -> bool:
 def _mean_line(mean: MeanDifference) -> str:
     kept = "" if mean.told == mean.rows else f" of the {mean.told} whose predictions were kept"
     return (
-        f"{_counted(mean.rows, 'row')} {KINDS[mean.kind]}: the same class for every node in {mean.same}{kept}; mean difference in accuracy "
+        f"{counted(mean.rows, 'row')} {KINDS[mean.kind]}: the same class for every node in {mean.same}{kept}; mean difference in accuracy "
         f"{mean.mean:+.5f} (at most {mean.bound:.5f})."
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
