@@ -45,12 +45,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: venv  ## Train three models on the bundled Citeseer graph (results in demo-output)
 	@$(BIN)/pprop demo
 
-# A file of tests stays in one process, so that what it compiles and prepares is made once.
+# A file of tests stays in one process, so that what it compiles and prepares is made once; tests/conftest.py orders the files.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
 test: venv  ## Run every test and doctest (PYTEST_ARGS=... is passed on)
-	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 test-fast: venv  ## Run the tests without those marked slow, for the inner loop
-	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 golden: venv  ## Compute golden rows of all graphs here once more (DEVICE=cuda, WRITE=1: see tools/golden.py)
 	$(BIN)/python -m tools.golden $(if $(DEVICE),--device $(DEVICE)) $(if $(WRITE),--write)

@@ -20,7 +20,7 @@ def operations(kernels, graph, draw, step):
     rows = kernels.rows(torch.rand(4, n), torch.arange(4))
     attention = kernels.attention(transition_matrix(graph))
     at = torch.arange(4).repeat(2, 1)
-    values, weights, scores = torch.randn(2, n, 7), torch.randn(2, 9, 7), torch.randn(2, n)
+    values, weights, scores = torch.randn(2, n, 3), torch.randn(2, 9, 3), torch.randn(2, n)
     adam = [torch.rand(2, 3, 4) for _ in range(4)]
     return [
         features.forward(weights, draw),

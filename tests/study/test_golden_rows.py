@@ -50,7 +50,7 @@ def test_the_first_epochs_are_the_same_on_every_backend_within_rounding(model: s
 
     Other masks, weights or updates differ by far more than rounding.
     """
-    (device,) = (DEVICE if backend == "triton" else "cpu",)
+    device = DEVICE if backend == "triton" else "cpu"
     if not next(one for one in BACKENDS if one.name == backend).computes_on(device):
         pytest.skip(f"no GPU, and {backend} is not interpreted")
     if backend == "triton" and device == "cpu" and model in ON_A_GPU_ONLY:
