@@ -1,4 +1,4 @@
-"""Kill ``pprop study run`` inside its computations, start it again each time, and compare with a study nobody disturbed.
+"""Kill ``pprop study run`` inside its computations, start it again each time, and compare with an undisturbed study.
 
     for seed in 0 1 2 3 4; do python experiments/study_kill.py --kills 40 --seed $seed; done     # make kills
 

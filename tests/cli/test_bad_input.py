@@ -46,7 +46,7 @@ def large(folder: Path) -> None:
 def slow(folder: Path) -> None:
     path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(1000, 1000))
     pprop.write_npz(pprop.Graph.from_scipy(path), folder / "path.npz")
-    np.save(folder / "scores.npy", np.eye(1000)[:, :1])
+    np.save(folder / "scores.npy", np.eye(1000)[:, :3])
 
 
 def overflowing(folder: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 import pprop
 from pprop.kernels import Backend
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_demo_writes_figure_model_and_numbers_and_may_be_repeated(
     pprop_here, tmp_path: Path, only_bundled: Path, request: pytest.FixtureRequest

@@ -14,16 +14,16 @@ import pprop
 
 
 @pytest.fixture
-def scores(tables, tmp_path: Path) -> dict[str, tuple[float, float]]:
-    """Two numbers per node, written in an order of their own to scores.csv."""
+def scores(tables, tmp_path: Path) -> dict[str, tuple[float, ...]]:
+    """Three numbers per node, written in an order of their own to scores.csv."""
     random = np.random.default_rng(1)
-    values = {f"person{k:02d}": tuple(random.normal(size=2).tolist()) for k in random.permutation(40)}
-    lines = [f"{name},{a!r},{b!r}" for name, (a, b) in values.items()]
-    (tmp_path / "scores.csv").write_text("id,good,bad\n" + "\n".join(lines) + "\n")
+    values = {f"person{k:02d}": tuple(random.normal(size=3).tolist()) for k in random.permutation(40)}
+    lines = [",".join([name, *map(repr, numbers)]) for name, numbers in values.items()]
+    (tmp_path / "scores.csv").write_text("id,good,bad,odd\n" + "\n".join(lines) + "\n")
     return values
 
 
-def twin(edges: Path, scores: dict[str, tuple[float, float]], **options) -> dict[str, list[float]]:
+def twin(edges: Path, scores: dict[str, tuple[float, ...]], **options) -> dict[str, list[float]]:
     graph = pprop.read_edges(edges)
     assert graph.ids is not None
     spread = pprop.propagate(graph, np.array([scores[name] for name in graph.ids]), **options)
@@ -57,11 +57,11 @@ def test_rows_are_matched_by_id_and_keep_their_order(pprop_here, tables, scores,
     expected = twin(tables[0], scores, **options)
     assert [row["id"] for row in rows] == list(scores)
     for row in rows:
-        assert [float(row["good"]), float(row["bad"])] == expected[row["id"]]  # every digit is written
+        assert [float(row[name]) for name in ("good", "bad", "odd")] == expected[row["id"]]  # every digit is written
 
 
 def test_parquet_and_csv_give_the_same_numbers(pprop_here, tables, scores, tmp_path: Path):
-    columns = {"id": list(scores), "good": [a for a, _ in scores.values()], "word": ["x"] * 40}
+    columns = {"id": list(scores), "good": [a for a, *_ in scores.values()], "word": ["x"] * 40}
     pq.write_table(pa.table(columns), tmp_path / "scores.parquet")
     answer = pprop_here("propagate", "edges.csv", "scores.parquet", "--out", "spread.parquet", "--json")
     assert answer.record["columns"] == ["good"]
@@ -72,7 +72,7 @@ def test_parquet_and_csv_give_the_same_numbers(pprop_here, tables, scores, tmp_p
 
 
 def test_probabilities_of_a_parquet_file_stay_probabilities_by_rows(pprop_here, tables, scores, tmp_path: Path):
-    share = 1 / (1 + np.exp([a for a, _ in scores.values()]))
+    share = 1 / (1 + np.exp([a for a, *_ in scores.values()]))
     pq.write_table(pa.table({"id": list(scores), "yes": share, "no": 1 - share}), tmp_path / "shares.parquet")
     arguments = "propagate edges.csv shares.parquet --normalization row --out spread.parquet"
     assert pprop_here(*arguments.split()).code == 0
@@ -144,7 +144,7 @@ def test_a_solver_to_a_tolerance_tells_what_it_certifies(pprop_here, tables, sco
 def test_without_a_tolerance_a_solver_takes_one_that_the_numbers_can_reach(
     pprop_here, tables, tmp_path: Path, solver, dtype, tol
 ):
-    np.save(tmp_path / "scores.npy", np.random.default_rng(0).normal(size=(40, 2)).astype(dtype))
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).normal(size=(40, 3)).astype(dtype))
     command = ("propagate", "edges.csv", "scores.npy", "--solver", solver, "--out", "z.npy", "--json")
     certificate = pprop_here(*command).record["certificate"]
     assert certificate["relative_error"] <= certificate["tol"] == tol

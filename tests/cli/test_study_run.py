@@ -8,6 +8,8 @@ import pytest
 
 from pprop.study import experiment
 
+pytestmark = pytest.mark.slow
+
 assert experiment  # loaded before the fixture below replaces it: it binds make_cell
 
 MINE = """

@@ -26,6 +26,8 @@ from pprop import (
     live,
 )
 
+pytestmark = pytest.mark.slow
+
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 15, "random_state": 5}
 OWN: dict[str, Any] = {
     "alpha": 0.3,

@@ -23,6 +23,8 @@ from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample
 
+pytestmark = pytest.mark.slow
+
 SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS
 
 

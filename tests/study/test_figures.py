@@ -15,6 +15,8 @@ from pprop.study.figures.model import draw_curves
 from pprop.study.figures.style import save_figure
 from pprop.study.stats.estimate import bootstrap_interval
 
+pytestmark = pytest.mark.slow
+
 HISTORY = pprop.History(np.linspace(2, 1, 50), np.linspace(1.9, 1.2, 50), np.linspace(0.2, 0.7, 50))
 
 

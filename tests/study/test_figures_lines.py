@@ -36,6 +36,8 @@ from pprop.study.figures.sweeps import (
 )
 from pprop.study.stats.estimate import bootstrap_interval
 
+pytestmark = pytest.mark.slow
+
 
 def runs(*accuracies: float, **more: Any) -> list[Any]:
     """Return rows of which only what a figure reads is there."""

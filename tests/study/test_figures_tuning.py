@@ -9,6 +9,8 @@ from pprop import InputError
 from pprop.study.figures.model import draw_history, draw_slices, search_data
 from pprop.study.figures.style import save_figure
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = [{"alpha": 0.1, "steps": 4, "hidden": 64}, {"alpha": 0.5, "steps": 2, "hidden": (8, 4)}]
 CHOICES = {"alpha": True, "steps": False, "hidden": [64, (8, 4)]}
 

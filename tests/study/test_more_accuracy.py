@@ -15,6 +15,8 @@ from pprop.study.run.recipe import Datasets, Place
 from pprop.study.run.user_model import user_cell, user_recipe
 from pprop.study.store.row import Row
 
+pytestmark = pytest.mark.slow
+
 QUICK = """
 from ensembles import build, build_folds
 

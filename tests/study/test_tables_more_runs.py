@@ -26,6 +26,8 @@ from pprop.study.tables.p_values import more_leads_table
 from pprop.study.tables.spread import more_runs_entries, more_runs_table, standings
 from pprop.study.tables.table import Measure, PValue, Strong, Table
 
+pytestmark = pytest.mark.slow
+
 MakeRows = Callable[..., list[Row]]
 MANY = [Seeds(split, init) for init in range(5) for split in split_seeds("test", 200)]
 FEW = [Seeds(split, init) for init in range(5) for split in TEST_SEEDS]

@@ -12,6 +12,8 @@ import pytest
 
 from pprop import CapacityError, FormatError, Graph, InputError, Range, tune
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def sound(graph: Graph, labelled: Any, quick_search: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:

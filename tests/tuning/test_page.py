@@ -10,6 +10,8 @@ import pytest
 from pprop import Range
 from pprop.cli.tune import read_setting
 
+pytestmark = pytest.mark.slow
+
 TEXT = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 ROWS = re.findall(r"^\| `(\w+)=(\S+)` \| `([^`]*)` \|", TEXT, flags=re.MULTILINE)

@@ -18,6 +18,8 @@ from pprop import APPNPClassifier, DivergenceError, FormatError, Graph, InputErr
 from pprop.tuning.space import Space
 from pprop.tuning.tune import repeated_holdout
 
+pytestmark = pytest.mark.slow
+
 
 def but(arguments: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, **changes}
