@@ -13,6 +13,8 @@ from scipy import sparse
 import pprop
 from pprop.propagation.live_system import LiveSystem
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -13,6 +13,8 @@ from scipy import sparse
 
 import pprop
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["ann", "bob", "cid", "dan", "eva", "flo"]
 GRAPH = pprop.Graph.from_scipy(
     sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(6, 6)),

@@ -18,6 +18,8 @@ from pprop.datasets import dataset_info, load_dataset, registry
 from pprop.datasets.files import bundled_folder, fetch, git_blob_id, locate
 from pprop.datasets.registry import DatasetInfo
 
+pytestmark = pytest.mark.slow
+
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base class's)

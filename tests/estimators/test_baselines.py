@@ -22,6 +22,8 @@ from pprop import (
     Stopping,
 )
 
+pytestmark = pytest.mark.slow
+
 SETTINGS: dict[Any, dict[str, Any]] = {
     GCNClassifier: {"hidden": 8, "matrix_dropout": 0.25},
     NGCNClassifier: {"hidden": 8, "powers": 3, "replicas": 2},

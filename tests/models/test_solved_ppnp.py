@@ -13,6 +13,8 @@ from pprop.kernels import choose_backend
 from pprop.models.architecture import DropoutMasks
 from pprop.models.network import normalized_features
 
+pytestmark = pytest.mark.slow
+
 KERNELS = choose_backend("auto", "cpu", "test").kernels
 
 

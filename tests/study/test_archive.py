@@ -22,6 +22,8 @@ from pprop.study.store.pack import Packed, pack_study, predictions_needed
 from pprop.study.store.row import Row, RowKey, encode, example_row, without_predictions
 from pprop.study.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -15,6 +15,8 @@ from pprop.datasets import TEST_SEEDS
 from pprop.study.figures.distance import Distance, Ring, distance_data, draw_distance, hops_from
 from pprop.study.stats.estimate import Estimate
 
+pytestmark = pytest.mark.slow
+
 
 def chain(n: int, labels: Any = None) -> pprop.Graph:
     return pprop.Graph.from_scipy(sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n)), labels=labels)

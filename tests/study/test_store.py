@@ -21,6 +21,8 @@ from pprop.study.store.merge import Salvage, merge_studies
 from pprop.study.store.row import Row, RowKey, example_row
 from pprop.study.store.store import FILE, Store, pools
 
+pytestmark = pytest.mark.slow
+
 CELL = Cell("mlp", {"hidden": [64]}, "citeseer")
 
 

@@ -17,6 +17,8 @@ from pprop.study.store.store import Store
 from pprop.study.verify.plan import VerificationPlan, plan_verification
 from pprop.study.verify.verify import plan_line
 
+pytestmark = pytest.mark.slow
+
 
 def rows_of(hidden: int, runs: int, device: str = "cuda (a GPU)", epochs: int = 100, seconds: float = 1.0) -> list[Row]:
     """Return rows of the MLP with so many hidden units, as the present code might have made them."""

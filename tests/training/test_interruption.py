@@ -26,7 +26,10 @@ FIRST = 40  # reports before the interruption
 # by name: the function `train` hides the module of that name
 TRAIN = importlib.import_module("pprop.training.train")
 
-pytestmark = pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(numba.get_num_threads() < 2, reason="needs two threads"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ import pprop
 from pprop import Graph, InputError, Split, Stopping
 from pprop.models.network import FeatureNetwork, initial_weights, normalized_features
 
+pytestmark = pytest.mark.slow
+
 RULE = Stopping(max_epochs=20)
 
 
