@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, final
 
@@ -13,7 +12,6 @@ import numpy as np
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.stats.estimate import student_half
 
-experiments = cache(load_experiments)
 RESULTS = Path(__file__).parents[1] / "results"
 
 
@@ -40,7 +38,7 @@ class Rows:
 
 def published(model: str, dataset: str) -> tuple[float, float]:
     """Return the paper's accuracy in percent, and half of its 95 % interval."""
-    found = experiments()[f"gasteiger_2019_{model}_{dataset}"].published
+    found = load_experiments()[f"gasteiger_2019_{model}_{dataset}"].published
     assert found is not None
     assert found.accuracy is not None
     assert found.accuracy_interval is not None

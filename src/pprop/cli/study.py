@@ -300,7 +300,7 @@ def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
     found: dict[str, Experiment] = {}
     for name in names:
         if name in known or name.endswith(".toml"):
-            found[name] = known[name] if name in known else read_experiment(Path(name))
+            found[name] = read_experiment(Path(name)) if name.endswith(".toml") else known[name]
         elif name in groups:
             found |= {each.name: each for each in known.values() if name in each.groups}
         else:
