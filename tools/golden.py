@@ -87,7 +87,7 @@ def remedy(model: str, backend: str) -> str:
 
 
 def first_epochs(model: str, backend: str, device: str = "cpu", *, runs: int = 2, epochs: int = 4) -> list[float]:
-    """Return the stopping losses of the first of two runs of a model after some epochs on a small graph."""
+    """Return the stopping losses of the first `runs` of two runs of a model after some epochs on a small graph."""
     random = np.random.default_rng(0)
     n = 24
     above = np.triu(random.random((n, n)) < 0.15, 1)
@@ -158,8 +158,8 @@ def _is_table_cell(cell: Cell) -> bool:
 
 def _wanted() -> dict[str, list[Seeds]]:
     """Return cells and seeds of golden rows: trainings that were timed on a CPU, table cells of what is fitted, short ones."""
-    short = {model: make_cell(model, {"max_epochs": epochs}, "citeseer") for model, epochs in SHORT.items()}
-    found = {cell.text: {Seeds(TEST_SEEDS[0], 0)} for cell in short.values()}
+    short = [make_cell(model, {"max_epochs": epochs}, "citeseer") for model, epochs in SHORT.items()]
+    found = {cell.text: {Seeds(TEST_SEEDS[0], 0)} for cell in short}
     for row in Packed(PUBLISHED):
         cell = Cell.parse(row.cell)
         if row.device == "cpu" and (MODELS[cell.model].trained or _is_table_cell(cell)):
