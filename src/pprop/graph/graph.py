@@ -13,14 +13,15 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, check_positions, describe, reject
 from pprop.graph import attributes
-from pprop.graph.attributes import Features, Recommended, canonical_csr, seal, share, symmetrized
+from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
+from pprop.graph.exchange import Exchange
 
 # The arguments of `Graph.from_scipy`.
 FIELDS = ("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended")
 
 
 @final
-class Graph:
+class Graph(Exchange):
     """An immutable graph with optional node features, labels and ids.
 
     Make one with `Graph.from_scipy` or a reader (`read_npz`, `read_edges`, `load_dataset`).
@@ -123,24 +124,35 @@ class Graph:
             remedy = "Pass directed=True, and call .undirected() on the result to ignore directions."
             got = "a matrix that differs from its transpose"
             reject("adjacency", function, "symmetric when directed=False", got, remedy=remedy, error=GraphError)
-        indptr, indices, weights = csr
-        n = len(indptr) - 1
+        n = len(csr[0]) - 1
         kept = None if features is None else attributes.check_features(features, n, function)
         classes = attributes.check_names(class_names, "class_names", function)
         width = 0 if kept is None else kept.shape[1]
-        graph = object.__new__(cls)
-        vars(graph).update(
-            indptr=seal(indptr),
-            indices=seal(indices),
-            weights=None if weights is None else seal(weights),
-            directed=directed,
-            _features=kept,
+        return cls._of_parts(
+            csr,
+            directed,
+            features=kept,
             class_names=classes,
             labels=None if labels is None else attributes.check_labels(labels, n, classes, function),
             ids=None if ids is None else attributes.check_ids(ids, n, function),
             feature_names=attributes.check_names(feature_names, "feature_names", function, width),
             name=name,
             recommended=recommended,
+        )
+
+    @classmethod
+    def _of_parts(cls, csr: Csr, directed: bool, **fields: Any) -> Graph:
+        """Make a Graph of parts that are known to be sound and belong to nobody else; a field not given is None."""
+        indptr, indices, weights = csr
+        graph = object.__new__(cls)
+        rest = {field: fields.get(field) for field in FIELDS[3:]}
+        vars(graph).update(
+            indptr=seal(indptr),
+            indices=seal(indices),
+            weights=None if weights is None else seal(weights),
+            directed=directed,
+            _features=fields.get("features"),
+            **rest,
         )
         return graph
 
