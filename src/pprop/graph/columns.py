@@ -1,0 +1,261 @@
+"""One column of a table: its cells as numbers, truth values, days or text, whatever type they arrived in.
+
+A column of a CSV file and the same column of a Parquet file or a data frame give the same values. Blanks around a cell do not
+count, and a cell that says one of `MISSING_CELLS` is missing, as are nulls and NaN. Rows are numbered from 1 in messages.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import FormatError
+from pprop._validate import describe, reject
+
+Form = Literal["number", "boolean", "date", "text", "other"]
+DayOrder = Literal["year first", "day first", "month first"]
+Parsed = tuple[NDArray[np.float64], NDArray[np.bool_]]  # values, NaN where missing or wrong; which cells are wrong
+
+MISSING_CELLS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NAN", "NaT", "null", "NULL", "None", "?")
+FALSE_TRUE = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))  # in upper or lower case; one pair a column
+ZERO_ONE = ("0", "1", "0.0", "1.0")  # truth values, too, where a column is said to hold them
+LARGEST = float(np.finfo(np.float32).max)
+
+NUMBER = r"^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
+CLOCK = (
+    r"(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
+    r" ?(?:Z|UTC|(?P<sign>[+-])(?P<zone>\d{2}):?(?P<half>\d{2})?)?)?$"
+)
+YEAR_FIRST = r"^(?P<year>\d{4})[-/](?P<month>\d{1,2})(?:[-/](?P<day>\d{1,2})" + CLOCK.removesuffix("$") + ")?$"
+DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})" + CLOCK  # the day comes first wherever dots are used
+SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second_part>\d{1,2})[/-](?P<year>\d{4})" + CLOCK
+DAY_PATTERNS: dict[DayOrder, tuple[str, ...]] = {
+    "year first": (YEAR_FIRST, DOTTED),
+    "day first": (YEAR_FIRST, DOTTED, SLASHED.replace("first>", "day>").replace("second_part>", "month>")),
+    "month first": (YEAR_FIRST, DOTTED, SLASHED.replace("first>", "month>").replace("second_part>", "day>")),
+}
+DAY_NS = 86_400_000_000_000
+UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def arrow() -> tuple[Any, Any]:
+    """Return pyarrow and its functions on columns; graphs that come without tables do not load them."""
+    return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """A column whose missing cells are nulls; made by `read_column`."""
+
+    name: str
+    form: Form
+    cells: Any  # a pyarrow.Array of one chunk
+    typed: bool  # whether the table says what is text and what a number
+    categorical: bool  # whether it arrived as a dictionary of values
+    title: str  # of the table, in messages
+    function: str
+
+    def complain(self, expected: str, row: int, *, got: str = "") -> NoReturn:
+        """Raise the house sentence about a cell; `row` is an index from 0."""
+        cell = got or describe(self.cells[row].as_py())
+        place = f"{cell} in row {row + 1} of {self.title}"
+        reject(
+            "nodes", self.function, f"a table with {expected} in every row of {self.name!r}", place, error=FormatError
+        )
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing, shape (n,)."""
+        return np.asarray(self.cells.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing cells."""
+        return int(self.cells.null_count)
+
+    @property
+    def n_present(self) -> int:
+        """Number of cells that are not missing."""
+        return len(self.cells) - self.n_missing
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """The distinct values as text, sorted, with the number of cells that say so."""
+        _, pc = arrow()
+
+        pairs: Any = pc.value_counts(self.texts().drop_null())
+        return dict(sorted(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True)))
+
+    @cached_property
+    def n_distinct(self) -> int:
+        """Number of distinct values."""
+        _, pc = arrow()
+
+        return int(pc.count_distinct(self.cells, mode="only_valid").as_py())
+
+    def texts(self) -> Any:
+        """Return the cells as text, an Arrow array with nulls where missing; a whole number has no decimal point."""
+        pa, pc = arrow()
+
+        if self.form == "number":
+            values, _ = self.numbers()
+            present = values[~np.isnan(values)]
+            if (present == np.trunc(present)).all() and (np.abs(present) < 2**53).all():
+                whole = pa.array(values, mask=np.isnan(values), type=pa.float64())
+                return pc.cast(pc.cast(whole, pa.int64()), pa.large_string())
+        texts = pc.cast(self.cells, pa.large_string())
+        return texts if self.typed else pc.replace_substring_regex(texts, r"^([+-]?\d+)\.0+$", r"\1")
+
+    def numbers(self) -> Parsed:
+        """Return the cells as numbers, infinite ones included, each of shape (n,)."""
+        pa, pc = arrow()
+
+        wrong = np.zeros(len(self.cells), dtype=bool)
+        if self.form == "text":
+            try:
+                return _floats(pc.cast(self.cells, pa.float64())), wrong
+            except pa.ArrowInvalid:
+                spelled = pc.match_substring_regex(self.cells, NUMBER)
+                wrong = _flags(pc.invert(spelled))
+                return _floats(pc.cast(pc.if_else(spelled, self.cells, None), pa.float64())), wrong
+        if self.form in ("number", "boolean"):
+            return _floats(pc.cast(self.cells, pa.float64(), safe=False)), wrong
+        return np.full(len(self.cells), np.nan), ~self.missing
+
+    def truths(self) -> Parsed:
+        """Return the cells as 0 for false and 1 for true, each of shape (n,)."""
+        pa, pc = arrow()
+
+        if self.form == "text":
+            words = pa.array([*(word for pair in FALSE_TRUE for word in pair), *ZERO_ONE], pa.large_string())
+            found = _floats(pc.cast(pc.index_in(pc.utf8_lower(self.cells), value_set=words), pa.float64()))
+            values = found % 2  # a word of falsehood stands before each of truth
+        else:
+            values, _ = self.numbers()
+            values = np.where((values == 0) | (values == 1), values, np.nan)
+        return values, np.isnan(values) & ~self.missing
+
+    def days(self, order: DayOrder = "year first") -> Parsed:
+        """Return the cells as days since 1970-01-01 (UTC where there is a time zone), each of shape (n,)."""
+        _, pc = arrow()
+
+        if self.form == "date":
+            return _typed_days(self.cells), np.zeros(len(self.cells), dtype=bool)
+        if self.form != "text":
+            return np.full(len(self.cells), np.nan), ~self.missing
+        encoded = self.cells.dictionary_encode()
+        days = np.full(len(encoded.dictionary), np.nan)
+        for pattern in DAY_PATTERNS[order]:
+            days = np.where(np.isnan(days), _spelled_days(encoded.dictionary, pattern), days)
+        at = pc.fill_null(encoded.indices, len(days)).to_numpy(zero_copy_only=False)
+        values = np.append(days, np.nan)[at]
+        return values, np.isnan(values) & ~self.missing
+
+
+def read_column(
+    name: str, cells: Any, *, typed: bool, title: str = "the table", function: str = "Recipe.fit"
+) -> Column:
+    """Return a column of a table, `cells` being a pyarrow array, chunked or not.
+
+    >>> import pyarrow as pa
+    >>> column = read_column("age", pa.array(["31", "NA", " 27 "]), typed=False)
+    >>> column.form, column.missing.tolist(), column.numbers()[0].tolist()
+    ('text', [False, True, False], [31.0, nan, 27.0])
+    """
+    pa, pc = arrow()
+
+    kind, categorical = cells.type, False
+    if pa.types.is_dictionary(kind):
+        kind, categorical = kind.value_type, True
+        cells = pc.cast(cells, kind)
+    form = _form(kind)
+    if form == "text":
+        cells = pc.utf8_trim_whitespace(pc.cast(cells, pa.large_string()))
+        absent = pc.is_in(cells, value_set=pa.array(MISSING_CELLS, pa.large_string()))
+        cells = pc.if_else(absent, pa.scalar(None, pa.large_string()), cells)
+    elif pa.types.is_floating(kind):
+        cells = pc.cast(cells, pa.float64())
+        cells = pc.if_else(pc.is_nan(cells), pa.scalar(None, pa.float64()), cells)
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    return Column(name, form, cells, typed, categorical, title, function)
+
+
+def _form(kind: Any) -> Form:
+    types = arrow()[0].types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "date"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+        return "text"
+    return "other"
+
+
+def _floats(cells: Any) -> NDArray[np.float64]:
+    return np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)  # NaN where null
+
+
+def _flags(cells: Any) -> NDArray[np.bool_]:
+    _, pc = arrow()
+
+    return np.asarray(pc.fill_null(cells, fill_value=False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _join(days: NDArray[np.int64], nanoseconds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return days with their fractions, rounded the same way for every source."""
+    return days + nanoseconds / DAY_NS
+
+
+def _typed_days(cells: Any) -> NDArray[np.float64]:
+    pa, pc = arrow()
+
+    missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    if pa.types.is_date32(cells.type):
+        numbers, unit = pc.cast(cells, pa.int32()), DAY_NS
+    else:
+        unit = UNIT_NS["ms" if pa.types.is_date64(cells.type) else cells.type.unit]
+        numbers = pc.cast(cells, pa.int64())
+    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    whole, rest = np.divmod(values, DAY_NS // unit)
+    return np.where(missing, np.nan, _join(whole, rest * unit))
+
+
+def _spelled_days(texts: Any, pattern: str) -> NDArray[np.float64]:
+    """Return the days that texts spell in one form, NaN where they do not, or where there is no such day."""
+    pa, pc = arrow()
+
+    parts: Any = pc.extract_regex(texts, pattern=pattern)
+    names = [field.name for field in parts.type]
+    found = ~np.asarray(parts.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+
+    def part(name: str, default: str = "0") -> Any:
+        text = pc.fill_null(pc.struct_field(parts, name), "")
+        return pc.if_else(pc.equal(text, ""), default, text)
+
+    def number(name: str, default: str = "0") -> NDArray[np.int64]:
+        return pc.cast(part(name, default), pa.int64()).to_numpy(zero_copy_only=False)
+
+    assert {"year", "month", "day", "hour"} <= set(names)
+    year, month, day = number("year"), number("month"), number("day", "1")
+    clock = [number(name) for name in ("hour", "minute", "second", "zone", "half")]
+    fraction = pc.cast(pc.utf8_rpad(part("fraction"), width=9, padding="0"), pa.int64()).to_numpy(zero_copy_only=False)
+    hour, minute, second, zone, half = clock
+    sound = found & (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1)
+    sound &= (hour < 24) & (minute < 60) & (second < 60) & (zone < 24) & (half < 60)
+    months = np.where(sound, (year - 1970) * 12 + month - 1, 0)
+    first = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    length = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) - first
+    sound &= day <= length
+    east = np.where(np.asarray(pc.equal(part("sign"), "-").to_numpy(zero_copy_only=False), dtype=bool), -1, 1)
+    minutes = 60 * hour + minute - east * (60 * zone + half)
+    whole, rest = np.divmod((minutes * 60 + second) * 1_000_000_000 + fraction, DAY_NS)
+    return np.where(sound, _join(first + day - 1 + whole, rest), np.nan)

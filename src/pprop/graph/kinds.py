@@ -1,0 +1,252 @@
+"""The kind of a column, decided from its name and its cells alone: what its features are, or why it has none.
+
+The first rule that holds decides. "Few" values are at most 50, with at least three cells for every two of them; "nearly
+all distinct" means nine of ten.
+
+1.  Lists, structures, binary cells, durations and other types without numbers, words or dates: unused.
+2.  All cells missing, or all the same: unused. (One value and missing cells beside it do tell nodes apart.)
+3.  Truth values, or the words true/false, yes/no, t/f or y/n in any case: boolean.
+4.  A column that arrived as categories whose values recur: category.
+5.  Numbers, or cells of a CSV that all spell one:
+
+    a.  codes, which are a category where the values are few and otherwise look like an identifier: padded with zeros
+        (``00420``) or with a plus before seven digits or more; named as one (`CODE_NAMES`: zip, phone, ``..._id``) and
+        whole; nearly all distinct, whole, of the same nine digits or more;
+    b.  a row number: named as one (``Unnamed: 0``) with distinct values, or each of 0 ... n-1 or 1 ... n once: unused;
+    c.  a number that float32 cannot hold, or infinity: unused;
+    d.  all else: number. A name that says so (`QUANTITY_NAMES`: age, income, hour, year, score) rules out b, and a but
+        for the names there.
+6.  Dates and times, or text that is one in every cell (ISO 8601; 31.12.2024; 31/12/2024 or 12/31/2024 where some cell tells
+    day from month): date. Unused where day and month cannot be told apart.
+7.  Cells of a CSV of which half or more spell numbers, but not all: unused.
+8.  Text of few distinct values: category.
+9.  Text in a typed table that spells numbers: unused, as an identifier where nearly all are distinct and digits only.
+10. Single words or telephone numbers, nearly all distinct (e-mail addresses, URLs, UUIDs, user names), or named as a code:
+    looks like an identifier, unused.
+11. All else is text, of which at least one word must occur in two cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._validate import describe
+from pprop.graph.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, Column, DayOrder, arrow
+
+Kind = Literal["number", "boolean", "category", "date", "text", "unused"]
+KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "unused")
+
+FEW_VALUES = 50
+MOST_VALUES_A_CELL = 2 / 3
+NEARLY_ALL = 0.9
+FEW_ROWS = 10  # in fewer rows it may be chance that numbers are 1 ... n, or of the same length
+LONG_NUMBER = 1e8  # the smallest of nine digits
+IDENTIFIER = "looks like an identifier"
+ROW_NUMBER = "looks like the number of the row"
+
+ROW_NAMES = re.compile(
+    r"(|unnamed: \d+|__index_level_\d+__|index|idx|row|row_?(number|num|nr|no|id|index))", re.IGNORECASE
+)
+CODE_NAMES = re.compile(
+    r"ids?|uuid|guid|(user|node|customer|client|item|product|order|session|device|account|row|person|member|record|group)id|"
+    r"zip(code)?|postcode|postal(code)?|plz|(tele)?phone|tel|mobile|fax|ssn|iban|isbn|ean|upc|barcode"
+)
+CODE_ENDINGS = ("code", "number", "no", "nr", "num")  # zip code, phone number
+QUANTITY_NAMES = re.compile(
+    r"(age|hour|year|score|count|day|month|week|minute|second|price|cost|point|vote|view|click|visit|sale|value)s?|"
+    r"income|amount|rank|number|salary|wage|revenue|total|sum|mean|average|min|max|size|weight|height|width|length|"
+    r"duration|time|timestamp|date|level|rate|ratio|percent|share|distance|balance|population|temperature|degree|"
+    r"quantity|rating"
+)
+
+
+@final
+@dataclass(frozen=True)
+class Decision:
+    """The kind of a column; the reason where it is unused; of a date, what comes first."""
+
+    kind: Kind
+    reason: str = ""
+    order: DayOrder = "year first"
+
+
+def decide(column: Column, *, wanted: bool = False) -> Decision:
+    """Return the kind of a column by the rules above.
+
+    A column that is `wanted` by name is not left out for being constant, an identifier or a row number: it is a number if
+    its cells spell numbers (in a typed table, too), else a category if constant, else text. It stays unused where there is
+    no way to use it; the caller turns that into an error.
+
+    >>> import pyarrow as pa
+    >>> from pprop.graph.columns import read_column
+    >>> column = read_column("zip", pa.array(["01067", "10115", "20095", "50667"]), typed=False)
+    >>> decide(column).reason, decide(column, wanted=True).kind
+    ('looks like an identifier', 'number')
+    >>> decide(read_column("hour", pa.array(["07", "12", "23", "08"]), typed=False)).kind
+    'number'
+    """
+    if column.form == "other":
+        return Decision("unused", f"has the type {column.cells.type}")
+    if not column.n_present:
+        return Decision("unused", "all values are missing" if len(column.cells) else "has no rows")
+    decision = _decide_values(column, wanted)
+    if decision.kind == "unused" or wanted or column.n_missing:
+        return decision
+    match decision.kind:
+        case "boolean":
+            values = column.truths()[0]
+        case "date":
+            values = column.days(decision.order)[0]
+        case "number":
+            values = column.numbers()[0]
+        case _:
+            return decision if column.n_distinct > 1 else _constant(column)
+    return decision if (values != values[0]).any() else _constant(column)
+
+
+def _constant(column: Column) -> Decision:
+    return Decision("unused", f"every value is {describe(column.cells[0].as_py())}")
+
+
+def _decide_values(column: Column, wanted: bool) -> Decision:
+    """Decide by rules 3 and after."""
+    if column.form == "boolean" or _says_truth(column):
+        return Decision("boolean")
+    if column.categorical and column.form != "date" and column.n_distinct <= MOST_VALUES_A_CELL * column.n_present:
+        return Decision("category")
+    values, wrong = column.numbers()
+    spelled = not wrong.any() and not np.isnan(values[~column.missing]).any()
+    if spelled and (column.form == "number" or not column.typed or wanted):
+        return _decide_number(column, values[~column.missing], wanted)
+    if (dates := _decide_date(column)) is not None:
+        return dates
+    if not column.typed and 2 * int(wrong.sum()) <= column.n_present:
+        return Decision("unused", f"mixes numbers and text ({_cell(column, wrong)})")
+    if _few(column.n_distinct, column.n_present) or column.n_distinct == 1:
+        return Decision("category")
+    distinct = column.n_distinct >= NEARLY_ALL * column.n_present
+    if spelled and not (distinct and _share(column, r"^[+0-9][0-9]+$") == 1.0):
+        return Decision("unused", "text that spells numbers")
+    single = _share(column, r"^[^\s,;|]+$") >= NEARLY_ALL or _share(column, r"^[+(]?\d[\d\s()./-]{4,}$") >= NEARLY_ALL
+    if single and not wanted and (distinct or spelled or _named_as_code(column.name)):
+        return Decision("unused", IDENTIFIER)
+    return Decision("text")
+
+
+def _few(n_distinct: int, n_present: int) -> bool:
+    return n_distinct <= FEW_VALUES and n_distinct <= MOST_VALUES_A_CELL * n_present
+
+
+def unfit(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which numbers are infinite or beyond float32; missing ones are not.
+
+    >>> unfit(np.array([1.0, np.nan, np.inf, 1e300])).tolist()
+    [False, False, True, True]
+    """
+    return np.abs(values) > LARGEST
+
+
+def _cell(column: Column, marked: NDArray[np.bool_]) -> str:
+    row = int(np.flatnonzero(marked)[0])
+    return f"{describe(column.cells[row].as_py())} in row {row + 1}"
+
+
+def _share(column: Column, pattern: str) -> float:
+    """Return the share of cells that match."""
+    _, pc = arrow()
+
+    return float(pc.mean(pc.match_substring_regex(column.cells, pattern)).as_py())
+
+
+def _says_truth(column: Column) -> bool:
+    if column.form != "text" or column.n_distinct > 6:  # TRUE, True, true and their opposites
+        return False
+    said = {word.lower() for word in column.counts}
+    # a single letter is a word of truth only beside its opposite: F may be a sex, a grade, a vitamin
+    return any(said == set(pair) or (len(pair[0]) > 1 and said <= set(pair)) for pair in FALSE_TRUE)
+
+
+def _decide_date(column: Column) -> Decision | None:
+    if column.form == "date":
+        return Decision("date")
+    if column.form != "text" or not _all_digits_and_marks(column):
+        return None
+    fitting: list[DayOrder] = [order for order in DAY_PATTERNS if not column.days(order)[1].any()]
+    if not fitting:
+        return None
+    if fitting[0] != "year first" and len(fitting) == 2:
+        first = int(np.flatnonzero(~column.missing)[0])
+        cell = f"{describe(column.cells[first].as_py())} in row {first + 1}"
+        return Decision(
+            "unused",
+            f"dates of which day and month cannot be told apart ({cell})",
+        )
+    return Decision("date", order=fitting[0])
+
+
+def _all_digits_and_marks(column: Column) -> bool:
+    """Whether every cell could be a date at all, which is cheap to know."""
+    _, pc = arrow()
+
+    return bool(pc.all(pc.match_substring_regex(column.cells, r"^\d{1,4}[-./]\d{1,2}[-./ T:0-9+ZUC]*$")).as_py())
+
+
+def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) -> Decision:
+    """Decide about numbers, of which `values` are those present."""
+    quantity = any(QUANTITY_NAMES.fullmatch(word) for word in _words(column.name))
+    whole = bool(np.isfinite(values).all()) and bool((values == np.trunc(values)).all())
+    n_distinct = len(np.unique(values))
+    distinct = n_distinct >= NEARLY_ALL * len(values)
+    rules: list[Callable[[], bool]] = [
+        lambda: whole and _named_as_code(column.name),
+        lambda: not quantity and column.form == "text" and _share(column, r"^(0\d\d+|\+\d{7,})$") > 0,
+        lambda: not quantity and whole and distinct and len(values) >= FEW_ROWS and _same_length(values),
+    ]
+    if n_distinct > 1 and any(rule() for rule in rules):
+        if _few(n_distinct, len(values)):
+            return Decision("category")
+        if not wanted:
+            return Decision("unused", IDENTIFIER)
+    if whole and not quantity and not wanted and n_distinct == len(column.cells) and _counts_rows(column.name, values):
+        return Decision("unused", ROW_NUMBER)
+    broken = unfit(values)
+    if broken.any():
+        everywhere = np.zeros(len(column.cells), dtype=bool)
+        everywhere[~column.missing] = broken
+        return Decision("unused", f"has numbers that float32 cannot hold ({_cell(column, everywhere)})")
+    return Decision("number")
+
+
+def _same_length(values: NDArray[np.float64]) -> bool:
+    low, high = float(values.min()), float(values.max())
+    return low >= LONG_NUMBER and np.floor(np.log10(low)) == np.floor(np.log10(high))
+
+
+def _counts_rows(name: str, values: NDArray[np.float64]) -> bool:
+    """Whether distinct whole numbers count the rows of a table."""
+    if ROW_NAMES.fullmatch(name.strip()):
+        return True
+    low, high = float(values.min()), float(values.max())
+    return len(values) >= FEW_ROWS and low in (0.0, 1.0) and high == low + len(values) - 1
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name in lower case.
+
+    >>> _words("homeZipCode"), _words("user_ID 2")
+    (['home', 'zip', 'code'], ['user', 'id', '2'])
+    """
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", name)]
+
+
+def _named_as_code(name: str) -> bool:
+    words = _words(name)
+    while words and (words[-1] in CODE_ENDINGS or words[-1].isdigit()):
+        words.pop()
+    return bool(words) and CODE_NAMES.fullmatch(words[-1]) is not None
