@@ -43,7 +43,9 @@ def test_the_good_graph_is_good() -> None:
 @pytest.mark.parametrize(
     ("adjacency", "sentence"),
     [
-        (np.eye(3), r"'adjacency' .* a scipy sparse matrix\. Got ndarray of shape \(3, 3\)"),
+        (np.ones(3), r"'adjacency' .* a scipy sparse matrix or a square array .* Got ndarray of shape \(3,\)"),
+        (np.ones((3, 4)), r"a square matrix\. Got shape \(3, 4\)"),
+        (np.array([["a"]]), r"a square array of numbers\. .* dtype <U1"),
         (None, "a scipy sparse matrix. Got None"),
         ([[0, 1], [1]], r"a scipy sparse matrix\. Got \[\[0, 1\], \[1\]\]"),
         (sparse.csr_array((3, 4)), r"a square matrix\. Got shape \(3, 4\)"),
@@ -113,7 +115,9 @@ def test_features(features: Any, sentence: str) -> None:
         ([[0, 1, 0, 1, 0]], None, r"shape \(5,\).* Got ndarray of shape \(1, 5\)"),
         ([0.0, 1, 0, 1, 0], None, r"an integer array .* dtype float64"),
         ([True] * 5, None, r"an integer array .* dtype bool"),
-        (list("abcab"), None, r"an integer array .* dtype <U1"),
+        (list("abcab"), ["a", "b"], r"text among class_names\. Got the label 'c'"),
+        (["a", 1, None, None, None], None, "all text or all integers.* Got 1 of type int"),
+        (np.array([0.5, 1, np.nan, 1, 0]), None, r"an integer array .* dtype float64"),
         ([[0], 1, 0, 1, 0], None, r"an integer array .* Got \[\[0\], 1, 0, 1, 0\]"),
         (7, None, "an integer array"),
         (sparse.csr_array((5, 5)), None, "an integer array"),

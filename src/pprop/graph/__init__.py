@@ -2,8 +2,9 @@
 
 from pprop.graph.attributes import Recommended
 from pprop.graph.edges import read_edges
+from pprop.graph.exchange import LOSSES
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz, write_npz
 from pprop.graph.transition import Transition, transition_matrix
 
-__all__ = ["Graph", "Recommended", "Transition", "read_edges", "read_npz", "transition_matrix", "write_npz"]
+__all__ = ["LOSSES", "Graph", "Recommended", "Transition", "read_edges", "read_npz", "transition_matrix", "write_npz"]

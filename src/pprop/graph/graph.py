@@ -13,6 +13,7 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, check_positions, describe, reject
 from pprop.graph import attributes
+from pprop.graph.arguments import as_class_indices, as_sparse
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
 from pprop.graph.exchange import Exchange
 
@@ -87,20 +88,21 @@ class Graph(Exchange):
         name: str | None = None,
         recommended: Recommended | None = None,
     ) -> Graph:
-        """Make a Graph from a scipy sparse adjacency matrix.
+        """Make a Graph from an adjacency matrix.
 
         Parameters
         ----------
         adjacency
-            Square sparse matrix of non-negative weights, shape (n, n). Entry (i, j) is what i receives from j.
-            Duplicate entries are summed, stored zeros dropped.
+            Square scipy sparse matrix, or dense array, of non-negative weights, shape (n, n). Entry (i, j) is what i
+            receives from j. Duplicate entries are summed, stored zeros dropped.
         directed
             False demands a symmetric matrix; of two weights that differ by rounding the larger counts for both.
         features
             Sparse or dense, shape (n, ...), finite numbers. A memory-mapped array is read into memory, since the file
             could change; `PropagatedClassifier` takes one beside the graph, as it is.
         labels
-            Class indices, shape (n,); -1 for unknown.
+            Class indices, shape (n,), or the names of classes, which are sorted unless `class_names` has their order.
+            Unknown are -1, None and NaN, and of text what `MISSING_LABELS` lists.
         ids
             Names of the nodes, shape (n,), unique: all integers or all strings.
         class_names, feature_names, name, recommended
@@ -118,7 +120,7 @@ class Graph(Exchange):
             reject("name", function, "a str or None", describe(name))
         if not isinstance(recommended, Recommended | None):
             reject("recommended", function, "a pprop.graph.Recommended or None", describe(recommended))
-        given = canonical_csr(adjacency, function)
+        given = canonical_csr(as_sparse(adjacency, function), function)
         csr = given if directed else symmetrized(given)
         if csr is None:
             remedy = "Pass directed=True, and call .undirected() on the result to ignore directions."
@@ -128,12 +130,15 @@ class Graph(Exchange):
         kept = None if features is None else attributes.check_features(features, n, function)
         classes = attributes.check_names(class_names, "class_names", function)
         width = 0 if kept is None else kept.shape[1]
+        if labels is not None:
+            codes, classes = as_class_indices(labels, classes, function)
+            labels = attributes.check_labels(codes, n, classes, function)
         return cls._of_parts(
             csr,
             directed,
             features=kept,
             class_names=classes,
-            labels=None if labels is None else attributes.check_labels(labels, n, classes, function),
+            labels=labels,
             ids=None if ids is None else attributes.check_ids(ids, n, function),
             feature_names=attributes.check_names(feature_names, "feature_names", function, width),
             name=name,

@@ -1,0 +1,95 @@
+"""Arguments of ``Graph.from_scipy`` as people have them: dense matrices, labels of text or with gaps, frames."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import CapacityError, GraphError
+from pprop._memory import usable_memory
+from pprop._validate import check_array, check_texts, describe, reject
+from pprop.graph.labels import MISSING_LABELS
+
+BYTES_AN_ENTRY = 16  # of a sparse matrix: the value and its column
+
+
+def as_sparse(adjacency: object, function: str) -> object:
+    """Return a dense matrix of numbers as a sparse one; anything else as it is.
+
+    >>> as_sparse(np.array([[0, 2.0], [0, 0]]), "Graph.from_scipy").nnz
+    1
+    """
+    if not isinstance(adjacency, np.ndarray):
+        return adjacency
+    array = np.asarray(cast("NDArray[Any]", adjacency))  # a numpy.matrix, too
+    if array.ndim != 2 or array.dtype.kind not in "buif":
+        expected = "a scipy sparse matrix or a square array of numbers"
+        reject("adjacency", function, expected, describe(array), error=GraphError)
+    needed, memory = BYTES_AN_ENTRY * int(np.count_nonzero(array)), usable_memory()
+    if memory is not None and 2 * needed > memory:
+        raise CapacityError(
+            f"The matrix takes {2 * needed / 1e9:.1f} GB in sparse form, and this process may use {memory / 1e9:.1f} GB. "
+            "Pass a scipy sparse matrix."
+        )
+    return sparse.csr_array(array)
+
+
+def as_class_indices(
+    labels: object, class_names: tuple[str, ...] | None, function: str, parameter: str = "labels"
+) -> tuple[object, tuple[str, ...] | None]:
+    """Return labels as class indices, with the names of the classes.
+
+    Text is looked up among the names; without names the classes are sorted, by value where all are integers. Integers
+    are indices already. None, NaN and pandas' NA are unknown, and so are the texts that `MISSING_LABELS` lists, unless
+    a class is given that name.
+    What is neither is returned as it came, to be refused.
+
+    >>> as_class_indices(["b", None, "a"], None, "Graph.from_scipy")
+    (array([ 1, -1,  0]), ('a', 'b'))
+    >>> as_class_indices([1.0, float("nan"), 0.0], None, "Graph.from_scipy")
+    (array([ 1, -1,  0]), None)
+    """
+    array = check_array(labels, parameter, function, "an integer array or an array of class names", GraphError)
+    if array.ndim != 1 or array.dtype.kind not in "OUf":
+        return array, class_names
+    if array.dtype.kind == "f":
+        gaps = np.isnan(array)
+        whole = np.where(gaps, -1.0, array)
+        if not gaps.any() or (whole != np.floor(whole)).any() or np.abs(whole).max(initial=0.0) > 2**53:
+            return array, class_names
+        return whole.astype(np.int64), class_names
+    cells = [None if _unknown(cell, class_names or ()) else cell for cell in array.tolist()]
+    known = [cell for cell in cells if cell is not None]
+    if all(isinstance(cell, int | np.integer) and not isinstance(cell, bool) for cell in known):
+        return np.asarray([-1 if cell is None else int(cell) for cell in cells], dtype=np.int64), class_names
+    if not all(isinstance(cell, str) for cell in known):
+        strange = next(cell for cell in known if not isinstance(cell, str))
+        got = f"{describe(strange)} of type {type(strange).__name__}"
+        reject(parameter, function, "all text or all integers, with None for unknown", got, error=GraphError)
+    texts = cast("list[str]", known)
+    check_texts(texts, parameter, function, GraphError)
+    names = class_names if class_names is not None else tuple(_sorted_names(set(texts)))
+    index = {name: code for code, name in enumerate(names)}
+    for text in texts:
+        if text not in index:
+            got = f"the label {describe(text)}"
+            reject(parameter, function, "text among class_names", got, error=GraphError)
+    return np.asarray([-1 if cell is None else index[cast("str", cell)] for cell in cells], dtype=np.int64), names
+
+
+def _unknown(cell: object, class_names: tuple[str, ...]) -> bool:
+    if isinstance(cell, str):
+        return cell in MISSING_LABELS and cell not in class_names
+    return cell is None or cell != cell or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _sorted_names(names: set[str]) -> list[str]:
+    try:
+        if all(str(int(name)) == name for name in names):
+            return sorted(names, key=int)
+    except ValueError:
+        pass
+    return sorted(names)

@@ -1,0 +1,110 @@
+"""Attributes of nodes, as networks keep them, a mapping for each node: labels and features out of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import GraphError
+from pprop._validate import check_sequence, counted, describe, reject
+from pprop.graph.arguments import as_class_indices
+from pprop.graph.links import is_a
+
+Wanted = str | Sequence[str] | Mapping[str, str] | None
+
+
+@final
+class NodeColumns:
+    """The attributes of n nodes, one mapping a node, in the order of the nodes."""
+
+    def __init__(self, records: Sequence[Mapping[Any, object]], function: str) -> None:
+        self.records = records
+        self.function = function
+        self.names = list(dict.fromkeys(key for record in records for key in record))
+
+    def column(self, name: object, parameter: str) -> list[Any]:
+        """Return the values of an attribute, None where a node has none."""
+        if name not in self.names:
+            near = difflib.get_close_matches(str(name), [str(known) for known in self.names], n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            listed = ", ".join(repr(known) for known in self.names[:20]) or "none"
+            remedy = f"The attributes of the nodes are: {listed}.{hint}"
+            reject(parameter, self.function, "the name of a node attribute", describe(name), remedy=remedy)
+        return [record.get(name) for record in self.records]
+
+    def labels_and_features(self, label: str | None, wanted: Wanted, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a Graph; what is not asked for is as `facts`, written by ``to_networkx``, say."""
+        fields: dict[str, Any] = {}
+        own_label, own_features = facts.get("label"), facts.get("features")
+        names = facts.get("class_names")
+        if label is None and own_label is not None and own_label not in self.names:  # every label is unknown
+            fields |= {"labels": np.full(len(self.records), -1), "class_names": names}
+        elif label is not None or own_label is not None:
+            fields |= self._labels(
+                own_label if label is None else label, None if label not in (None, own_label) else names
+            )
+        if wanted is None and own_features is not None and own_features in self.names:
+            values = self.column(own_features, "features")
+            found = _matrix(values, facts) if isinstance(values[0], Mapping) else self._vectors(own_features, values)
+            return fields | {"features": found, "feature_names": facts.get("feature_names")}
+        return fields | ({} if wanted is None else self._features(wanted, label or own_label))
+
+    def _labels(self, label: object, names: Sequence[str] | None) -> dict[str, Any]:
+        cells = np.empty(len(self.records), dtype=object)
+        cells[:] = self.column(label, "label")
+        known = {cell for cell in cells.tolist() if isinstance(cell, str)}
+        if names is not None and not known <= {*names}:  # edited since: named anew
+            names = None
+        codes, classes = as_class_indices(cells, None if names is None else tuple(names), self.function, "label")
+        return {"labels": codes, "class_names": classes}
+
+    def _features(self, wanted: Wanted, label: object) -> dict[str, Any]:
+        expected = "a sequence of attribute names, a mapping of names to kinds, or 'auto'"
+        if isinstance(wanted, str):
+            if wanted != "auto":
+                reject("features", self.function, expected, describe(wanted), remedy=f"Pass [{wanted!r}].")
+            chosen: list[object] = [name for name in self.names if name != label]
+        else:
+            given = list(wanted) if isinstance(wanted, Mapping) else wanted
+            chosen = check_sequence(given, "features", self.function, expected)
+        columns = {name: self.column(name, "features") for name in chosen}
+        vectors = [name for name, values in columns.items() if any(_is_vector(value) for value in values)]
+        if not vectors:
+            return {} if not columns else self._encoded(columns, wanted)
+        if len(columns) > 1:
+            got = f"{describe(vectors[0])}, whose values are vectors, among {counted(len(columns), 'attribute')}"
+            remedy = f"Pass features=[{vectors[0]!r}], or the names of the others."
+            reject("features", self.function, "one attribute of vectors, or others", got, remedy=remedy)
+        return {"features": self._vectors(vectors[0], columns[vectors[0]])}
+
+    def _encoded(self, columns: dict[Any, list[Any]], wanted: Wanted) -> dict[str, Any]:
+        raise NotImplementedError  # by the recipe
+
+    def _vectors(self, name: object, values: list[Any]) -> NDArray[Any]:
+        """Return one array of the vectors of all nodes, shape (n, ...)."""
+        arrays = [np.asarray(value.detach().cpu() if is_a(value, "torch.Tensor") else value) for value in values]
+        for at, array in enumerate(arrays):
+            if array.ndim == 0 or array.shape != arrays[0].shape or array.dtype.kind not in "buif":
+                expected = f"a vector of {counted(arrays[0].size, 'number')} under {name!r} for every node"
+                got = f"{describe(values[at])} for the node at position {at}"
+                reject("features", self.function, expected, got, error=GraphError)
+        return np.stack(arrays)
+
+
+def _is_vector(value: object) -> bool:
+    return isinstance(value, list | tuple | np.ndarray) or is_a(value, "torch.Tensor")
+
+
+def _matrix(rows: Sequence[Any], facts: Mapping[str, Any]) -> sparse.csr_array:
+    """Return the matrix whose rows are mappings of column to value, as `to_networkx` writes sparse features."""
+    lengths = [len(row) for row in rows]
+    indices = np.asarray([int(column) for row in rows for column in row], dtype=np.int64)
+    values = np.asarray([value for row in rows for value in row.values()], dtype=np.float64)
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    shape = (len(rows), cast("int", facts["shape"]))
+    return sparse.csr_array((values.astype(facts["dtype"]), indices, indptr), shape=shape)
