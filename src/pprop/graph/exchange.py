@@ -237,6 +237,6 @@ class Exchange(ABC):
         0  a  1.0  2.0
         1  b  3.0  4.0
         """
-        from pprop.graph.frames import to_pandas
+        from pprop.graph.pandas_tables import to_pandas
 
         return to_pandas(cast("Any", self), id_column, label_column)
