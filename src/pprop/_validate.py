@@ -20,6 +20,10 @@ if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and
     from numpy.typing import NDArray
 
 
+# Texts that an unknown one is compared with.
+_COMPARED = 5000
+
+
 def describe(value: object) -> str:
     """Return a short text for `value`, fit for the end of an error sentence.
 
@@ -48,6 +52,24 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     ('1 node', '12,345 edges', '2 classes')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def nearest(wanted: str, known: Iterable[str], most: int = 3) -> str:
+    """Return a question that names those of many texts that are most like an unknown one; empty if none is.
+
+    Of more than a few thousand only those that begin alike are compared, since a comparison takes microseconds.
+
+    >>> nearest("incom", ["age", "income", "country"])
+    "Did you mean 'income'?"
+    """
+    import difflib
+
+    texts = list(known)
+    if len(texts) > _COMPARED:
+        start = wanted[:2].casefold()
+        texts = [text for text in texts if text[:2].casefold() == start][:_COMPARED]
+    found = difflib.get_close_matches(wanted, texts, most)
+    return f"Did you mean {' or '.join(repr(text) for text in found)}?" if found else ""
 
 
 def reject(

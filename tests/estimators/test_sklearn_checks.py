@@ -216,8 +216,8 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     def adapt(estimator: object, X: object, X_test: object = None, kernel: object = None) -> Any:
         return rows.to_positions(X) if X_test is None else (rows.to_positions(X), rows.to_positions(X_test))
 
-    def enter(X: Any, parameter: str, function: str, n_nodes: int) -> NDArray[np.int64]:
-        return check_positions(rows.to_positions(X), parameter, function, n_nodes)
+    def enter(X: Any, parameter: str, function: str, graph: Graph, ids: object = None) -> NDArray[np.int64]:
+        return check_positions(rows.to_positions(X), parameter, function, graph)
 
     monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", adapt)
     if name in AT_THE_BORDER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
@@ -12,18 +12,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from pprop._validate import describe, reject
+from pprop._errors import InputError
+from pprop._validate import check_array, describe, reject
 from pprop.datasets import Split
 from pprop.estimators.decomposed import decompose
 from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
 from pprop.estimators.fitted import AnyModel, FittedModel, Learned, TrainingRecord, Weights, check_same_graph
 from pprop.estimators.parameters import FitParameters, TrainingParameters
-from pprop.estimators.samples import divide_nodes, labelled_nodes, node_positions, seed_of
+from pprop.estimators.samples import (
+    Labelled,
+    check_some,
+    divide_nodes,
+    labelled_nodes,
+    node_positions,
+    read_labelled,
+    read_stopping,
+    seed_of,
+)
 from pprop.estimators.saving import save_model
 from pprop.estimators.source import GraphSource
+from pprop.estimators.targets import LabelsLike, check_same_kind
 from pprop.graph import Graph
+from pprop.graph.labels import MISSING_LABELS
 from pprop.models import Architecture, Model
 from pprop.propagation.attribution import Attributor
 from pprop.settings import ALPHA, CRITERION, STOPPING, check_fields
@@ -31,44 +44,79 @@ from pprop.training import History, Stopping, train
 from pprop.training.train import TrainOptions
 
 # Nodes and their labels; or a fraction of the nodes to fit.
-StoppingNodes = tuple[ArrayLike, ArrayLike] | float | None
+StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
 
 
 class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
     """Mixin with `predict`, `predict_proba` and `decision_function`, computed from the stored logits of all nodes."""
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
 
         Parameters
         ----------
         X
-            Node positions, shape (m,) or (m, 1).
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
         """
-        logits = self._logits(X, "decision_function")
+        logits = self._logits(X, "decision_function", ids)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_proba(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
 
         Parameters
         ----------
         X
-            Node positions, shape (m,) or (m, 1).
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
         """
-        logits = self._logits(X, "predict_proba")
+        logits = self._logits(X, "predict_proba", ids)
         return special.softmax(logits, axis=1)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,).
 
         Parameters
         ----------
         X
-            Node positions, shape (m,) or (m, 1).
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
         """
-        best = self._logits(X, "predict").argmax(axis=1)
+        best = self._logits(X, "predict", ids).argmax(axis=1)
         return self.classes_[best]
+
+    def score(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy on nodes: the share of known labels that are predicted.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `predict`.
+        y
+            Their labels, as in `fit`; nodes whose label is unknown are left out.
+        sample_weight
+            Weights of the nodes, as many as labels.
+        """
+        check_is_fitted(self)
+        if y is None:
+            raise InputError("score requires y to be passed, but the target y is None. Pass one class label per node.")
+        missing = getattr(self, "missing_labels_", MISSING_LABELS)
+        given = read_labelled(X, y, ("X", "y"), "score", self.graph_, ids=ids, missing=missing, classes=self.classes_)
+        check_some(given, "score")
+        check_same_kind(given.labels, self.classes_, "y", "score")
+        weights = None if sample_weight is None else _weights_of(sample_weight, given)
+        return float(accuracy_score(given.labels, self.predict(given.nodes), sample_weight=weights))
 
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):
@@ -82,16 +130,24 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
             values["alpha"] = recommended_alpha(self.graph)
         return values
 
-    def _logits(self, X: ArrayLike, function: str) -> NDArray[Any]:
+    def _logits(self, X: object, function: str, ids: object = None) -> NDArray[Any]:
         check_is_fitted(self)
         check_same_graph(self)
-        return self.logits_[node_positions(X, "X", function, len(self.logits_))]
+        return self.logits_[node_positions(X, "X", function, self.graph_, ids=ids)]
 
     def __sklearn_tags__(self) -> Any:
         tags = cast("Any", super().__sklearn_tags__())
         tags.input_tags.one_d_array = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def _weights_of(sample_weight: object, given: Labelled) -> NDArray[np.float64]:
+    expected = f"an array of {given.length} numbers, one per label"
+    weights = check_array(sample_weight, "sample_weight", "score", expected)
+    if weights.shape != (given.length,) or weights.dtype.kind not in "iuf":
+        reject("sample_weight", "score", expected, weights)
+    return weights[given.rows].astype(np.float64)
 
 
 def recommended_alpha(graph: Graph) -> float:
@@ -138,20 +194,36 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
             reject("extras", type(self).__name__, "none", describe(sorted(extras)))
         return logits
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, stopping: StoppingNodes = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        *,
+        stopping: StoppingNodes = None,
+        ids: ArrayLike | None = None,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+    ) -> Self:
         """Train on some nodes of the graph.
 
         Parameters
         ----------
         X
-            Node positions, shape (m,) or (m, 1). A node listed k times counts k times in the loss.
+            Nodes: integers, always positions, shape (m,) or (m, 1); n truth values, a mask; or text, always ids. None:
+            all nodes. A node listed k times counts k times in the loss.
         y
-            Their classes, shape (m,): integers or strings. Whole numbers stored as floats become integers.
+            Their classes, shape (m,): integers, text or truth values; with a mask also one per node of the graph, shape
+            (n,). Whole numbers stored as floats become integers. Unknown are None, NaN, what a masked array masks, and
+            what `missing_labels` lists; these nodes are left out, and ``n_unlabelled_`` counts them. Where -1 and one
+            other integer are the only labels, -1 is a class, and a warning says so.
         stopping
             What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
             which then do not train. None takes the fraction given to the constructor. Of a class with m nodes,
             ``round(fraction * m)`` are set aside, at least one and at most m - 1; the only node of a class trains.
             Where every class has only one node, early stopping watches the training nodes, and a warning says so.
+        ids
+            In place of X: ids, integers or text.
+        missing_labels
+            What stands for an unknown label, as text: ``"-1"`` is also the integer.
 
         Returns
         -------
@@ -161,9 +233,10 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         values = self._checked()
         model = self._model(values)
         held = STOPPING.check(self.stopping, name) if stopping is None else stopping
-        nodes, labels = labelled_nodes(X, y, graph.n_nodes, name)
+        given = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
+        held = read_stopping(held, given.labels, graph, missing_labels)
         seed = seed_of(self.random_state, name)
-        split, known, classes = divide_nodes(nodes, labels, held, seed, graph.n_nodes)
+        split, known, classes = divide_nodes(given.nodes, given.labels, held, seed, graph.n_nodes)
         # Without labels and class names, so that nothing below can read them or count their classes.
         labelled = graph.labels is not None or graph.class_names is not None
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
@@ -172,6 +245,7 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
             values["alpha"] = learned.alpha
             model = self._model(values)
         self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
+        self.n_unlabelled_, self.missing_labels_ = given.unlabelled, tuple(missing_labels)
         self.known_nodes_ = np.flatnonzero(known >= 0)
         self.known_labels_ = classes[known[self.known_nodes_]]
         self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, values.get("alpha"), classes

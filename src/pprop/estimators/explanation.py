@@ -128,14 +128,28 @@ class Explanation(Attribution):
 
 @overload
 def explain(
-    model: Explainable, node: int | np.integer[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+    model: Explainable, node: int | np.integer[Any] | str, k: int = ..., mode: str = ..., eps: float | None = ...
 ) -> Explanation: ...
 @overload
 def explain(
-    model: Explainable, node: Sequence[int] | NDArray[Any], k: int = ..., mode: str = ..., eps: float | None = ...
+    model: Explainable,
+    node: Sequence[int] | Sequence[str] | NDArray[Any],
+    k: int = ...,
+    mode: str = ...,
+    eps: float | None = ...,
 ) -> list[Explanation]: ...
+@overload
 def explain(
-    model: Explainable, node: ArrayLike, k: int = 10, mode: str = "exact", eps: float | None = None
+    model: Explainable, node: None = ..., k: int = ..., mode: str = ..., eps: float | None = ..., *, ids: ArrayLike
+) -> Any: ...
+def explain(
+    model: Explainable,
+    node: ArrayLike | None = None,
+    k: int = 10,
+    mode: str = "exact",
+    eps: float | None = None,
+    *,
+    ids: ArrayLike | None = None,
 ) -> Explanation | list[Explanation]:
     """Take the logits of a node apart into the contributions of the nodes that they came from.
 
@@ -153,7 +167,8 @@ def explain(
         `PropagatedClassifier`. The network's predictions for all nodes are computed at the first call and kept as long
         as the model.
     node
-        A position; or several, which are explained together, a few times faster than one by one.
+        A position, or the id of a node where ids are text; or several of one kind, or a mask, which are explained
+        together, a few times faster than one by one.
     k
         Contributors to name; all others are summed up.
     mode
@@ -162,6 +177,8 @@ def explain(
     eps
         Of the fast mode: what would arrive at a node is followed no further when it is below `eps` times its degree, in
         parts of what started. None: 1e-4.
+    ids
+        In place of `node`: an id, integer or text, or several.
 
     Returns
     -------
@@ -194,9 +211,16 @@ def explain(
     if eps is not None and mode == "exact":
         reject("eps", "explain", "None with mode='exact'", eps, remedy="Pass mode='fast', or leave eps out.")
     tolerance, most = check_eps(EPS if eps is None else eps, k, "explain")
-    one = np.ndim(node) == 0
-    nodes = node_positions([node] if one else node, "node", "explain", len(model.logits_))
     check_same_graph(model)
+    given, named = (node, None) if ids is None else (ids, ids)
+    if given is None:
+        reject("node", "explain", "a node, or several", "None")
+    one = isinstance(given, str) or np.ndim(given) == 0
+    several: Any = [given] if one else given
+    if named is None:
+        nodes = node_positions(several, "node", "explain", model.graph_)
+    else:
+        nodes = node_positions(node, "node", "explain", model.graph_, ids=several)
     found = _sums.get(model)
     if found is None or found.logits is not model.logits_:
         found = _sums[model] = model._node_sum()  # pyright: ignore[reportPrivateUsage]

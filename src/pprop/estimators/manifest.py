@@ -29,7 +29,12 @@ FORMAT = "pprop-model"
 VERSION = 1
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
-_CLASS_TYPES = {"str": (str, "U"), "int": (int, "i")}  # of an item, and numpy's code for an array of them
+_CLASS_TYPES = {
+    "str": (str, "U"),
+    "int": (int, "i"),
+    "bool": (bool, "b"),
+}  # of an item, and numpy's code for an array of them
+_KINDS = {code: kind for kind, (_, code) in _CLASS_TYPES.items()}
 _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
@@ -52,7 +57,7 @@ def build_manifest(
             "parameters": sum(array.size for array in estimator.weights_.values()),
         },
         "settings": {name: _plain(value) for name, value in estimator.settings_.items()},
-        "classes": {"kind": "str" if classes.dtype.kind == "U" else "int", "values": classes.tolist()},
+        "classes": {"kind": _KINDS[classes.dtype.kind], "values": classes.tolist()},
         "graph": {
             "name": graph.name,
             "source": None if source is None else source.to_json(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, NoReturn, Self, cast, final
 
@@ -18,7 +19,9 @@ from pprop.estimators.base import NodeScores
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
 from pprop.estimators.samples import check_classes, known_labels, labelled_nodes
+from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
+from pprop.graph.labels import MISSING_LABELS
 from pprop.propagation import PowerIteration, PPROperator, Solver, solve
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.live_record import probabilities_of
@@ -130,15 +133,20 @@ class PropagatedClassifier(NodeScores):
     batch_size: int | None = BATCH_SIZE.field()
     backend: str = BACKEND.field()
 
-    def fit(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+    ) -> Self:
         """Fit the estimator to some nodes, and spread its predictions for all of them.
 
         Parameters
         ----------
-        X
-            Node positions, shape (m,) or (m, 1); not read with `prefit`.
-        y
-            Their classes, shape (m,): integers or strings; not read with `prefit`.
+        X, y, ids, missing_labels
+            Nodes and their classes, as in `APPNPClassifier.fit`; not read with `prefit`.
 
         Returns
         -------
@@ -153,7 +161,9 @@ class PropagatedClassifier(NodeScores):
         rows = node_rows(self.features, graph)
         estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
         if not values["prefit"]:
-            nodes, labels = labelled_nodes(X, y, graph.n_nodes, _NAME)
+            given = labelled_nodes(X, y, graph, _NAME, ids=ids, missing_labels=missing_labels)
+            nodes, labels, self.n_unlabelled_ = given.nodes, given.labels, given.unlabelled
+            self.missing_labels_ = tuple(missing_labels)
             found, codes = np.unique(labels, return_inverse=True)
             known_labels(nodes, codes, graph.n_nodes)  # refuses two classes for one node
             check_classes(found)

@@ -4,26 +4,55 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d
 
 from pprop._errors import InputError
-from pprop._validate import check_array, check_float, check_int, check_texts, describe, reject
+from pprop._validate import check_array, check_float, check_int, counted, describe, reject
 from pprop.datasets import Split
+from pprop.estimators.targets import check_missing, class_labels, is_integer
+from pprop.graph import Graph
+from pprop.graph.attributes import look_up
+from pprop.graph.labels import MISSING_LABELS
 
 
-def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> NDArray[np.int64]:
-    """Return node positions of shape (m,), given in that shape or as a column of shape (m, 1).
+def node_positions(X: object, parameter: str, function: str, graph: Graph, *, ids: object = None) -> NDArray[np.int64]:
+    """Return node positions of shape (m,).
 
-    >>> node_positions([[4], [0]], "X", "predict", 5)
-    array([4, 0])
+    Parameters
+    ----------
+    X
+        Integers, always positions; a mask, n truth values; or text, always ids: shape (m,) or a column (m, 1). None,
+        without `ids`: all nodes.
+    parameter, function
+        Names for an error.
+    graph
+        The graph.
+    ids
+        In place of X: ids of nodes, integers or text.
+
+    Examples
+    --------
+    >>> path = Graph.from_scipy(sparse.csr_array((3, 3)), ids=["a", "b", "c"])
+    >>> node_positions([[2], [0]], "X", "predict", path)
+    array([2, 0])
+    >>> node_positions([False, True, True], "X", "predict", path)
+    array([1, 2])
+    >>> node_positions(["c"], "X", "predict", path)
+    array([2])
     """
+    n_nodes = graph.n_nodes
+    if ids is not None:
+        if X is not None:
+            reject("ids", function, f"None where {parameter} is given", describe(ids))
+        return _of_ids(ids, "ids", function, graph)
+    if X is None:
+        return np.arange(n_nodes)
     expected = f"an array of node positions, integers from 0 to {n_nodes - 1}, of shape (m,) or (m, 1)"
     if sparse.issparse(X):
         reject(parameter, function, expected, "a sparse matrix")
@@ -39,67 +68,55 @@ def node_positions(X: object, parameter: str, function: str, n_nodes: int) -> ND
         array = array[:, 0]
     if array.ndim != 1:
         reject(parameter, function, expected, describe(array if array.ndim else array.item()))
-    if array.dtype.kind == "O" and all(_is_integer(item) for item in array):
-        array = array.astype(np.int64)
+    if array.dtype.kind == "O":
+        array = _of_one_type(array)
+    if array.dtype.kind == "b":
+        if len(array) != n_nodes:
+            wanted = f"a mask of {n_nodes} truth values, one per node, where it is one"
+            reject(parameter, function, wanted, counted(len(array), "truth value"))
+        return np.flatnonzero(array)
+    if array.size and array.dtype.kind == "U":
+        listed = isinstance(X, list | tuple)  # in which numpy would make text of an integer
+        return _of_ids(np.array(X, dtype=object).ravel() if listed else array, parameter, function, graph)
     if array.size and array.dtype.kind not in "iu":
-        remedy = "Use graph.positions(ids) to turn ids into positions." if array.dtype.kind in "UO" else ""
-        reject(parameter, function, expected, array, remedy=remedy)
+        reject(parameter, function, expected, array)
     if array.size and (array.min() < 0 or array.max() >= n_nodes):
         at = array.argmin() if array.min() < 0 else array.argmax()
         remedy = "Negative values in data." if array[at] < 0 else ""
+        if not remedy and graph.ids is not None and graph.ids.dtype.kind in "iu":
+            remedy = "Integers are positions; pass ids as ids=..."
         reject(parameter, function, expected, f"{array[at]} at index {at}", remedy=remedy)
     return array.astype(np.int64)
 
 
-def class_labels(y: object, parameter: str, function: str, length: int) -> NDArray[Any]:
-    """Return class labels of shape (m,) as an array of int64 or of strings.
-
-    Whole numbers stored as floats become integers. Truth values, fractions and mixtures are refused.
-
-    >>> class_labels([1.0, 2.0], "y", "fit", 2), class_labels(["b", "a"], "y", "fit", 2)
-    (array([1, 2]), array(['b', 'a'], dtype='<U1'))
-    """
-    expected = f"an array of {length} class labels, one per node, all integers or all strings"
-    # A list is not left to numpy, which would make the strings '1' and 'a' of [1, 'a'].
-    array: NDArray[Any] = np.asarray(y) if hasattr(y, "__array__") else np.array(y, dtype=object)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = cast("NDArray[Any]", column_or_1d(array, warn=True))
-    if array.shape != (length,):
-        reject(parameter, function, expected, array)
-    if array.dtype.kind == "O":
-        array = _typed(array, parameter, function)
-    if array.dtype.kind in "iu" and (array.size == 0 or array.max() <= np.iinfo(np.int64).max):
-        return array.astype(np.int64)
-    if array.dtype.kind == "U":
-        return array
-    if array.dtype.kind != "f":
-        remedy = "Turn truth values into integers with .astype(int)." if array.dtype.kind == "b" else ""
-        reject(parameter, function, expected, f"Unknown label type: {describe(array)},", remedy=remedy)
-    if not np.isfinite(array).all():
-        reject(parameter, function, expected, "an array with NaN or inf")
-    with np.errstate(invalid="ignore"):  # a number too large for an integer differs from what it becomes
-        whole = array.astype(np.int64)
-    if (whole != array).any():
-        bad = array[whole != array][0]
-        reject(parameter, function, expected, f"Unknown label type: the continuous value {bad}")
-    return whole
-
-
-def _typed(array: NDArray[Any], parameter: str, function: str) -> NDArray[Any]:
+def _of_one_type(array: NDArray[Any]) -> NDArray[Any]:
     """Give an array of objects the type that all its elements have, where they have one."""
-    if all(isinstance(item, str) for item in array):
-        return check_texts(array.tolist(), parameter, function)
-    if all(_is_integer(item) for item in array):
+    items: list[object] = array.tolist()
+    if all(isinstance(item, str) for item in items):
+        return array.astype(np.str_)
+    if all(is_integer(item) for item in items):
         return array.astype(np.int64)
-    if all(isinstance(item, float | np.floating) or _is_integer(item) for item in array):
-        return array.astype(np.float64)
-    if all(isinstance(item, bool | np.bool_) for item in array):
-        return array.astype(np.bool_)
-    return array
+    return array.astype(np.bool_) if all(isinstance(item, bool | np.bool_) for item in items) else array
 
 
-def _is_integer(item: object) -> bool:
-    return isinstance(item, numbers.Integral) and not isinstance(item, bool) and -(2**63) <= int(item) < 2**63
+def _of_ids(ids: object, parameter: str, function: str, graph: Graph) -> NDArray[np.int64]:
+    if graph.ids is None:
+        expected = "positions or a mask, since this graph has no ids"
+        reject(parameter, function, expected, "ids" if parameter == "ids" else "text, which would be ids,")
+    return look_up(ids, graph._id_index, function, parameter)  # pyright: ignore[reportPrivateUsage]
+
+
+def is_mask(X: object) -> bool:
+    """Whether nodes are given as truth values, one per node of the graph; None, for all nodes, counts as one.
+
+    >>> is_mask([True, False]), is_mask([0, 1]), is_mask(None)
+    (True, False, True)
+    """
+    if X is None:
+        return True
+    array = np.asarray(X)
+    kind = array.dtype.kind
+    return kind == "b" or (kind == "O" and array.size > 0 and all(isinstance(x, bool | np.bool_) for x in array.flat))
 
 
 def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
@@ -130,35 +147,137 @@ def seed_of(random_state: object, function: str) -> int:
     return int(check_random_state(random_state).randint(0, 2**32, dtype=np.uint32))
 
 
+def _length(y: Any) -> int:
+    shape = getattr(y, "shape", None)
+    return int(shape[0]) if shape else len(y) if hasattr(y, "__len__") else -1
+
+
+@final
+class Labelled(NamedTuple):
+    """Nodes and their known labels.
+
+    Attributes
+    ----------
+    nodes, labels
+        Both of shape (m,).
+    rows, length
+        The place of each among the labels as given, shape (m,), and how many these are: what else is given with the
+        labels, such as weights, is of that length, and ``given[rows]`` belongs to the nodes.
+    unlabelled
+        How many of the nodes given were left out, since their label is unknown.
+    """
+
+    nodes: NDArray[np.int64]
+    labels: NDArray[Any]
+    rows: NDArray[np.int64]
+    length: int
+    unlabelled: int
+
+
+def read_labelled(
+    X: object,
+    y: object,
+    parameters: tuple[str, str],
+    function: str,
+    graph: Graph,
+    *,
+    ids: object = None,
+    missing: Iterable[str] = MISSING_LABELS,
+    classes: NDArray[Any] | None = None,
+) -> Labelled:
+    """Return the nodes whose label is known; see `node_positions` and `class_labels` for what may be given.
+
+    With a mask, or None for all nodes, y may have one label per node of the graph or one per node that is marked.
+
+    >>> three = Graph.from_scipy(sparse.csr_array((3, 3)))
+    >>> read_labelled([False, True, True], ["a", "b", "?"], ("X", "y"), "fit", three)[:3]
+    (array([1]), array(['b'], dtype='<U1'), array([1]))
+    """
+    nodes = node_positions(X, parameters[0], function, graph, ids=ids)
+    if not len(nodes):
+        return Labelled(nodes, np.empty(0, dtype=np.int64), nodes, 0, 0)
+    whole = ids is None and len(nodes) != graph.n_nodes == _length(y) and is_mask(X)
+    rows = nodes if whole else np.arange(len(nodes))
+    size = graph.n_nodes if whole else len(nodes)
+    found = class_labels(
+        y, parameters[1], function, size, rows=rows if whole else None, missing=missing, classes=classes
+    )
+    known = found.known
+    return Labelled(nodes[known], found.values[known], rows[known], size, int(len(known) - known.sum()))
+
+
 def labelled_nodes(
-    X: object, y: object, n_nodes: int, estimator: str, function: str = "fit"
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the nodes given to `fit` and their class labels, both of shape (m,), checked; at least one."""
-    nodes = node_positions(X, "X", function, n_nodes)
-    if len(nodes) == 0:
-        reject("X", function, "an array of at least one node", "none")
+    X: object,
+    y: object,
+    graph: Graph,
+    estimator: str,
+    function: str = "fit",
+    *,
+    ids: object = None,
+    missing_labels: object = MISSING_LABELS,
+) -> Labelled:
+    """Return the nodes given to `fit` whose label is known, checked; at least one."""
     if y is None:  # in the words that scikit-learn's users know
+        node_positions(X, "X", function, graph, ids=ids)
         raise InputError(
             f"{estimator} requires y to be passed, but the target y is None. Pass one class label per node."
         )
-    return nodes, class_labels(y, "y", function, len(nodes))
+    missing = check_missing(missing_labels, function)
+    found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing)
+    check_some(found, function)
+    return found
+
+
+def check_some(given: Labelled, function: str) -> None:
+    """Refuse no nodes at all, and nodes whose labels are all unknown."""
+    if not len(given.nodes) + given.unlabelled:
+        reject("X", function, "an array of at least one node", "none")
+    if not len(given.nodes):
+        got = f"{counted(given.unlabelled, 'label')}, all unknown,"
+        reject("y", function, "labels of which some are known", got)
+
+
+def read_stopping(
+    stopping: object, labels: NDArray[Any], graph: Graph, missing_labels: object = MISSING_LABELS, function: str = "fit"
+) -> object:
+    """Return a pair of stopping nodes and labels as arrays, those of unknown label left out; else what was given.
+
+    Parameters
+    ----------
+    stopping
+        A pair, or anything that `divide_nodes` takes.
+    labels
+        Of the nodes that train: what is among them is a class here, too.
+    graph, missing_labels, function
+        See `labelled_nodes`.
+    """
+    pair: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
+    if len(pair) != 2:
+        return cast("object", stopping)
+    missing = check_missing(missing_labels, function)
+    names, classes = ("stopping", "stopping"), np.unique(labels)
+    found = read_labelled(pair[0], pair[1], names, function, graph, missing=missing, classes=classes)
+    if not len(found.nodes):
+        got = "none" if not found.unlabelled else f"{counted(found.unlabelled, 'label')}, all unknown,"
+        reject("stopping", function, "at least one node with its class, or a fraction", got)
+    if found.labels.dtype.kind != labels.dtype.kind:
+        reject("stopping", function, "labels of the same kind as y, integers or strings", found.labels)
+    return found.nodes, found.labels
 
 
 def divide_nodes(
     nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, seed: int, n_nodes: int
 ) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
-    """Return training and stopping nodes, the class index of each node that has one, and the classes."""
+    """Return training and stopping nodes, the class index of each node that has one, and the classes.
+
+    `stopping` is a pair of arrays, as `read_stopping` returns it, or a fraction.
+    """
     pair: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
     if len(pair) == 2:
-        watched = node_positions(pair[0], "stopping", "fit", n_nodes)
-        watched_labels = class_labels(pair[1], "stopping", "fit", len(watched))
+        watched, watched_labels = pair
         both = np.intersect1d(nodes, watched)
         if both.size:
             reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
-        if not watched.size:
-            reject("stopping", "fit", "at least one node with its class, or a fraction", "none")
-        if watched_labels.dtype.kind != labels.dtype.kind:
-            reject("stopping", "fit", "labels of the same kind as y, integers or strings", watched_labels)
         classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
         known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes)
         train_nodes = nodes

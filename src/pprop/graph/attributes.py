@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError, InputError
-from pprop._validate import check_array, check_sequence, check_texts, describe, reject
+from pprop._validate import check_array, check_sequence, check_texts, describe, nearest, reject
 
 Features = sparse.csr_array | NDArray[Any]  # of nodes, shape (n, f), or (n, ...) when dense
 # ``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones.
@@ -216,22 +217,26 @@ def check_ids(ids: object, n: int, function: str) -> NDArray[Any]:
     return freeze(array)
 
 
-def look_up(ids: object, index: Mapping[object, int], function: str) -> NDArray[np.int64]:
+def look_up(ids: object, index: Mapping[object, int], function: str, parameter: str = "ids") -> NDArray[np.int64]:
     """Return the positions of `ids`, shape (m,).
 
     >>> look_up(["b"], {"a": 0, "b": 1}, "positions")
     array([1])
     """
     expected = "a one-dimensional array of node ids, all integers or all strings"
-    given = check_array(ids, "ids", function, expected)
+    given = check_array(ids, parameter, function, expected)
     wanted = _as_ids(ids, function, InputError)
     if wanted is None:
-        reject("ids", function, expected, describe(ids) if given.ndim == 0 else describe(given))
+        reject(parameter, function, expected, describe(ids) if given.ndim == 0 else describe(given))
     found = [index.get(key, -1) for key in wanted.tolist()]
     if -1 in found:
         at = found.index(-1)
-        got = f"the unknown id {describe(wanted[at].item())} at index {at}"
-        reject("ids", function, "an array of ids of this graph", got)
+        key = wanted[at].item()
+        remedy = nearest(str(key), (str(known) for known in index))
+        if any(type(known) is not type(key) for known in itertools.islice(index, 1)):
+            remedy = "The ids of this graph are " + ("integers." if isinstance(key, str) else "text.")
+        got = f"the unknown id {describe(key)} at index {at}"
+        reject(parameter, function, "an array of ids of this graph", got, remedy=remedy)
     return np.asarray(found, dtype=np.int64)
 
 

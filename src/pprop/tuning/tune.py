@@ -23,7 +23,7 @@ from pprop._validate import check_choice, check_float, check_int, describe, reje
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
 from pprop.estimators.base import StoppingNodes, recommended_alpha
-from pprop.estimators.samples import divide_nodes, labelled_nodes
+from pprop.estimators.samples import divide_nodes, labelled_nodes, read_stopping
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
@@ -206,7 +206,8 @@ def tune(
     wanted = check_int(trials, "trials", FUNCTION, low=1)
     limit = None if time_limit is None else check_float(time_limit, "time_limit", FUNCTION, "(0, inf)")
     seed = check_int(seed, "seed", FUNCTION, low=0, high=2**64 - 1)
-    nodes, given = labelled_nodes(X, y, graph.n_nodes, FUNCTION, FUNCTION)
+    nodes, given = labelled_nodes(X, y, graph, FUNCTION, FUNCTION)[:2]
+    stopping = cast("Any", read_stopping(stopping, given, graph, function=FUNCTION))
     times = check_int(holdouts, "holdouts", FUNCTION, low=1)
     splits, known, _ = repeated_holdout(nodes, given, stopping, times=times, seed=seed, n_nodes=graph.n_nodes)
     bare = graph.replace(labels=None, class_names=None)

@@ -1,0 +1,209 @@
+"""The labels given to a classifier: integers, text or truth values, and which of them are unknown."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import column_or_1d
+
+from pprop._validate import check_array, check_sequence, check_texts, describe, reject
+from pprop.graph.labels import MISSING_LABELS
+
+# Labels as `fit` and `score` take them: a list may hold None.
+LabelsLike = ArrayLike | Sequence[Any]
+
+# pandas' own marks of an absent value, known by the names of their types: pandas need not be installed.
+_ABSENT = ("NAType", "NaTType")
+
+
+def check_missing(missing: object, function: str) -> tuple[str, ...]:
+    """Return what stands for an unknown label, as texts; integers may be among them.
+
+    >>> check_missing(["?", -999], "fit")
+    ('?', '-999')
+    """
+    expected = "a sequence of texts or integers, such as ('?', 'unknown')"
+    found = check_sequence(missing, "missing_labels", function, expected)
+    for item in found:
+        if not isinstance(item, str | numbers.Integral) or isinstance(item, bool):
+            reject("missing_labels", function, expected, f"{describe(item)} among them")
+    return tuple(str(item).strip() for item in found)
+
+
+@final
+class Labels(NamedTuple):
+    """Labels as given, shape (m,), int64, text or truth values, and which of them are known, shape (m,)."""
+
+    values: NDArray[Any]
+    known: NDArray[np.bool_]
+
+
+def class_labels(
+    y: object,
+    parameter: str,
+    function: str,
+    length: int,
+    *,
+    rows: NDArray[np.int64] | None = None,
+    missing: Iterable[str] = MISSING_LABELS,
+    classes: NDArray[Any] | None = None,
+) -> Labels:
+    """Return class labels of shape (m,) as integers, text or truth values, and which of them are known.
+
+    Unknown are None, NaN, pandas' NA and NaT, what a masked array masks, and what is written as one of `missing`; where
+    -1 and one other integer are the only labels, -1 is a class, and a warning says so. Whole numbers stored as floats
+    become integers. Fractions and mixtures are refused.
+
+    Parameters
+    ----------
+    y, parameter, function
+        The labels; their name and the function's in an error.
+    length
+        m, or the n of `rows`.
+    rows
+        Which of n labels are meant, shape (m,), where y has n of them.
+    missing
+        What stands for an unknown label, as text: "-1" is also the integer.
+    classes
+        Those of a fitted model, or of other labels that belong to these: what is among them is known in any case.
+
+    Examples
+    --------
+    >>> class_labels([1.0, 2.0, None], "y", "fit", 3)
+    Labels(values=array([1, 2, 0]), known=array([ True,  True, False]))
+    >>> class_labels(["b", "a", "?"], "y", "fit", 3)
+    Labels(values=array(['b', 'a', ''], dtype='<U1'), known=array([ True,  True, False]))
+    """
+    expected = f"an array of {length} class labels, one per node, all integers or all strings"
+    absent: NDArray[np.bool_] | None = None
+    if isinstance(y, np.ma.MaskedArray):
+        masked: Any = cast("Any", y)
+        absent, given = np.ma.getmaskarray(masked), masked.data
+    else:  # a list is not left to numpy, which would make the strings '1' and 'a' of [1, 'a']
+        given = y if hasattr(y, "__array__") else _objects(y)
+    array = check_array(given, parameter, function, expected)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = cast("NDArray[Any]", column_or_1d(array, warn=True))
+    if array.ndim == 2 and array.shape[0] == length:
+        remedy = "A node has one class: several labels of a node are not supported."
+        reject(parameter, function, expected, array, remedy=remedy)
+    if array.shape != (length,):
+        reject(parameter, function, expected, array)
+    known = np.ones(length, dtype=np.bool_) if absent is None else ~absent.reshape(length)
+    if rows is not None:
+        array, known = array[rows], known[rows]
+    texts = frozenset(missing) - _names_of(classes)
+    if array.dtype.kind == "O":
+        known = known & np.array([not _is_unknown(item, texts) for item in array.tolist()], dtype=np.bool_)
+    elif array.dtype.kind == "f":
+        known = known & ~np.isnan(array)
+    values = _typed(array[known], parameter, function, expected)
+    if values.dtype.kind == "U":
+        found, codes = np.unique(values, return_inverse=True)
+        left = ~np.isin(np.char.strip(found), list(texts))[codes]
+    elif values.dtype.kind == "i":
+        left = ~np.isin(values, [int(text) for text in texts if _is_written_integer(text)])
+        if classes is None and "-1" in texts and _is_sign(values):
+            warnings.warn(
+                f"The labels given to {function} are -1 and one other, so -1 is taken for a class. It would stand for "
+                "an unknown label among labels of three or more values; pass missing_labels=() if it never does.",
+                stacklevel=4,
+            )
+            left |= values == -1
+    else:
+        left = np.ones(len(values), dtype=np.bool_)
+    whole = np.zeros(len(known), dtype=values.dtype)
+    known[np.flatnonzero(known)[~left]] = False
+    whole[known] = values[left]
+    return Labels(whole, known)
+
+
+def check_same_kind(labels: NDArray[Any], classes: NDArray[Any], parameter: str, function: str) -> None:
+    """Refuse text where the classes are integers, and so on; truth values count as integers.
+
+    >>> check_same_kind(np.array(["a"]), np.array([0, 1]), "y", "score")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'y' parameter of score must be labels like the classes, 0 and so on. Got 'a' instead.
+    """
+    if len(labels) and (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        expected = f"labels like the classes, {classes[0].item()!r} and so on"
+        reject(parameter, function, expected, describe(labels[0].item()))
+
+
+def _objects(y: object) -> object:
+    try:
+        return np.array(y, dtype=object)
+    except (TypeError, ValueError):  # the items have lengths of their own
+        return y
+
+
+def _is_unknown(item: object, texts: frozenset[str]) -> bool:
+    if isinstance(item, str):
+        return item.strip() in texts
+    if isinstance(item, float | np.floating):
+        return bool(np.isnan(cast("float", item)))
+    return item is None or item is np.ma.masked or type(item).__name__ in _ABSENT
+
+
+def _typed(array: NDArray[Any], parameter: str, function: str, expected: str) -> NDArray[Any]:
+    """Return labels, all of them known, as int64, text or truth values."""
+    if array.dtype.kind == "O":
+        array = _of_one_type(array, parameter, function)
+    if array.dtype.kind in "iu" and (array.size == 0 or array.max() <= np.iinfo(np.int64).max):
+        return array.astype(np.int64)
+    if array.dtype.kind in "Ub":
+        return array
+    if array.dtype.kind != "f":
+        reject(parameter, function, expected, f"Unknown label type: {describe(array)},")
+    if not np.isfinite(array).all():
+        reject(parameter, function, expected, "an array with NaN or inf")
+    with np.errstate(invalid="ignore"):  # a number too large for an integer differs from what it becomes
+        whole = array.astype(np.int64)
+    if (whole != array).any():
+        bad = array[whole != array][0]
+        remedy = "Numbers on a scale are no classes: divide them into a few."
+        reject(parameter, function, expected, f"Unknown label type: the continuous value {bad}", remedy=remedy)
+    return whole
+
+
+def _of_one_type(array: NDArray[Any], parameter: str, function: str) -> NDArray[Any]:
+    """Give an array of objects the type that all its elements have, where they have one."""
+    items: list[object] = array.tolist()
+    if all(isinstance(item, str) for item in items):
+        return check_texts(cast("list[str]", items), parameter, function)
+    if all(is_integer(item) for item in items):
+        return array.astype(np.int64)
+    if all(isinstance(item, float | np.floating) or is_integer(item) for item in items):
+        return array.astype(np.float64)
+    if all(isinstance(item, bool | np.bool_) for item in items):
+        return array.astype(np.bool_)
+    return array
+
+
+def is_integer(item: object) -> bool:
+    """Whether something is an integer that int64 holds; a truth value is none.
+
+    >>> is_integer(3), is_integer(True), is_integer(2**70)
+    (True, False, False)
+    """
+    return isinstance(item, numbers.Integral) and not isinstance(item, bool) and -(2**63) <= int(item) < 2**63
+
+
+def _is_written_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and is_integer(int(text))
+
+
+def _is_sign(values: NDArray[np.int64]) -> bool:
+    """Whether -1 and one other integer are all there is."""
+    others = values[values != -1]
+    return 0 < len(others) < len(values) and bool((others == others[0]).all())
+
+
+def _names_of(classes: NDArray[Any] | None) -> frozenset[str]:
+    return frozenset() if classes is None else frozenset(str(item) for item in classes.tolist())
