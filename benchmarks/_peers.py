@@ -28,7 +28,7 @@ from torch import Tensor, nn
 import pprop
 from _measure import interleave, time_epochs
 from pprop.graph import transition_matrix
-from pprop.models.network import normalized_features
+from pprop.models.network import network_inputs
 
 STEPS, DROPOUT, PENALTY, HIDDEN, RATE = 10, 0.5, 0.005, 64, 0.01
 
@@ -58,7 +58,7 @@ def load_problem(name: str, device: str, split_seed: int = pprop.TEST_SEEDS[0]) 
     return Problem(
         name=name,
         alpha=0.1 if graph.recommended is None else graph.recommended.alpha,
-        features=normalized_features(graph),
+        features=network_inputs(graph),
         transition=transition_matrix(graph).to_scipy().astype(np.float32),
         adjacency=graph.adjacency,
         labels=torch.tensor(graph.labels, dtype=torch.int64, device=device),

@@ -278,6 +278,15 @@ SELF_LOOPS = switch("self_loops", True, "Whether nodes without a self-loop get o
 
 # The network
 
+SCALING = choice(
+    "scaling",
+    "auto",
+    ("auto", "l1", "standard", "none"),
+    "Of the features. ``'l1'``: of each node, divided by the sum of their absolute values, as in the paper. "
+    "``'standard'``: of each column, centred and divided by the standard deviation. ``'none'``: as they are. "
+    "``'auto'``: l1 for sparse counts, standard for tables and other dense features; see `Graph.scaled`. A `predictor` "
+    "gets them as they are, unless one is chosen.",
+)
 HIDDEN = Setting[int | Sequence[int]](
     "hidden", 64, "Width of the hidden layer, or of several.", _check_widths, (16, 32, 64, 128)
 )

@@ -277,9 +277,9 @@ def test_a_foreign_folder_is_refused(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(graph: Graph, folder: Path) -> None:
-    edit(folder, lambda manifest: manifest.update(format_version=2, model=None))
+    edit(folder, lambda manifest: manifest.update(format_version=3, model=None))
     with pytest.raises(
-        FormatError, match=r"has format version 2, and pprop .* reads versions up to 1. Install a newer"
+        FormatError, match=r"has format version 3, and pprop .* reads versions up to 2. Install a newer"
     ):
         pprop.load(folder, graph=graph)
 

@@ -11,7 +11,7 @@ from pprop import Chebyshev, InputError, SolvedPPNP, Stopping
 from pprop.graph import transition_matrix
 from pprop.kernels import choose_backend
 from pprop.models.architecture import DropoutMasks
-from pprop.models.network import normalized_features
+from pprop.models.network import network_inputs
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def test_outputs_and_gradients_are_those_of_the_dense_matrix(graph):
     Z = bound.outputs(weights, DropoutMasks(None))
     T = transition_matrix(graph).to_scipy().toarray()
     P = torch.from_numpy(0.2 * np.linalg.inv(np.eye(len(T)) - 0.8 * T))
-    X = torch.from_numpy(normalized_features(graph).toarray()).double()
+    X = torch.from_numpy(network_inputs(graph).toarray()).double()
     twin = P @ (torch.relu(X @ twins[0][0]) @ twins[1][0])
     assert (Z[0] - twin).norm() <= 2e-5 * twin.norm()
     G = torch.randn(twin.shape, generator=generator)

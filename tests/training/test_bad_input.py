@@ -11,7 +11,7 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, InputError, Split
-from pprop.models.network import normalized_features
+from pprop.models.network import network_inputs
 
 
 def changed(split: Split, **parts: Any) -> Split:
@@ -149,9 +149,13 @@ def test_accuracy_needs_labelled_evaluation_nodes(community_graph: Graph, commun
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e308])
 def test_features_of_any_magnitude_are_normalised(scale: float) -> None:
-    graph = Graph.from_scipy(sparse.csr_array((2, 2)), features=scale * np.array([[1.0, 1.0], [0.0, 1.0]]))
-    expected = np.array([[0.5, 0.5], [0.0, 1.0]], dtype=np.float32)
-    np.testing.assert_array_equal(normalized_features(graph).toarray(), expected)
+    features = scale * np.array([[1.0, 1.0], [0.0, 1.0]])
+    words = Graph.from_scipy(sparse.csr_array((2, 2)), features=sparse.csr_array(features))
+    np.testing.assert_array_equal(network_inputs(words).toarray(), [[0.5, 0.5], [0.0, 1.0]])
+    table = Graph.from_scipy(sparse.csr_array((2, 2)), features=features)
+    # a standard deviation below the smallest number cannot divide
+    spread = 0.0 if scale < 1e-320 else 1.0
+    np.testing.assert_array_equal(network_inputs(table).toarray(), [[spread, 0.0], [-spread, 0.0]])
 
 
 def test_train_needs_features_and_labels(community_graph: Graph, community_splits: list[Split]) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 
 import pprop
 from pprop import Graph, InputError, Split, Stopping
-from pprop.models.network import FeatureNetwork, initial_weights, normalized_features
+from pprop.models.network import FeatureNetwork, initial_weights, network_inputs
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def two_layers(width: int = 8) -> nn.Module:
 def test_a_module_with_the_papers_layers_trains_like_the_built_in_network(
     community_graph: Graph, community_splits: list[Split], kind: str
 ) -> None:
-    graph = community_graph.replace(features=normalized_features(community_graph))
+    graph = community_graph.replace(features=network_inputs(community_graph))
     module = two_layers()
     start = initial_weights(FeatureNetwork((8,)).weights(40, 3), torch.tensor([5]))
     module.load_state_dict({"0.weight": start[0][0].T, "2.weight": start[1][0].T})

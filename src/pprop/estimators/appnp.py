@@ -58,7 +58,7 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = APPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
@@ -105,7 +105,7 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = APPNPClassifierCV(graph, alphas=[0.1, 0.9], hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
@@ -149,7 +149,7 @@ class PPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = PPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model.fit([0, 1, 3, 4], [1, 1, 2, 2], stopping=0.5).predict([0, 4])
     array([1, 2])
@@ -174,7 +174,7 @@ class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = SolvedPPNPClassifier(graph, tol=1e-3, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model.fit([0, 1, 3, 4], [1, 1, 2, 2], stopping=0.5).predict([0, 4])
     array([1, 2])

@@ -240,7 +240,9 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         # Without labels and class names, so that nothing below can read them or count their classes.
         labelled = graph.labels is not None or graph.class_names is not None
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
-        learned = self._learn(model, FitData(bare, split, known, seed), values)
+        built_in = getattr(self, "predictor", None) is None
+        scaled = bare.scaled("none" if values["scaling"] == "auto" and not built_in else values["scaling"])
+        learned = self._learn(model, FitData(scaled, split, known, seed), values)
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
@@ -249,6 +251,7 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         self.known_nodes_ = np.flatnonzero(known >= 0)
         self.known_labels_ = classes[known[self.known_nodes_]]
         self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, values.get("alpha"), classes
+        self.scaling_ = scaled.scaling
         self.weights_, self.logits_ = learned.weights, learned.logits
         self._keep_record(learned.record, learned.history)
         return self
@@ -298,13 +301,14 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         self.n_features_in_ = 1  # a sample has one number: its position
 
     def _node_sum(self) -> NodeSum:
-        parts = decompose(self.model_, self.weights_.values(), type(self).__name__, "explain")
+        name = type(self).__name__
+        parts = decompose(self.model_, self.weights_.values(), self.scaling_, name, "explain")
         settings = parts.description.propagation
         how = (None, None) if settings is None else (settings.operator(self.graph_), settings.solver)
         attributor = Attributor(parts.alone(self.graph_), *how)
         # `tol` bounds the norm of a whole column
         far = AGREE * max(attributor.largest, 1.0) + 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
-        check_agreement(type(self).__name__, attributor.value, self.logits_, far)
+        check_agreement(name, attributor.value, self.logits_, far)
         return NodeSum(self.logits_, "logit", attributor)
 
 

@@ -33,7 +33,7 @@ class GCNClassifier(TrainedClassifier):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = GCNClassifier(graph, hidden=8, dropout=0.0, matrix_dropout=0.0, max_epochs=30, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
@@ -64,7 +64,7 @@ class NGCNClassifier(TrainedClassifier):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = NGCNClassifier(graph, hidden=8, dropout=0.0, max_epochs=30, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
@@ -94,7 +94,7 @@ class GATClassifier(TrainedClassifier):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = GATClassifier(graph, units=4, dropout=0.0, max_epochs=30, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
@@ -124,7 +124,7 @@ class JKClassifier(TrainedClassifier):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = JKClassifier(graph, hidden=8, dropout=0.0, max_epochs=30, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')
@@ -186,7 +186,7 @@ class BootstrappedFPClassifier(NodeClassifier):
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = BootstrappedFPClassifier(graph, share=0.4, rounds=2, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')

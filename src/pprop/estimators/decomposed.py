@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel
-from pprop.graph import Graph
+from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
@@ -42,6 +42,8 @@ class Decomposed(NamedTuple):
         What the logits of the fit were propagated with (None: not at all), and the tolerance of its solves.
     kernels
         Of the CPU.
+    scaling
+        Of the features, where the network was not given them as they are.
     """
 
     description: Model
@@ -49,18 +51,22 @@ class Decomposed(NamedTuple):
     solver: Solver | None
     tol: float
     kernels: Kernels
+    scaling: Scaling | None
 
     def alone(self, graph: Graph) -> NDArray[Any]:
         """Return the predictions H of the network for each node of a graph alone, shape (n, c)."""
-        return Inference(self.description, graph, self.kernels).alone(self.weights)[0].numpy()
+        scaled = graph if self.scaling is None else graph.scaled(self.scaling)
+        return Inference(self.description, scaled, self.kernels).alone(self.weights)[0].numpy()
 
 
-def decompose(model: AnyModel, weights: Iterable[NDArray[Any]], name: str, function: str) -> Decomposed:
+def decompose(
+    model: AnyModel, weights: Iterable[NDArray[Any]], scaling: Scaling | None, name: str, function: str
+) -> Decomposed:
     """Return the parts of a model; refuse one that propagates anywhere but after its network.
 
     Parameters
     ----------
-    model, weights
+    model, weights, scaling
         Of one run.
     name
         Of the classifier, or of the model, for the error.
@@ -86,7 +92,7 @@ def decompose(model: AnyModel, weights: Iterable[NDArray[Any]], name: str, funct
             got = f"{name}, whose predictor has a Propagation,"
             reject("model", function, f"a model whose predictor {expected}", got, remedy=remedy)
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights]
-    return Decomposed(description, tensors, solver, tol, choose_backend("auto", "cpu", function).kernels)
+    return Decomposed(description, tensors, solver, tol, choose_backend("auto", "cpu", function).kernels, scaling)
 
 
 def _why_not(model: AnyModel, function: str) -> str:

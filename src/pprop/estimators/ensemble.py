@@ -82,7 +82,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = APPNPEnsembleClassifier(graph, members=3, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5).predict([0, 4])
     array(['left', 'right'], dtype='<U5')

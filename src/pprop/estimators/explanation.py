@@ -58,7 +58,7 @@ class Explanation(Attribution):
     --------
     >>> import pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), ids=list("abcde"))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), ids=list("abcde"))
     >>> model = pprop.APPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5)
     APPNPClassifier(...)
@@ -195,7 +195,7 @@ def explain(
     --------
     >>> import pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = pprop.PPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> explanation = explain(model.fit([0, 1, 3, 4], [0, 0, 1, 1], stopping=0.5), 2, k=3)
     >>> explanation.nodes, explanation.other_count

@@ -15,7 +15,7 @@ from scipy import sparse
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.source import GraphSource
-from pprop.graph import Graph
+from pprop.graph import Graph, Scaling
 from pprop.kernels import Backend
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
@@ -182,6 +182,7 @@ class FittedModel(FittedScores):
     accuracy_: float | None
     source_: GraphSource | None
     graph_changed_: bool
+    scaling_: Scaling | None
     weights_: Weights
     train_nodes_: NDArray[np.int64]
     stopping_nodes_: NDArray[np.int64]

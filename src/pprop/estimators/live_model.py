@@ -19,6 +19,7 @@ from pprop.estimators.fitted import check_same_graph
 from pprop.estimators.propagated import PropagatedClassifier, agreed, outputs
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
+from pprop.models import FeatureNetwork, Model
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 from pprop.training import Trained
@@ -70,7 +71,7 @@ def live(
     --------
     >>> import pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = pprop.APPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
     >>> model = model.fit([0, 1, 3, 4], ["a", "a", "b", "b"], stopping=0.5)
     >>> changing = live(model)
@@ -124,10 +125,13 @@ def _of_model(fitted: object) -> Made:
         if len(fitted.seeds) != 1:
             reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
         name, graph, logits, classes = type(fitted.model).__name__, fitted.graph, fitted.logits[0], None
-        parts = decompose(fitted.model, (array[0] for array in fitted.weights), name, "live")
+        weights = [array[0] for array in fitted.weights]
+        own_module = isinstance(fitted.model, Model) and not isinstance(fitted.model.predictor, FeatureNetwork)
+        scaling = None if own_module else graph.scaled().scaling
+        parts = decompose(fitted.model, weights, scaling, name, "live")
     elif isinstance(fitted, NodeClassifier):
         graph, logits, classes = fitted.graph_, fitted.logits_, fitted.classes_
-        parts = decompose(fitted.model_, fitted.weights_.values(), type(fitted).__name__, "live")
+        parts = decompose(fitted.model_, fitted.weights_.values(), fitted.scaling_, type(fitted).__name__, "live")
     else:
         reject("model", "live", EXPECTED["live"], describe(fitted))
     how, solver = parts.description.propagation, parts.solver

@@ -17,21 +17,30 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 
-from pprop._errors import InputError
+from pprop._errors import FormatError, InputError
 from pprop._validate import describe, reject
 from pprop.estimators import appnp, baselines, ensemble
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.fitted import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
-from pprop.estimators.saving import EXTRA_PREFIX, HISTORY_PREFIX, KNOWN_LABELS, KNOWN_NODES, WEIGHT_PREFIX
-from pprop.graph import Graph
+from pprop.estimators.saving import (
+    EXTRA_PREFIX,
+    HISTORY_PREFIX,
+    KNOWN_LABELS,
+    KNOWN_NODES,
+    SCALING_PREFIX,
+    WEIGHT_PREFIX,
+)
+from pprop.graph import Graph, Scaling
 from pprop.graph.files import path_of, read_file
 from pprop.kernels import BACKENDS, choose_backend
 from pprop.settings import ALPHA, settings_of
 from pprop.training import History
 
 FUNCTION = "load"
+# What models of format version 1 did, before there were settings for it.
+FORMER: Mapping[str, Any] = {"scaling": "l1", "bias": False, "class_weight": None}
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -81,7 +90,7 @@ def load(
     --------
     >>> import tempfile, numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = pprop.APPNPClassifier(graph, hidden=8, max_epochs=5, random_state=0)
     >>> folder = tempfile.TemporaryDirectory()
     >>> model.fit([0, 1, 3, 4], ["a", "a", "b", "b"]).save(Path(folder.name, "model"))
@@ -96,7 +105,7 @@ def load(
     manifest = read_manifest(folder)
     if graph is not None and not isinstance(graph, Graph):
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
-    found, history, known, extras = _read_weights(folder, manifest)
+    found, history, known, extras, scaling = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
     used = _find_graph(folder, manifest) if graph is None else graph
     if feature_shape(used) != manifest.feature_shape:
@@ -122,7 +131,9 @@ def load(
     known = (known[0][:0], known[1][:0]) if changed else known
     estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     estimator.known_labels_ = manifest.classes[codes]
-    logits = logits_from(model, used, weights, backend)
+    estimator.scaling_ = scaling
+    scaled = used if scaling is None else used.scaled(scaling)
+    logits = logits_from(model, scaled, weights, backend)
     try:
         estimator.logits_ = estimator._restored(logits, extras)  # pyright: ignore[reportPrivateUsage]
     except InputError as error:
@@ -137,7 +148,7 @@ def load(
     return estimator
 
 
-def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known, Weights]:
+def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known, Weights, Scaling | None]:
     try:
         content = read_file(folder / WEIGHTS)
     except OSError as error:
@@ -156,14 +167,21 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
         curves[field.name] = curve
     none = np.empty(0, dtype=np.int64)  # in a model of an earlier version
     known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none)
-    extras = {
-        name.removeprefix(EXTRA_PREFIX): tensors.pop(name) for name in list(tensors) if name.startswith(EXTRA_PREFIX)
-    }
+    extras, of_scaling = (
+        {name.removeprefix(prefix): tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
+        for prefix in (EXTRA_PREFIX, SCALING_PREFIX)
+    )
+    scaling = None
+    if manifest.scaling is not None:
+        try:
+            scaling = Scaling.restored(manifest.scaling, of_scaling, math.prod(manifest.feature_shape))
+        except FormatError as error:
+            raise damaged(folder, str(error)) from error
     stray = [name for name in tensors if not name.startswith(WEIGHT_PREFIX)]
     if stray:
         raise damaged(folder, f"{WEIGHTS} holds the unknown tensor {stray[0]!r}")
     weights = {name.removeprefix(WEIGHT_PREFIX): tensor for name, tensor in tensors.items()}
-    return weights, History(**curves), known, extras
+    return weights, History(**curves), known, extras, scaling
 
 
 def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Known:
@@ -210,11 +228,14 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
     if kind is None:
         raise damaged(folder, f"there is no model class {manifest.model!r}")
     names = {field.name for field in fields(cast("Any", kind))}
-    wrong = sorted((names - {"graph", "predictor"}) ^ set(manifest.settings))
+    given = manifest.settings
+    if manifest.version == 1:
+        given = {name: value for name, value in FORMER.items() if name in names} | given
+    wrong = sorted((names - {"graph", "predictor"}) ^ set(given))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")
     own: dict[str, Any] = {"predictor": predictor} if "predictor" in names else {}
-    return kind(graph=graph, **own, **manifest.settings)
+    return kind(graph=graph, **own, **given)
 
 
 def _in_order(folder: Path, found: Weights, expected: Iterable[ExpectedWeight], predictor: object) -> Weights:

@@ -26,7 +26,7 @@ from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
 
 FORMAT = "pprop-model"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 _CLASS_TYPES = {
@@ -66,6 +66,7 @@ def build_manifest(
             "edges": graph.n_edges,
             "directed": graph.directed,
             "feature_shape": feature_shape(graph),
+            "scaling": None if estimator.scaling_ is None else estimator.scaling_.kind,
         },
         "training": {name: _plain(value) for name, value in asdict(estimator.record_).items()},
         "accuracy": accuracy,
@@ -126,6 +127,7 @@ def format_of(folder: Path) -> Mapping[str, Any]:
 class Manifest:
     """A manifest, checked for all that needs neither the weights nor the graph."""
 
+    version: int
     model: str
     alpha: float | None
     predictor: str | None
@@ -135,6 +137,7 @@ class Manifest:
     source: GraphSource | None
     fingerprint: str
     feature_shape: list[int]
+    scaling: str | None
     record: TrainingRecord
     accuracy: float | None
     sha256: str
@@ -167,6 +170,10 @@ def read_manifest(folder: Path) -> Manifest:
     accuracy = typed("accuracy", None, float, None)
     if accuracy is not None and not 0 <= accuracy <= 1:
         raise wrong("accuracy", None, accuracy)
+    predictor = typed("model", "predictor", str, None)
+    # version 1 divided the rows of the features by their 1-norm, and gave them to a predictor as they were
+    former = "l1" if predictor is None else "none"
+    scaling = former if content["format_version"] == 1 else typed("graph", "scaling", str, None)
     kind, values = typed("classes", "kind", str), typed("classes", "values", list)
     if kind not in _CLASS_TYPES:
         raise wrong("classes", "kind", kind)
@@ -179,15 +186,17 @@ def read_manifest(folder: Path) -> Manifest:
     found = {field.name: typed("training", field.name, *types[str(field.type)]) for field in fields(TrainingRecord)}
     record: dict[str, Any] = {name: math.nan if value is None else value for name, value in found.items()}
     return Manifest(
+        version=content["format_version"],
         model=typed("model", "class", str),
         alpha=typed("model", "alpha", float, None),
-        predictor=typed("model", "predictor", str, None),
+        predictor=predictor,
         settings=typed("settings", None, dict),
         classes=classes,
         graph_name=typed("graph", "name", str, None),
         source=None if source is None else GraphSource.from_json(source),
         fingerprint=typed("graph", "fingerprint", str),
         feature_shape=shape,
+        scaling=scaling,
         record=TrainingRecord(**record),
         accuracy=accuracy,
         sha256=typed("weights", "sha256", str),

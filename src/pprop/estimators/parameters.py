@@ -148,6 +148,7 @@ class PredictorParameters(NetworkParameters):
 class FitParameters(GraphParameters):
     """Of every fit."""
 
+    scaling: str = settings.SCALING.field()
     stopping: float = settings.STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
     verbose: int = settings.VERBOSE.field()

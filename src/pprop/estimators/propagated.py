@@ -112,7 +112,7 @@ class PropagatedClassifier(NodeScores):
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> from sklearn.linear_model import LogisticRegression
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = PropagatedClassifier(LogisticRegression(C=10.0), graph).fit([0, 4], ["left", "right"])
     >>> model.predict([1, 3])
     array(['left', 'right'], dtype='<U5')

@@ -21,6 +21,7 @@ CARD = "MODEL_CARD.md"
 WEIGHT_PREFIX = "weights."
 HISTORY_PREFIX = "history."
 EXTRA_PREFIX = "extra."
+SCALING_PREFIX = "scaling."
 # The nodes that fit was given labels of, and the positions of those labels among the classes.
 KNOWN_NODES, KNOWN_LABELS = "known.nodes", "known.labels"
 FUNCTION = "save"
@@ -36,10 +37,12 @@ def save_model(
     if source is not None and not isinstance(source, GraphSource):
         reject("source", FUNCTION, "a GraphSource or None", describe(source))
     known = estimator.accuracy_ if accuracy is None else check_float(accuracy, "accuracy", FUNCTION, "[0, 1]")
+    scaling = estimator.scaling_
     tensors = {
         **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
         **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(estimator.history_).items()},
         **{f"{EXTRA_PREFIX}{name}": array for name, array in extras.items()},
+        **({} if scaling is None else {f"{SCALING_PREFIX}{name}": array for name, array in scaling.arrays().items()}),
         KNOWN_NODES: estimator.known_nodes_,
         KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
     }

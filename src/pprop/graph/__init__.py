@@ -5,6 +5,17 @@ from pprop.graph.edges import read_edges
 from pprop.graph.exchange import LOSSES
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz, write_npz
+from pprop.graph.scaling import Scaling
 from pprop.graph.transition import Transition, transition_matrix
 
-__all__ = ["LOSSES", "Graph", "Recommended", "Transition", "read_edges", "read_npz", "transition_matrix", "write_npz"]
+__all__ = [
+    "LOSSES",
+    "Graph",
+    "Recommended",
+    "Scaling",
+    "Transition",
+    "read_edges",
+    "read_npz",
+    "transition_matrix",
+    "write_npz",
+]

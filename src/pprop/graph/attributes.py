@@ -143,6 +143,25 @@ def _weights(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return None if (values == 1.0).all() else values
 
 
+def check_fields(fields: Mapping[str, Any], n: int, function: str) -> dict[str, Any]:
+    """Return the fields of a graph with n nodes besides its matrix, each checked, in canonical form and read-only."""
+    for field, kind, expected in (("name", str, "a str"), ("recommended", Recommended, "a pprop.graph.Recommended")):
+        if not isinstance(fields[field], kind | None):
+            reject(field, function, f"{expected} or None", describe(fields[field]))
+    features, labels, ids = (fields[field] for field in ("features", "labels", "ids"))
+    kept = None if features is None else check_features(features, n, function)
+    classes = check_names(fields["class_names"], "class_names", function)
+    width = 0 if kept is None else kept.shape[1]
+    return {
+        **fields,
+        "features": kept,
+        "class_names": classes,
+        "labels": None if labels is None else check_labels(labels, n, classes, function),
+        "ids": None if ids is None else check_ids(ids, n, function),
+        "feature_names": check_names(fields["feature_names"], "feature_names", function, width),
+    }
+
+
 def check_features(features: object, n: int, function: str) -> Features:
     """Return features of n nodes, finite and read-only: float64 if they were, else float32."""
     expected = f"an array of finite numbers with {n} rows"

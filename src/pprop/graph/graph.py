@@ -11,18 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError, InputError
-from pprop._validate import check_bool, check_positions, describe, reject
+from pprop._validate import check_bool, describe, reject
 from pprop.graph import attributes
 from pprop.graph.arguments import as_class_indices, as_sparse
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
+from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
+from pprop.graph.recipe import Recipe
+from pprop.graph.scaling import Scaling
 
 # The arguments of `Graph.from_scipy`.
-FIELDS = ("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended")
+FIELDS = (
+    *("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended"),
+    *("recipe", "scaling"),
+)
 
 
 @final
-class Graph(Exchange):
+class Graph(Derived, Exchange):
     """An immutable graph with optional node features, labels and ids.
 
     Make one with `Graph.from_scipy` or a reader (`read_npz`, `read_edges`, `load_dataset`).
@@ -47,6 +53,10 @@ class Graph(Exchange):
         Where the graph came from: a dataset's name or a file's path.
     recommended : Recommended or None
         The paper's settings for this graph, set by `load_dataset`.
+    recipe : Recipe or None
+        How the features were made from the columns of a table.
+    scaling : Scaling or None
+        How the features were scaled by `scaled`; None: they are as given, and a model scales them itself.
 
     Examples
     --------
@@ -70,6 +80,8 @@ class Graph(Exchange):
     feature_names: tuple[str, ...] | None
     name: str | None
     recommended: Recommended | None
+    recipe: Recipe | None
+    scaling: Scaling | None
 
     def __init__(self) -> None:
         raise InputError("A Graph is not made by calling the class. Use Graph.from_scipy or one of the readers.")
@@ -87,6 +99,8 @@ class Graph(Exchange):
         feature_names: Sequence[str] | None = None,
         name: str | None = None,
         recommended: Recommended | None = None,
+        recipe: Recipe | None = None,
+        scaling: Scaling | None = None,
     ) -> Graph:
         """Make a Graph from an adjacency matrix.
 
@@ -105,7 +119,7 @@ class Graph(Exchange):
             Unknown are -1, None and NaN, and of text what `MISSING_LABELS` lists.
         ids
             Names of the nodes, shape (n,), unique: all integers or all strings.
-        class_names, feature_names, name, recommended
+        class_names, feature_names, name, recommended, recipe, scaling
             See the class.
 
         Examples
@@ -116,34 +130,28 @@ class Graph(Exchange):
         """
         function = "Graph.from_scipy"
         directed = check_bool(directed, "directed", function)
-        if not isinstance(name, str | None):
-            reject("name", function, "a str or None", describe(name))
-        if not isinstance(recommended, Recommended | None):
-            reject("recommended", function, "a pprop.graph.Recommended or None", describe(recommended))
         given = canonical_csr(as_sparse(adjacency, function), function)
         csr = given if directed else symmetrized(given)
         if csr is None:
             remedy = "Pass directed=True, and call .undirected() on the result to ignore directions."
             got = "a matrix that differs from its transpose"
             reject("adjacency", function, "symmetric when directed=False", got, remedy=remedy, error=GraphError)
-        n = len(csr[0]) - 1
-        kept = None if features is None else attributes.check_features(features, n, function)
-        classes = attributes.check_names(class_names, "class_names", function)
-        width = 0 if kept is None else kept.shape[1]
-        if labels is not None:
-            codes, classes = as_class_indices(labels, classes, function)
-            labels = attributes.check_labels(codes, n, classes, function)
-        return cls._of_parts(
-            csr,
-            directed,
-            features=kept,
-            class_names=classes,
-            labels=labels,
-            ids=None if ids is None else attributes.check_ids(ids, n, function),
-            feature_names=attributes.check_names(feature_names, "feature_names", function, width),
-            name=name,
-            recommended=recommended,
-        )
+        return cls._checked(
+            csr, directed, features=features, labels=labels, ids=ids, class_names=class_names,
+            feature_names=feature_names, name=name, recommended=recommended, recipe=recipe, scaling=scaling,
+        )  # fmt: skip
+
+    @classmethod
+    def _checked(cls, csr: Csr, directed: bool, **fields: Any) -> Graph:
+        """Make a Graph of a sound matrix and fields that are checked here."""
+        for field, kind in {"recipe": Recipe, "scaling": Scaling}.items():
+            if not isinstance(fields[field], kind | None):
+                reject(field, "Graph.from_scipy", f"a pprop.graph.{kind.__name__} or None", describe(fields[field]))
+        if fields["labels"] is not None:
+            classes = attributes.check_names(fields["class_names"], "class_names", "Graph.from_scipy")
+            codes, classes = as_class_indices(fields["labels"], classes, "Graph.from_scipy")
+            fields |= {"labels": codes, "class_names": classes}
+        return cls._of_parts(csr, directed, **attributes.check_fields(fields, len(csr[0]) - 1, "Graph.from_scipy"))
 
     @classmethod
     def _of_parts(cls, csr: Csr, directed: bool, **fields: Any) -> Graph:
@@ -265,7 +273,8 @@ class Graph(Exchange):
     def replace(self, **changes: Any) -> Graph:
         """Return a copy with some fields replaced, validated as by `from_scipy`.
 
-        Fields: adjacency, directed, features, labels, ids, class_names, feature_names, name, recommended.
+        Fields: adjacency, directed, features, labels, ids, class_names, feature_names, name, recommended, recipe,
+        scaling. New features come without recipe and scaling unless these are given, too.
 
         Examples
         --------
@@ -277,83 +286,13 @@ class Graph(Exchange):
         for field in changes:
             if field not in fields:
                 raise InputError(f"A Graph has no field {field!r} to replace. Its fields are: {', '.join(fields)}.")
-        return Graph.from_scipy(**{**fields, **changes})
-
-    def subgraph(self, nodes: ArrayLike) -> Graph:
-        """Return the graph induced on `nodes`, in the order given; features, labels and ids come along.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> Graph.from_scipy(sp.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), ids=list("abc")).subgraph([2, 1]).ids
-        array(['c', 'b'], dtype='<U1')
-        """
-        at = check_positions(nodes, "nodes", "subgraph", n_nodes=self.n_nodes)
-        if not len(at):
-            reject("nodes", "subgraph", "an array of at least one position", "an empty array")
-        if len(np.unique(at)) != len(at):
-            reject("nodes", "subgraph", "an array of distinct positions", "a position twice")
-        return self.replace(
-            adjacency=self.adjacency[at][:, at],
-            features=None if self.features is None else self.features[at],
-            labels=None if self.labels is None else self.labels[at],
-            ids=None if self.ids is None else self.ids[at],
-            # named by number where they have no names, so that the number of classes stays what it was
-            class_names=self.class_names or tuple(str(index) for index in range(self.n_classes)) or None,
-        )
-
-    def undirected(self) -> Graph:
-        """Return the graph with every edge in both directions; where both exist, the larger weight counts.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> Graph.from_scipy(sp.csr_array([[0, 1], [0, 0]]), directed=True).undirected()
-        Graph(2 nodes, 1 edges, undirected)
-        """
-        if not self.directed:
-            return self
-        adjacency = self.adjacency
-        return self.replace(adjacency=adjacency.maximum(adjacency.T), directed=False)
-
-    def without_self_loops(self) -> Graph:
-        """Return the graph without edges from a node to itself.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> Graph.from_scipy(sp.csr_array([[1, 1], [1, 0]])).without_self_loops()
-        Graph(2 nodes, 1 edges, undirected)
-        """
-        matrix = self.adjacency.tocoo()
-        keep = matrix.row != matrix.col
-        kept = (matrix.data[keep], (matrix.row[keep], matrix.col[keep]))
-        return self.replace(adjacency=sparse.csr_array(kept, shape=matrix.shape))
-
-    def unweighted(self) -> Graph:
-        """Return the graph with every weight set to one.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> Graph.from_scipy(sp.csr_array([[0, 2.5], [2.5, 0]])).unweighted()
-        Graph(2 nodes, 1 edges, undirected)
-        """
-        return self if self.weights is None else self.replace(adjacency=self.adjacency.sign())
-
-    def largest_component(self) -> Graph:
-        """Return the largest (weakly) connected component, nodes in their order; the first of several equal ones.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> Graph.from_scipy(sp.csr_array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])).largest_component()
-        Graph(2 nodes, 1 edges, undirected)
-        """
-        count, component = sparse.csgraph.connected_components(self.adjacency, directed=True, connection="weak")
-        if count == 1:
-            return self
-        return self.subgraph(np.flatnonzero(component == np.bincount(component).argmax()))
+        if "features" in changes:
+            fields |= {"recipe": None, "scaling": None}
+        fields |= changes
+        if changes.keys() & {"adjacency", "directed"}:
+            return Graph.from_scipy(**fields)
+        del fields["adjacency"], fields["directed"]
+        return Graph._checked((self.indptr, self.indices, self.weights), self.directed, **fields)
 
     @cached_property
     def _id_index(self) -> dict[object, int]:

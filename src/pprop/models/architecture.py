@@ -16,7 +16,7 @@ from torch import Tensor
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import branch_seeds
-from pprop.models.network import Weight, normalized_features
+from pprop.models.network import Weight, network_inputs
 from pprop.settings import check_fields
 
 
@@ -77,7 +77,7 @@ class BoundModel(ABC):
     """A model on a graph and a backend, with the first layer X W."""
 
     def __init__(self, graph: Graph, kernels: Kernels) -> None:
-        self.kernels, self._X = kernels, kernels.features(normalized_features(graph))
+        self.kernels, self._X = kernels, kernels.features(network_inputs(graph))
 
     @abstractmethod
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:

@@ -12,7 +12,7 @@ from scipy import special
 
 from pprop.graph import Graph, transition_matrix
 from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
-from pprop.models.network import normalized_features
+from pprop.models.network import network_inputs
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
 from pprop.settings import DEVICE, FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
 
@@ -47,14 +47,14 @@ def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None
     """Return F after the steps F <- (1 - alpha) M F + alpha X from F = X, dense, shape (n, f), an array of the device.
 
     >>> import scipy.sparse as sp
-    >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=np.eye(2))
+    >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.eye_array(2))
     >>> diffused_features(BootstrappedFP(0.5, steps=1), pair)
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
     device = CPU() if device is None else device
     M = device.sparse(transition_matrix(graph, self_loops=model.self_loops).to_scipy())
-    X = normalized_features(graph).astype(np.float64).tocsc()
+    X = network_inputs(graph).astype(np.float64).tocsc()
     features = device.empty(int(X.shape[0]), int(X.shape[1]))
     for begin in range(0, X.shape[1], AT_ONCE):
         start = device.put(X[:, begin : begin + AT_ONCE].toarray(order="C"))
@@ -204,7 +204,7 @@ def feature_logits(
     """Return the log probabilities of all nodes, (n, c), from a regression that was learnt on diffused features.
 
     >>> import scipy.sparse as sp
-    >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=np.eye(2))
+    >>> pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.eye_array(2))
     >>> logits = feature_logits(BootstrappedFP(0.5, steps=1), pair, np.array([[9.0, 0.0], [0.0, 9.0]]), np.zeros(2))
     >>> logits.argmax(axis=1)
     array([0, 1])
@@ -237,7 +237,7 @@ class FeaturePropagation:
     --------
     >>> import scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = Graph.from_scipy(path, features=np.eye(5))
+    >>> graph = Graph.from_scipy(path, features=sp.eye_array(5))
     >>> model = FeaturePropagation(graph, BootstrappedFP(rounds=2, share=0.4))
     >>> model.fit([0, 4], [0, 1], stopping=([1, 3], [0, 1])).predict([0, 1, 3, 4])
     array([0, 0, 1, 1])

@@ -24,7 +24,7 @@ from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
-from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
+from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
 
@@ -45,7 +45,7 @@ class Inference:
     >>> import scipy.sparse as sp
     >>> from pprop.kernels import choose_backend
     >>> from pprop.models import APPNP
-    >>> graph = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=np.eye(2))
+    >>> graph = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.eye_array(2))
     >>> inference = Inference(APPNP(hidden=2), graph, choose_backend("auto", "cpu", "example").kernels)
     >>> inference.logits([torch.eye(2)[None], torch.eye(2)[None]]).shape
     torch.Size([1, 2, 2])
@@ -92,7 +92,7 @@ class Inference:
 
     @cached_property
     def _features(self) -> FeatureProduct:
-        return self._kernels.features(normalized_features(self._graph))
+        return self._kernels.features(network_inputs(self._graph))
 
     @cached_property
     def _map(self) -> LinearMap | None:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -93,14 +93,14 @@ class FeatureNetwork:
         return tuple(Weight(f"layer{at}", shape, 0.0 if at else penalty, fans=shape) for at, shape in enumerate(shapes))
 
 
-def normalized_features(graph: Graph) -> sparse.csr_array:
-    """Return the features as a CSR matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty.
+def network_inputs(graph: Graph) -> sparse.csr_array:
+    """Return the features as the first layer reads them, a CSR matrix (n, f) in float32, scaled if they are not yet.
 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> graph = Graph.from_scipy(sp.csr_array((2, 2)), features=np.array([[1.0, 3.0], [0.0, 0.0]]))
-    >>> normalized_features(graph).toarray()
+    >>> graph = Graph.from_scipy(sp.csr_array((2, 2)), features=sp.csr_array([[1.0, 3.0], [0.0, 0.0]]))
+    >>> network_inputs(graph).toarray()
     array([[0.25, 0.75],
            [0.  , 0.  ]], dtype=float32)
     """
@@ -114,14 +114,8 @@ def normalized_features(graph: Graph) -> sparse.csr_array:
             f"The built-in network needs features of shape (n, f), and this graph has {graph.features.shape}. "
             "Pass a predictor of your own, or reshape them."
         )
-    matrix = sparse.csr_array(graph.features).astype(np.float64)
-    matrix.eliminate_zeros()
-    per_row = np.diff(matrix.indptr)
-    # first by the largest entry, so that neither huge nor tiny features overflow on the way
-    largest = abs(matrix).max(axis=1).toarray()
-    matrix.data /= np.repeat(largest, per_row)
-    matrix.data /= np.repeat(np.asarray(abs(matrix).sum(axis=1)), per_row)
-    return matrix.astype(np.float32)
+    features: Any = graph.scaled().features
+    return sparse.csr_array(features).astype(np.float32)
 
 
 def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:

@@ -30,7 +30,7 @@ from pprop.kernels.random_bits import MODULE, derive_seed
 from pprop.kernels.trainer import LabelledNodes, Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import PropagatedModel, gather_nodes, make_module, module_inputs, module_state
-from pprop.models.network import FeatureNetwork, RunsNetwork, normalized_features
+from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
 from pprop.training.task import Task
 
 # One tensor of shape (R, a, b) per weight; also the type of their gradients.
@@ -59,7 +59,7 @@ class NetworkObjective(Objective):
     def __init__(self, task: Task, bound: PropagatedModel) -> None:
         assert isinstance(bound.model.predictor, FeatureNetwork)
         self._kernels, self._readout = task.kernels, bound.readout
-        self._features = task.kernels.features(normalized_features(task.graph))
+        self._features = task.kernels.features(network_inputs(task.graph))
         self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
 
     def loss_and_gradients(self, weights: Weights, nodes: LabelledNodes, masks: DropoutMasks) -> tuple[Tensor, Weights]:

@@ -41,7 +41,7 @@ class History:
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), labels=[0, 0, 0, 1, 1])
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), labels=[0, 0, 0, 1, 1])
     >>> split = pprop.Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
     >>> trained = pprop.train(pprop.MLP(hidden=4), graph, split, stopping=pprop.Stopping(max_epochs=3))
     >>> trained.history[0].train_loss.shape
@@ -118,7 +118,7 @@ class Trained:
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), labels=[0, 0, 0, 1, 1])
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), labels=[0, 0, 0, 1, 1])
     >>> split = pprop.Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
     >>> trained = pprop.train(pprop.MLP(hidden=4), graph, split, stopping=pprop.Stopping(max_epochs=3))
     >>> trained.predict().shape, trained.predict_proba([2, 3]).shape, trained.accuracy().shape

@@ -159,7 +159,7 @@ def self_train(
     --------
     >>> import pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(6, 6))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(6))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(6))
     >>> split = Split(np.array([0, 5]), np.array([1, 4]), np.array([2, 3]))
     >>> few = TrainOptions(pprop.Stopping(max_epochs=30))
     >>> labels = np.array([0, 0, -1, -1, 1, 1])
@@ -253,7 +253,7 @@ def choose_alpha(
     --------
     >>> import pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(6, 6))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(6))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(6))
     >>> split = Split(np.array([0, 5]), np.array([1, 4]), np.array([2, 3]))
     >>> model, labels = Ensemble(pprop.APPNP(hidden=8, dropout=0.0), members=2), np.array([0, 0, -1, -1, 1, 1])
     >>> few = TrainOptions(pprop.Stopping(max_epochs=30))

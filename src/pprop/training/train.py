@@ -88,7 +88,7 @@ def train(
     model
         ``APPNP(...)``, ``PPNP(...)``, ``MLP(...)``, or a baseline such as ``GCN(...)``.
     graph
-        With features, n nodes.
+        With features, n nodes. The built-in network and the baselines read them as `Graph.scaled` leaves them.
     splits
         Training, stopping and evaluation nodes: one split, or one per run.
     seeds
@@ -180,7 +180,7 @@ def train_alphas(
     --------
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5), labels=[0, 0, 0, 1, 1])
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), labels=[0, 0, 0, 1, 1])
     >>> split = Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
     >>> short = TrainOptions(Stopping(max_epochs=3))
     >>> few = train_alphas(pprop.APPNP(hidden=4), graph, split, short, alphas=[0.1, 0.5])
@@ -221,12 +221,14 @@ def _train_models(
     run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes)
     known, n_classes = check_split_labels(graph, labels, run_splits)
     place, first, each = check_device(options.device), models[0], len(run_seeds)
-    if isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork) and place.type != "cpu":
+    own_module = isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork)
+    if own_module and place.type != "cpu":
         raise InputError(f"A torch module is trained on the CPU. Got device={options.device!r}.")
     chosen = choose_backend(options.backend, place.type, "train")
     run_splits, run_seeds = run_splits * len(models), run_seeds * len(models)
+    scaled = graph if own_module else graph.scaled()
     task = Task(
-        graph=graph,
+        graph=scaled,
         kernels=chosen.kernels,
         seeds=tuple(signed(seed) for seed in run_seeds),
         n_classes=n_classes,
@@ -259,7 +261,7 @@ def _train_models(
     with remember_interrupts():
         training = training_of(first, task)
         operator = training.operator if len(models) == 1 else None
-        inferences = [Inference(model, graph, chosen.kernels, operator) for model in models]
+        inferences = [Inference(model, scaled, chosen.kernels, operator) for model in models]
         loop_begin = time.perf_counter()
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:

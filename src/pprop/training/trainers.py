@@ -12,7 +12,7 @@ from pprop.graph import transition_matrix
 from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
-from pprop.models.network import initial_weights, normalized_features
+from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, ModuleTrainer, NetworkObjective, RunsTrainer
 from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, training_bytes
@@ -81,7 +81,7 @@ class _NetworkTraining(ModelTraining):
 
     def bytes(self) -> TrainingBytes:
         task, bound, predictor = self._task, self._bound, _network(self._bound.model)
-        features, settings = normalized_features(task.graph), bound.model.propagation
+        features, settings = network_inputs(task.graph), bound.model.propagation
         n, f, hidden, classes = task.graph.n_nodes, features.shape[1], sum(predictor.hidden), task.n_classes
         weights = sum(math.prod(layer.shape) for layer in predictor.weights(f, classes))
         steps = settings.solver.steps if settings and isinstance(settings.solver, PowerIteration) else 0
@@ -110,7 +110,7 @@ class _NetworkTraining(ModelTraining):
 
 def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Trainer:
     """Return the backend's fused trainer for a network with one hidden layer, else one of single operations."""
-    predictor, features = _network(bound.model), normalized_features(task.graph)
+    predictor, features = _network(bound.model), network_inputs(task.graph)
     layers = predictor.weights(features.shape[1], task.n_classes, bound.model.penalty)
     weights = initial_weights(layers, task.seed_tensor, task.kernels)
     if fused:
@@ -167,7 +167,7 @@ class _ArchitectureTraining(ModelTraining):
 
     def __init__(self, model: Architecture, task: Task) -> None:
         self._model, self._task = model, task
-        self._weights = model.weights(normalized_features(task.graph).shape[1], task.n_classes)
+        self._weights = model.weights(network_inputs(task.graph).shape[1], task.n_classes)
         if task.device.type == "cpu":
             self.at_once = CPU_BATCH
 
@@ -179,7 +179,7 @@ class _ArchitectureTraining(ModelTraining):
 
     def bytes(self) -> TrainingBytes:
         task, classes = self._task, self._task.n_classes
-        features = normalized_features(task.graph)
+        features = network_inputs(task.graph)
         n = features.shape[0]
         weights = sum(math.prod(weight.shape) for weight in self._weights)
         floats, entries = n * self._model.floats_per_node(classes), len(transition_matrix(task.graph).indices)

@@ -193,7 +193,7 @@ def tune(
     --------
     >>> import pprop, scipy.sparse as sp
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(8, 8))
-    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(8))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(8))
     >>> space = {"alpha": pprop.Range(0.1, 0.9), "hidden": 4, "max_epochs": 3}
     >>> tuned = tune(graph, range(8), list("aaaabbbb"), stopping=0.5, space=space, trials=2, holdouts=1)
     >>> len(tuned.trials), sorted(tuned.settings), tuned.score >= tuned.default_score

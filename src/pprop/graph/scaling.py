@@ -1,0 +1,191 @@
+"""Scaling: what is done to node features before a network reads them, by rows or column by column, fitted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop._errors import FormatError, GraphError
+from pprop._validate import check_choice, reject
+from pprop.graph.attributes import Features
+
+CHOICES = ("auto", "l1", "standard", "none")
+# A dense matrix is a bag of words all the same if it has no negative values, so many columns, and so few nonzeros.
+WORDS_COLUMNS, WORDS_DENSITY = 50, 0.25
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How features are scaled; applied to another graph, it does what it did on the graph it was fitted to.
+
+    Attributes
+    ----------
+    kind
+        ``"l1"``: each row is divided by the sum of its absolute values, as in the paper. ``"standard"``: of each column
+        `center` is subtracted, and it is divided by `scale`. ``"none"``: features are used as they are.
+    center, scale
+        Of ``"standard"``: shape (f,), float64; 0 and 1 for columns that are left as they are. A sparse matrix without a
+        recipe is never centred.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 10.0], [3.0, 10.0]], dtype=np.float32)
+    >>> Scaling.fit(X, "standard").apply(X)
+    array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+    >>> Scaling.fit(X, "l1").apply(sparse.csr_array(X)).toarray().round(2)
+    array([[0.09, 0.91],
+           [0.23, 0.77]], dtype=float32)
+    """
+
+    kind: str
+    center: NDArray[np.float64] | None = None
+    scale: NDArray[np.float64] | None = None
+
+    @classmethod
+    def fit(cls, features: Features, choice: str = "auto", numbers: NDArray[np.bool_] | None = None) -> Scaling:
+        """Fit to features of shape (n, f); the choice ``"auto"`` depends on them alone.
+
+        Parameters
+        ----------
+        features
+            Sparse or dense, finite.
+        choice
+            ``"auto"``, ``"l1"``, ``"standard"`` or ``"none"``. Auto: with `numbers`, standard; else l1 for a sparse
+            matrix without negative values and for a dense one that is a bag of words; else standard.
+        numbers
+            Which columns came from numbers and dates, shape (f,), where the features were made by a recipe. Only these
+            are standardised: flags, categories and texts have a common scale already.
+        """
+        check_choice(choice, "scaling", "Graph.scaled", CHOICES)
+        kind = choice if choice != "auto" else "standard" if numbers is not None or not _counts(features) else "l1"
+        if kind != "standard" or features.ndim != 2:
+            return cls(kind if choice != "auto" or features.ndim == 2 else "none")
+        mask = np.ones(features.shape[1], dtype=np.bool_) if numbers is None else numbers
+        mean, deviation = _moments(features)
+        whole = sparse.issparse(features) and numbers is None
+        center = np.where(mask & (not whole), mean, 0.0)
+        return cls("standard", center, np.where(mask & (deviation > 0), deviation, 1.0))
+
+    def apply(self, features: Features) -> Features:
+        """Return scaled features of the same shape, float32; a sparse matrix stays sparse."""
+        if self.kind == "none":
+            return features
+        if self.kind == "l1":
+            return _rows_to_one(features)
+        assert self.center is not None
+        assert self.scale is not None
+        if features.ndim != 2 or features.shape[1] != len(self.scale):
+            expected = f"a matrix of {len(self.scale)} columns, as in the training"
+            reject("features", "Scaling.apply", expected, f"shape {features.shape}", error=GraphError)
+        if isinstance(features, np.ndarray):
+            return _standardized(features, self.center, self.scale)
+        centred = np.flatnonzero(self.center)
+        rest = features.astype(np.float32)
+        if len(centred):  # these columns are full afterwards
+            full = _standardized(features[:, centred].toarray(), self.center[centred], self.scale[centred])
+            keep = np.ones(features.shape[1], dtype=np.float32)
+            keep[centred] = 0
+            rest.data *= keep[rest.indices]
+            rest.data /= self.scale[rest.indices].astype(np.float32)
+            place = sparse.csr_array(
+                (np.ones(len(centred), dtype=np.float32), (np.arange(len(centred)), centred)),
+                shape=(len(centred), features.shape[1]),
+            )
+            rest = sparse.csr_array(rest + sparse.csr_array(full) @ place)
+        else:
+            rest.data = (features.data / self.scale[features.indices]).astype(np.float32)
+        rest.eliminate_zeros()
+        return rest
+
+    def __str__(self) -> str:
+        if self.scale is None or self.center is None:
+            return {"l1": "each node's features are divided by the sum of their absolute values"}.get(
+                self.kind, "features are used as they are"
+            )
+        count, total = int(np.count_nonzero((self.scale != 1) | (self.center != 0))), len(self.scale)
+        how = "centred and divided" if self.center.any() else "divided"
+        return f"{count:,} of {total:,} feature columns are {how} by their standard deviation"
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return what has to be saved besides the kind."""
+        return {} if self.center is None or self.scale is None else {"center": self.center, "scale": self.scale}
+
+    @classmethod
+    def restored(cls, kind: str, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Scaling:
+        """Return a scaling from what was saved of it; raise FormatError where that is no scaling of so many columns."""
+        wanted = {"center", "scale"} if kind == "standard" else set[str]()
+        sound = kind in CHOICES[1:] and set(arrays) == wanted
+        for array in arrays.values():
+            sound = sound and array.dtype == np.float64 and array.shape == (n_features,) and np.isfinite(array).all()
+        if not sound or ("scale" in arrays and not (arrays["scale"] > 0).all()):
+            raise FormatError(f"the scaling {kind!r} does not fit {n_features} features")
+        return cls(kind, **arrays)
+
+
+def _counts(features: Features) -> bool:
+    """Whether a matrix looks like counts of words: no negative values, and sparse, stored so or not."""
+    if isinstance(features, sparse.csr_array):
+        return bool((features.data >= 0).all())
+    if features.ndim != 2 or features.shape[1] < WORDS_COLUMNS:
+        return False
+    return bool((features >= 0).all()) and int(np.count_nonzero(features)) <= WORDS_DENSITY * features.size
+
+
+def _moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation of every column, shape (f,); exactly zero for a constant one.
+
+    In units of the largest value of a column, so that neither huge nor tiny ones overflow on the way.
+    """
+    n = features.shape[0]
+    if isinstance(features, np.ndarray):
+        low, high = (np.asarray(pick(axis=0), dtype=np.float64) for pick in (features.min, features.max))
+        top = _units(low, high)
+        mean = sum((rows / top).sum(axis=0) for rows in _blocks(features)) / n
+        square = sum(((rows / top - mean) ** 2).sum(axis=0) for rows in _blocks(features))
+    else:
+        columns = features.astype(np.float64).tocsc()
+        low, high = (np.asarray(pick(axis=0).toarray()).ravel() for pick in (columns.min, columns.max))
+        top, stored = _units(low, high), np.diff(columns.indptr)
+        columns.data = columns.data / np.repeat(top, stored)
+        mean = np.asarray(columns.sum(axis=0)) / n
+        columns.data = (columns.data - np.repeat(mean, stored)) ** 2
+        square = np.asarray(columns.sum(axis=0)) + (n - stored) * mean**2  # those that are not stored are zero
+    return mean * top, np.sqrt(square / n) * top * (high > low)
+
+
+def _units(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    top = np.maximum(np.abs(low), np.abs(high))
+    return np.where(top > 0, top, 1.0)
+
+
+def _blocks(features: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Give the rows of a dense matrix, many at a time, so that no float64 copy of the whole is made."""
+    step = max(2**22 // max(features.shape[1], 1), 1)
+    return (features[first : first + step] for first in range(0, len(features), step))
+
+
+def _standardized(
+    features: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    shift = center / scale
+    blocks = [(rows / scale - shift).astype(np.float32) for rows in _blocks(features)]
+    return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+
+
+def _rows_to_one(features: Features) -> sparse.csr_array:
+    """Return a CSR matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty."""
+    matrix = sparse.csr_array(features).astype(np.float64)
+    matrix.eliminate_zeros()
+    per_row = np.diff(matrix.indptr)
+    # first by the largest entry, so that neither huge nor tiny features overflow on the way
+    largest = abs(matrix).max(axis=1).toarray()
+    matrix.data /= np.repeat(largest, per_row)
+    matrix.data /= np.repeat(np.asarray(abs(matrix).sum(axis=1)), per_row)
+    return matrix.astype(np.float32)
