@@ -13,10 +13,10 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
 
     Examples
     --------
-    >>> require("no_such_module", extra="parquet", purpose="Reading Parquet files")
+    >>> require("no_such_module", extra="figures", purpose="Drawing figures")
     Traceback (most recent call last):
         ...
-    pprop._errors.MissingDependencyError: Reading Parquet files needs 'no_such_module'. Install it with: pip install "pprop[parquet]"
+    pprop._errors.MissingDependencyError: Drawing figures needs 'no_such_module'. Install it with: pip install "pprop[figures]"
     """
     try:
         return importlib.import_module(module)

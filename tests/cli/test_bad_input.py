@@ -120,8 +120,8 @@ CASES = [
     Case("propagate edges.csv scores.csv --out o.xlsx", 3, "--out must end in", FormatError, small),
     Case("predict there", 3, "there", FormatError, occupied),
     Case("train edges.csv --weight w", 3, "finite weights", GraphError, overflowing),
-    Case("train edges.parquet", 3, 'pip install "pprop[parquet]"', MissingDependencyError, parquet),
-    Case("propagate edges.csv scores.csv --out o.parquet", 3, "pprop[parquet]", MissingDependencyError, small),
+    Case("train edges.parquet", 3, "a sound Parquet file", FormatError, parquet),
+    Case("tune citeseer --out study", 3, 'pip install "pprop[tune]"', MissingDependencyError),
     Case("propagate large.npz scores.npy --exact --alpha 1e-9 --out o.npy", 3, "1192.1 GiB", CapacityError, large),
     Case(
         "propagate path.npz scores.npy --solver contraction --alpha 1e-4 --out o.npy",
@@ -170,8 +170,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(
     monkeypatch: pytest.MonkeyPatch,
     only_bundled: Path,
 ):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "optuna", None)
     case.prepare(tmp_path)
     before = contents(tmp_path)
     answer = pprop_here(*case.arguments.split())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-from pprop._errors import CapacityError, FormatError, InputError, MissingDependencyError
+from pprop._errors import CapacityError, FormatError, InputError
 from pprop.graph import files, read_edges, read_npz
 
 EDGES = "source,target,weight\na,b,1\nb,c,2\n"
@@ -49,19 +50,22 @@ def test_good_files_are_good(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         ({"source": "sorce"}, r"'source' .* column of .*edges\.csv'\. Got 'sorce' .* 'target', 'weight'\. Did you mean 'source'\?"),
-        ({"target": "end"}, r"'target' .* Got 'end' instead\. Its columns of numbers or text are: 'source', 'target', 'weight'\.$"),
+        ({"target": "end"}, r"'target' .* Got 'end' instead\. Its columns are: 'source', 'target', 'weight'\.$"),
         ({"weight": "Weight"}, r"'weight' .* Got 'Weight' .* Did you mean 'weight'\?"),
         ({"source": 0}, r"'source' .* Got 0 instead"),
         ({"id_column": "ids"}, r"'id_column' .* of .*nodes\.csv'\. Got 'ids' .* Did you mean 'id'\?"),
         ({"label_column": "klass"}, r"'label_column' .* Got 'klass' .* Did you mean 'class'\?"),
         ({"feature_columns": ["x", "z"]}, r"'feature_columns' .* Got 'z' instead"),
-        ({"feature_columns": "x"}, r"'feature_columns' .* must be a sequence of column names or None\. Got 'x'"),
-        ({"feature_columns": ["class"]}, r"a finite number in every row of 'class'\. Got the text 'p' in row 1 of .*nodes"),
+        ({"feature_columns": "x"}, r"'feature_columns' .* a sequence of column names, a mapping .*\. Got 'x'"),
+        ({"feature_columns": {"class": "number"}}, r"a number in every row of 'class'\. Got 'p' in row 1 of .*nodes"),
+        ({"feature_columns": {"class": "numbre"}}, r"kinds of columns .* Got 'numbre' for 'class'"),
         ({"directed": "no"}, r"'directed' .* must be True or False\. Got 'no'"),
-        ({"feature_columns": 3}, r"'feature_columns' .* must be a sequence of column names or None\. Got 3"),
-        ({"feature_columns": {"x"}}, r"'feature_columns' .* must be a sequence of column names or None\. Got {'x'}"),
+        ({"feature_columns": 3}, r"'feature_columns' .* a sequence of column names, a mapping .*\. Got 3"),
+        ({"feature_columns": {"x"}}, r"'feature_columns' .* a sequence of column names, a mapping .*\. Got {'x'}"),
         ({"feature_columns": ["x", "x"]}, r"'feature_columns' .* distinct column names\. Got 'x' more than once"),
-        ({"feature_columns": ["id", "id"]}, r"'feature_columns' .* distinct column names\. Got 'id' more than once"),
+        ({"feature_columns": ["id"]}, r"'feature_columns' .* that are features\. Got 'id', which holds ids"),
+        ({"unknown_nodes": "keep"}, r"'unknown_nodes' .* one of 'error', 'drop' or 'add'\. Got 'keep'"),
+        ({"missing_labels": "NA"}, r"'missing_labels' .* must be a sequence of texts\. Got 'NA'"),
         ({"feature_columns": [["x"]]}, r"'feature_columns' .* Got \['x'\] instead"),
         ({"label_column": ["class"]}, r"'label_column' .* Got \['class'\] instead"),
         ({"label_column": "id"}, r"'label_column' .* must be another column than id_column\. Got 'id' for both"),
@@ -72,8 +76,8 @@ def test_wrong_arguments(options: dict[str, Any], sentence: str, tmp_path: Path)
 
 
 def test_node_columns_without_a_node_table(tmp_path: Path) -> None:
-    refuse(tmp_path, r"'label_column' .* None when there is no node table\. .* Pass nodes=", label_column="class")
-    refuse(tmp_path, r"'feature_columns' .* None when there is no node table", feature_columns=["x"])
+    refuse(tmp_path, r"'label_column' .* left out when there is no node table\. .* Pass nodes=", label_column="class")
+    refuse(tmp_path, r"'feature_columns' .* left out when there is no node table", feature_columns=["x"])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,7 @@ def test_node_columns_without_a_node_table(tmp_path: Path) -> None:
         ("b,,2", r"an id in every row of 'target'\. Got an empty cell in row 2 of"),
         ("b,c", r"3 cells in every row\. Got 2 cells in row 2 of"),
         ("b,c,2,3", r"3 cells in every row\. Got 4 cells in row 2 of"),
-        ('b,"c,2', r"well-formed CSV file\. Got .*edges\.csv' \(unexpected end of data\)"),
+        ('b,"c,2', r"well-formed CSV file\. Got an error \(unexpected end of data\) in .*edges\.csv'"),
     ],
 )
 def test_wrong_edge(row: str, sentence: str, tmp_path: Path) -> None:
@@ -121,15 +125,16 @@ def test_edge_to_an_id_that_the_node_table_does_not_have(tmp_path: Path) -> None
     [
         ("a,3,p", r"'nodes' parameter .* distinct ids\. Got the id 'a' a second time in row 3 of .*nodes\.csv'"),
         (",3,p", r"an id in every row of 'id'\. Got an empty cell in row 3"),
-        ("c,three,p", r"column 'x' is all numbers or all text .* Got the text 'three' among numbers in row 3 of"),
-        ("c,,p", r"finite number in every row of 'x'\. Got an empty cell in row 3 of"),
-        ("c,NaN,p", r"finite number in every row of 'x'\. Got nan in row 3 of"),
-        ("c,-inf,p", r"finite number in every row of 'x'\. Got -inf in row 3 of"),
-        ("c,1e39,p", r"features that fit into float32\. Got 1e\+39 under 'x' in row 3 of"),
+        ("c,three,p", r"a number in every row of 'x'\. Got 'three' in row 3 of"),
+        ("c,,p", r"a number in every row of 'x'\. Got a missing value in row 3 of"),
+        ("c,NaN,p", r"a number in every row of 'x'\. Got a missing value in row 3 of"),
+        ("c,-inf,p", r"float32 can hold, in every row of 'x'\. Got '-inf' in row 3 of"),
+        ("c,1e39,p", r"float32 can hold, in every row of 'x'\. Got '1e39' in row 3 of"),
     ],
 )
 def test_wrong_node(row: str, sentence: str, tmp_path: Path) -> None:
-    refuse(tmp_path, sentence, nodes=f"id,x,class\na,1,p\nb,2,q\n{row}\n", label_column="class")
+    nodes = f"id,x,class\na,1,p\nb,2,q\n{row}\n"
+    refuse(tmp_path, sentence, nodes=nodes, label_column="class", feature_columns="numbers")
 
 
 @pytest.mark.parametrize(
@@ -141,14 +146,14 @@ def test_wrong_node(row: str, sentence: str, tmp_path: Path) -> None:
         ("\ufeff", r"a table with a header\. Got no columns in"),
         ("source,target\n", r"an edge list with at least one edge, or come with a node table\. Got no rows in"),
         ("source,target,source\na,b,c\n", r"distinct column names\. Got the column 'source' twice in"),
-        ("source;target\na;b\n", r"'source' .* Its columns of numbers or text are: 'source;target'"),
+        ("source:target\na:b\n", r"'source' .* Its columns are: 'source:target'"),
         ("source,target\na,\0\n", r"a CSV file of text\. Got null characters in"),
         ("source,target\nä,b\n".encode("latin-1"), r"a CSV file in UTF-8\. Got a byte at position 14 that is not UTF-8"),
         ("source,target\na,b\n".encode("utf-16"), r"a CSV file in UTF-8\. Got a byte at position 0 that is not UTF-8"),
         (gzip.compress(EDGES.encode(), mtime=0), r"a CSV file, as its suffix says\. Got .*edges\.csv', which is a gzip file"),
         (b"PAR1" + bytes(50), r"a CSV file, as its suffix says\. Got .* which is a Parquet file"),
         (b"PK\x03\x04" + bytes(50), r"which is a zip file"),
-        ("source,target\na," + "x" * 200_000, r"a well-formed CSV file\. Got .*field larger than field limit"),
+        ('source,target\n"a"b,' + "x" * 200_000, r"a well-formed CSV file\. Got an error"),
     ],
 )  # fmt: skip
 def test_files_that_are_no_edge_list(content: str | bytes, sentence: str, tmp_path: Path) -> None:
@@ -161,9 +166,10 @@ def test_empty_node_tables(tmp_path: Path) -> None:
 
 
 def test_missing_files_and_other_suffixes(tmp_path: Path) -> None:
-    (tmp_path / "edges.tsv").write_text("source\ttarget\n")
-    with pytest.raises(FormatError, match=r"must be a \.csv or \.parquet file\. Got '.*edges\.tsv'"):
-        read_edges(tmp_path / "edges.tsv")
+    for name in ("edges.xlsx", "edges.gz", "edges.parquet.gz"):
+        (tmp_path / name).write_text("source,target\n")
+        with pytest.raises(FormatError, match=rf"must be a \.csv, \.tsv or \.parquet file .*\. Got '.*{name}'"):
+            read_edges(tmp_path / name)
     with pytest.raises(InputError, match=r"'path' parameter of read_edges must be an existing file"):
         read_edges(tmp_path / "none.csv")
     (tmp_path / "edges.csv").write_text(EDGES)
@@ -174,10 +180,8 @@ def test_missing_files_and_other_suffixes(tmp_path: Path) -> None:
 
 
 def test_parquet_that_is_something_else_or_cut_short(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     file = tmp_path / "edges.parquet"
-    parquet.write_table(arrow.table({"source": ["a"] * 100, "target": ["b"] * 100}), file)
+    parquet.write_table(pa.table({"source": ["a"] * 100, "target": ["b"] * 100}), file)
     content = file.read_bytes()
     damaged = [EDGES.encode(), gzip.compress(EDGES.encode()), *(content[:size] for size in range(1, len(content), 61))]
     for other in damaged:
@@ -203,65 +207,45 @@ def test_parquet_that_is_something_else_or_cut_short(tmp_path: Path) -> None:
         ({"source": [1, 2], "target": [2, 1], "w": ["1", "x"]}, r"every row of 'w'\. Got the text 'x' in row 2"),
         (
             {"source": [1, 2], "target": [2, 1], "w": [[1], [2]]},
-            r"'weight' .* Got 'w' instead\. .*: 'source', 'target'\.",
+            r"a finite number in every row of 'w'\. Got list<.*> in '.*e\.parquet' instead",
         ),
         ({"source": [], "target": [], "w": []}, r"an edge list with at least one edge, .* Got no rows in"),
     ],
 )
 def test_wrong_parquet_cells(columns: dict[str, list[Any]], sentence: str, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    parquet.write_table(arrow.table(columns), tmp_path / "e.parquet")
+    parquet.write_table(pa.table(columns), tmp_path / "e.parquet")
     with pytest.raises(InputError, match=sentence):
         read_edges(tmp_path / "e.parquet", weight="w" if "w" in columns else None)
 
 
-def test_without_pyarrow_csv_works_and_parquet_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "edges.csv").write_text(EDGES)
-    (tmp_path / "edges.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    assert read_edges(tmp_path / "edges.csv").n_nodes == 3
-    with pytest.raises(
-        MissingDependencyError, match=r'Parquet files needs \'pyarrow\'.*pip install "pprop\[parquet\]"'
-    ):
-        read_edges(tmp_path / "edges.parquet")
-
-
 def test_parquet_text_that_is_not_utf_8(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     file = tmp_path / "e.parquet"
-    text = arrow.array([b"a", b"b", b"caf\xe9"]).view(arrow.string())  # Latin-1
+    text = pa.array([b"a", b"b", b"caf\xe9"]).view(pa.string())  # Latin-1
     for column in (text, text.dictionary_encode()):
-        parquet.write_table(arrow.table({"source": ["x", "y", "z"], "target": column}), file)
+        parquet.write_table(pa.table({"source": ["x", "y", "z"], "target": column}), file)
         sentence = r"UTF-8\. Got the bytes b'caf\\xe9' under 'target' in row 3 of '.*e\.parquet' instead"
         with pytest.raises(FormatError, match=sentence):
             read_edges(file)
-    parquet.write_table(arrow.table({"source": ["x"], "target": ["y"]}), file)
+    parquet.write_table(pa.table({"source": ["x"], "target": ["y"]}), file)
     file.write_bytes(file.read_bytes().replace(b"target", b"t\xe9rget"))
     with pytest.raises(FormatError, match=r"a sound Parquet file, as its suffix says\. Got '.*e\.parquet' with"):
         read_edges(file)
 
 
 def test_parquet_ids_and_labels_that_end_in_a_null_character(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     edges, nodes = tmp_path / "e.parquet", tmp_path / "n.parquet"
-    parquet.write_table(arrow.table({"source": ["x", "x"], "target": ["y", "y\0"]}), edges)
+    parquet.write_table(pa.table({"source": ["x", "x"], "target": ["y", "y\0"]}), edges)
     with pytest.raises(FormatError, match=r"not end in a null character\. Got 'y.x00' under 'target' in row 2 of"):
         read_edges(edges)
-    parquet.write_table(arrow.table({"source": ["x"], "target": ["y"]}), edges)
-    parquet.write_table(arrow.table({"id": ["x", "y"], "kind": ["a\0", "a"]}), nodes)
+    parquet.write_table(pa.table({"source": ["x"], "target": ["y"]}), edges)
+    parquet.write_table(pa.table({"id": ["x", "y"], "kind": ["a\0", "a"]}), nodes)
     with pytest.raises(FormatError, match=r"not end in a null character\. Got 'a.x00' under 'kind' in row 1 of"):
         read_edges(edges, nodes=nodes, label_column="kind")
 
 
 def test_tables_beyond_memory_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     file = tmp_path / "e.parquet"
-    parquet.write_table(arrow.table({"source": [1] * 100_000, "target": [2] * 100_000}), file)
+    parquet.write_table(pa.table({"source": [1] * 100_000, "target": [2] * 100_000}), file)
     assert file.stat().st_size < 3_000
     monkeypatch.setattr(files, "usable_memory", lambda: 1_000_000)
     with pytest.raises(CapacityError, match=r"Loading '.*e\.parquet' takes 0\.0 GB, and this process may use"):

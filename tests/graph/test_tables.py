@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import ArrayLike
 
@@ -19,9 +21,7 @@ def csv(folder: Path, name: str, *lines: str) -> Path:
 
 
 def parquet(folder: Path, name: str, columns: dict[str, Any], **options: Any) -> Path:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    table = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    table.write_table(arrow.table(columns), folder / name, **options)
+    pq.write_table(pa.table(columns), folder / name, **options)
     return folder / name
 
 
@@ -127,7 +127,7 @@ def test_named_feature_columns_come_in_the_order_asked_for(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("cells", "names", "labels"),
     [
-        (["10", "9", "", "-1", "9"], ("-1", "9", "10"), [2, 1, -1, 0, 1]),  # by value
+        (["10", "9", "", "-2", "9"], ("-2", "9", "10"), [2, 1, -1, 0, 1]),  # by value
         (["10", "9", "x", "", "9"], ("10", "9", "x"), [0, 1, 2, -1, 1]),  # by name
         (["", "", "", "", ""], (), [-1, -1, -1, -1, -1]),
     ],
@@ -200,13 +200,12 @@ def test_parquet_equals_csv(tmp_path: Path) -> None:
 
 
 def test_parquet_types_become_ids_labels_and_features(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     edges = parquet(
         tmp_path,
         "e.parquet",
         {
-            "source": arrow.array(["a", "b"]).dictionary_encode(),
-            "target": arrow.array(["b", "c"], type=arrow.large_string()),
+            "source": pa.array(["a", "b"]).dictionary_encode(),
+            "target": pa.array(["b", "c"], type=pa.large_string()),
         },
     )
     nodes = parquet(
@@ -214,13 +213,13 @@ def test_parquet_types_become_ids_labels_and_features(tmp_path: Path) -> None:
         "n.parquet",
         {
             "id": ["a", "b", "c"],
-            "class": arrow.array([10, None, 9], type=arrow.int32()),
+            "class": pa.array([10, None, 9], type=pa.int32()),
             "flag": [True, False, True],
-            "small": arrow.array([1, 2, 3], type=arrow.uint8()),
-            "when": arrow.array([1, 2, 3], type=arrow.timestamp("s")),
+            "small": pa.array([1, 2, 3], type=pa.uint8()),
+            "when": pa.array([1, 2, 3], type=pa.timestamp("s")),
         },
     )
-    graph = read_edges(edges, nodes, label_column="class")
+    graph = read_edges(edges, nodes, label_column="class", feature_columns="numbers")
     assert_graph(graph, [[0, 1, 0], [1, 0, 1], [0, 1, 0]], ["a", "b", "c"])
     assert graph.class_names == ("9", "10")
     np.testing.assert_array_equal(graph.labels, [1, -1, 0])  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import PpropError
@@ -17,7 +17,8 @@ from pprop._validate import counted
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import listed
 from pprop.graph import Graph
-from pprop.graph.tables import read_table
+from pprop.graph.keys import code_texts
+from pprop.graph.readers import read_table
 
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
 DOMINANT = 0.9
@@ -150,58 +151,80 @@ def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
     """Yield what both tables show and the graph made of them hides: rows that are repeated, unknown or empty."""
     assert source.path is not None
     given, name = source.tables, source.path.name
-    edges = read_table(source.path, "path", "read_edges")
+    columns = (given.source, given.target, given.weight)
+    edges = read_table(source.path, "path", "read_edges", [column for column in columns if column is not None])
     ends = edges.texts(given.source, "source"), edges.texts(given.target, "target")
-    ids = None
+    nodes = None
     if given.nodes is not None:
-        ids = read_table(given.nodes, "nodes", "read_edges").texts(given.id_column, "id_column")
-        of = Path(given.nodes).name
-        nameless = [row for row, key in enumerate(ids) if not key]
-        if nameless:
-            yield _problem(f"{_rows(of, nameless)} without an id under {given.id_column!r}.", len(nameless))
-        repeated = [key for key, times in Counter(filter(None, ids)).items() if times > 1]
-        if repeated:
-            which = f"{counted(len(repeated), 'id')} of {of} in more than one row"
-            yield _problem(f"{which} ({listed(repeated, 3)}).", len(repeated))
-    empty = [row for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
-    if empty:
-        yield _problem(f"{_rows(name, empty)} without an id at an end.", len(empty))
-    if ids is not None:
-        yield from _unknown_ends(ends, set(ids), name)
-    yield from _repeats(ends, name, source)
+        nodes = read_table(given.nodes, "nodes", "read_edges", [given.id_column]).texts(given.id_column, "id_column")
+    keys, codes = code_texts(*ends, *([] if nodes is None else [nodes]))
+    if nodes is not None:
+        of, counts = Path(given.nodes or "").name, np.bincount(codes[2], minlength=len(keys))
+        nameless = np.flatnonzero(codes[2] == 0)
+        if nameless.size:
+            yield _problem(f"{_rows(of, nameless)} without an id under {given.id_column!r}.", nameless.size)
+        repeated = np.flatnonzero(counts[1:] > 1) + 1
+        if repeated.size:
+            which = f"{counted(repeated.size, 'id')} of {of} in more than one row"
+            yield _problem(f"{which} ({listed(_texts(keys, repeated), 3)}).", repeated.size)
+    empty = np.flatnonzero((codes[0] == 0) | (codes[1] == 0))
+    if empty.size:
+        yield _problem(f"{_rows(name, empty)} without an id at an end.", empty.size)
+    if nodes is not None:
+        known = np.zeros(len(keys), dtype=bool)
+        known[codes[2]] = True
+        yield from _unknown_ends(keys, (codes[0], codes[1]), known, source)
+    yield from _repeats(codes[0], codes[1], name, source)
+    if edges.others:
+        hint = "" if given.weight else "; --weight COLUMN reads one as weights"
+        yield _note(f"Columns of {name} that are not used: {listed(list(edges.others), 3)}{hint}.", len(edges.others))
 
 
-def _unknown_ends(ends: tuple[list[str], list[str]], known: set[str], name: str) -> Iterator[Finding]:
-    strange = [row for row, (s, t) in enumerate(zip(*ends, strict=True)) if s not in known or t not in known]
-    ids = list(dict.fromkeys(key for end in ends for key in end if key and key not in known))
-    if ids:
-        which = f"{counted(len(ids), 'id')} that the node table does not have ({listed(ids, 3)})"
-        yield _problem(f"{_rows(name, strange)} with {which}.", len(strange))
-    if ends[0] and known.isdisjoint(ends[0]) and known.isdisjoint(ends[1]):
-        yield _problem(f"No id of {name} is in the node table: are these the right columns?", len(known))
+def _unknown_ends(
+    keys: Any, ends: tuple[NDArray[np.int32], NDArray[np.int32]], known: NDArray[np.bool_], source: GraphInput
+) -> Iterator[Finding]:
+    assert source.path is not None
+    name, known_ids = source.path.name, int(np.count_nonzero(known[1:]))
+    known[0] = True  # an end without an id is another problem
+    strange = np.flatnonzero(~(known[ends[0]] & known[ends[1]]))
+    if not strange.size:
+        return
+    unknown = np.concatenate([end[~known[end]] for end in ends])
+    ids = np.unique(unknown)
+    which = f"{counted(ids.size, 'id')} that the node table does not have ({listed(_texts(keys, ids), 3)})"
+    yield _problem(f"{_rows(name, strange)} with {which}.", strange.size)
+    if len(unknown) == 2 * len(ends[0]):
+        yield _problem(f"No id of {name} is in the node table: are these the right columns?", known_ids)
 
 
-def _repeats(ends: tuple[list[str], list[str]], name: str, source: GraphInput) -> Iterator[Finding]:
-    pairs = set(zip(*ends, strict=True))
-    repeated = len(ends[0]) - len(pairs)
+def _repeats(
+    sources: NDArray[np.int32], targets: NDArray[np.int32], name: str, source: GraphInput
+) -> Iterator[Finding]:
+    pairs = np.unique(sources.astype(np.int64) << 32 | targets)
+    repeated = len(sources) - len(pairs)
     if repeated:
         merged = "their weights are added" if source.tables.weight is not None else "each edge counts once"
         repeats = "repeats" if repeated == 1 else "repeat"
         yield _note(f"{counted(repeated, 'row')} of {name} {repeats} an earlier one; {merged}.", repeated)
     if source.tables.directed:
         return  # inspect_graph counts edges without the edge back
-    proper = {(s, t) for s, t in pairs if s != t}
-    both = sum((t, s) in proper for s, t in proper) // 2
-    single = len(proper) - 2 * both
+    low, high = pairs >> 32, pairs & 0xFFFFFFFF
+    proper = low != high
+    both = int(np.isin(high[proper] << 32 | low[proper], pairs[proper], assume_unique=True).sum()) // 2
+    single = int(proper.sum()) - 2 * both
     if both and single:
         listed_once = f"{counted(single, 'edge')} listed in one direction and {both:,} in both"
         yield _note(f"{listed_once}; all are read as undirected.", single)
+
+
+def _texts(keys: Any, codes: NDArray[Any]) -> list[str]:
+    return keys.take(codes).to_pylist()
 
 
 def _have(some: int, every: str) -> str:
     return f"{some:,} of {every} {'has' if some == 1 else 'have'}"
 
 
-def _rows(name: str, rows: list[int]) -> str:
+def _rows(name: str, rows: NDArray[np.int64]) -> str:
     """Return how many rows, and the first of them, numbered from 1 below the header."""
-    return f"{counted(len(rows), 'row')} of {name} (first: row {rows[0] + 1})"
+    return f"{counted(rows.size, 'row')} of {name} (first: row {rows[0] + 1})"

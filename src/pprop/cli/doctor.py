@@ -21,8 +21,8 @@ from pprop.cli.verbs import verb
 if TYPE_CHECKING:
     from pprop.kernels import Backend
 
-PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors", "typer")
-OPTIONAL = {"matplotlib": "figures", "pyarrow": "parquet", "triton": "gpu"}
+PACKAGES = ("numpy", "scipy", "torch", "numba", "pyarrow", "scikit-learn", "safetensors", "typer")
+OPTIONAL = {"matplotlib": "figures", "triton": "gpu"}
 TESTED_ALPHA = 0.2
 EPOCHS = 20
 

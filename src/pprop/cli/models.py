@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from pprop._errors import InputError
-from pprop._optional import require
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import Session, new_file
 
@@ -81,9 +80,9 @@ def write_table(path: Path, table: Mapping[str, Column], session: Session, *, fo
     """Write named columns of equal length to a CSV or Parquet file."""
     with new_file(path, session, force=force) as stream:
         if path.suffix.lower() == ".parquet":
-            arrow: Any = require("pyarrow", extra="parquet", purpose="Writing Parquet files")
-            parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Writing Parquet files")
-            parquet.write_table(arrow.table(dict(table)), stream)
+            from pprop.graph.arrow import pa, parquet
+
+            parquet.write_table(pa.table(dict(table)), stream)
         else:
             stream.write(csv_text(table).encode())
 

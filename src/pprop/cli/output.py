@@ -16,7 +16,6 @@ from typing import IO, Any, Literal, Self, cast, final
 import typer
 
 from pprop._errors import FormatError, PpropError
-from pprop._optional import require
 
 EXIT_CODES = {
     0: "done",
@@ -178,8 +177,6 @@ def check_file(path: Path | None, *, force: bool, formats: Sequence[str] | None 
         *most, last = formats
         choices = f"{', '.join(most)} or {last}" if most else last
         raise FormatError(f"{option} must end in {choices}. Got {str(path)!r} instead.")
-    if path.suffix.lower() == ".parquet":
-        require("pyarrow", extra="parquet", purpose="Writing Parquet files")
     if path.is_dir():
         raise IsADirectoryError(f"{option} must be a file, and {str(path)!r} is a folder.")
     if path.exists() and not force:

@@ -177,7 +177,7 @@ def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, ses
 def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
     import numpy as np
 
-    from pprop.graph.tables import read_table
+    from pprop.graph.readers import read_table
 
     table = read_table(path, "predictions", "propagate")
     if columns is None:
@@ -191,7 +191,7 @@ def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, s
     if not names:
         raise FormatError(f"The table {str(path)!r} has no column of numbers besides {id_column!r}.")
     values = np.stack([table.numbers(name, "columns") for name in names], axis=1)
-    keys = table.texts(id_column, "id_column") if id_column in table.columns else None
+    keys = table.texts(id_column, "id_column").to_pylist() if id_column in table.columns else None
     if keys is not None and graph.ids is not None:
         nodes = _match(path, keys, graph.ids)
         return Rows({id_column: graph.ids[nodes].tolist()}, names, values, nodes)

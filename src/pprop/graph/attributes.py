@@ -108,7 +108,7 @@ def canonical_csr(adjacency: object, function: str) -> Csr:
     if negative.size:
         got = f"a weight of {negative[0]:g}"
         reject("adjacency", function, "a matrix of non-negative weights", got, error=GraphError)
-    return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), _weights(csr.data)
+    return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), unit_weights(csr.data)
 
 
 def sound_csr(matrix: Any, parameter: str, function: str) -> sparse.csr_array:
@@ -136,10 +136,15 @@ def symmetrized(csr: Csr) -> Csr | None:
     same_structure = np.array_equal(indptr, transpose.indptr) and np.array_equal(indices, transpose.indices)
     if not same_structure or not np.allclose(values, transpose.data, rtol=ROUNDING, atol=0.0):
         return None
-    return csr if weights is None else (indptr, indices, _weights(np.maximum(weights, transpose.data)))
+    return csr if weights is None else (indptr, indices, unit_weights(np.maximum(weights, transpose.data)))
 
 
-def _weights(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def unit_weights(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return None where all weights are one, as a Graph keeps them.
+
+    >>> unit_weights(np.ones(2)) is None
+    True
+    """
     return None if (values == 1.0).all() else values
 
 

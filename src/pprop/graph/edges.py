@@ -1,20 +1,14 @@
-"""Graphs from tables: an edge list, and if wanted a table of nodes, each in CSV or Parquet."""
+"""Graphs from files: an edge list, and if wanted a table of nodes."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-
-from pprop._validate import check_bool, check_sequence, describe, reject
 from pprop.graph.graph import Graph
-from pprop.graph.tables import DataTable, read_table
+from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.recipe import Recipe
 
 FUNCTION = "read_edges"
 
@@ -29,11 +23,15 @@ def read_edges(
     directed: bool = False,
     id_column: str = "id",
     label_column: str | None = None,
-    feature_columns: Sequence[str] | None = None,
+    feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
+    missing_labels: Sequence[str] = MISSING_LABELS,
+    unknown_nodes: Literal["error", "drop", "add"] = "error",
+    name: str | None = None,
 ) -> Graph:
     r"""Read a graph from an edge list and, if given, a table of its nodes.
 
-    Each file is a ``.csv`` (UTF-8, with a header; blanks around a cell do not count) or a ``.parquet``.
+    Each file is a ``.csv`` (commas or semicolons), ``.tsv`` or ``.tab``, these also with ``.gz`` or ``.zst``, or a
+    ``.parquet``. Text is UTF-8, with a header; blanks around a cell do not count.
 
     An edge from s to t becomes entry (t, s) of the adjacency: t receives from s. Self-loops are kept.
 
@@ -57,17 +55,27 @@ def read_edges(
     id_column
         Column of the node table with distinct ids.
     label_column
-        Column of the node table with the class of each node, empty where unknown. The classes are sorted by name, or
-        by value where all are integers. None for a graph without labels.
+        Column of the node table with the class of each node. The classes are sorted by name, or by value where all are
+        integers. None for a graph without labels.
     feature_columns
-        Columns of the node table with the features, in this order; each cell must be a finite number.
-        None takes every column of numbers besides id and label, in the order of the table.
+        What becomes of the other columns of the node table. ``"auto"``: each is used by its kind, or left out for a
+        reason, as ``graph.recipe`` says. ``"numbers"``: every column of numbers, as it is; each cell must be finite.
+        A sequence of names: these, in this order, by their kinds. A mapping of names to kinds (``"number"``,
+        ``"boolean"``, ``"category"``, ``"date"``, ``"text"``, ``"unused"``); the kinds of other columns are found out.
+        A `Recipe`: that of another graph, applied by name.
+    missing_labels
+        Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
+        labels, -1 is a class, and a warning says so, unless this list is your own.
+    unknown_nodes
+        What to do with edges to ids that the node table does not have: ``"error"``, ``"drop"`` the edges (a warning
+        counts them) or ``"add"`` the nodes, without features and label.
+    name
+        Of the graph; None for that of the file, without its suffix.
 
     Returns
     -------
     Graph
-        Features are dense float32, shape (n, f). Ids are int64 where every id is an integer as Python prints it
-        (``7``, not ``007``), and otherwise text. Its ``name`` is the file's name without the suffix.
+        Ids are int64 where every id is an integer as Python prints it (``7``, not ``007``), and otherwise text.
 
     Raises
     ------
@@ -92,125 +100,24 @@ def read_edges(
     (('blue', 'red'), array([ 1,  0, -1,  1,  0]))
     >>> folder.cleanup()
     """
-    directed = check_bool(directed, "directed", FUNCTION)
-    features = None if feature_columns is None else _distinct_names(feature_columns)
-    if nodes is None and (label_column is not None or feature_columns is not None):
-        given = "label_column" if label_column is not None else "feature_columns"
-        reject(given, FUNCTION, "None when there is no node table", "a column name", remedy="Pass nodes=... too.")
-    if label_column is not None and label_column == id_column:
-        reject("label_column", FUNCTION, "another column than id_column", f"{describe(label_column)} for both")
+    from pprop.graph.build import TableColumns
+    from pprop.graph.readers import read_table
 
-    edges = read_table(path, "path", FUNCTION)
-    ends = (_ids(edges, source, "source"), _ids(edges, target, "target"))
-    weights = None if weight is None else _weights(edges, weight)
-    position: defaultdict[str, int] = defaultdict()
-    attributes: dict[str, Any] = {}
-    if nodes is None:
-        if not edges.n_rows:
-            edges.complain("an edge list with at least one edge, or come with a node table", "no rows")
-        position.default_factory = position.__len__  # a new id takes the next position
-    else:
-        table = read_table(nodes, "nodes", FUNCTION)
-        position.update((key, row) for row, key in enumerate(_distinct_ids(table, id_column)))
-        attributes = _features(table, features, (id_column, label_column))
-        if label_column is not None:
-            attributes |= _labels(table, label_column)
-    entries = _positions(edges, ends, position)
-    values, n = np.ones(len(entries)) if weights is None else weights, len(position)
-    # entry (t, s) is what t receives from s; repeated edges are summed
-    adjacency = sparse.csr_array((values, (entries[:, 1], entries[:, 0])), shape=(n, n))
-    if weights is None:
-        adjacency = adjacency.sign()
-    return Graph.from_scipy(
-        adjacency if directed else adjacency.maximum(adjacency.T).tocsr(),
+    columns = TableColumns(
+        FUNCTION,
+        source=source,
+        target=target,
+        weight=weight,
         directed=directed,
-        ids=_as_integers(list(position)),
-        name=edges.path.stem,
-        **attributes,
+        id_column=id_column,
+        label_column=label_column,
+        feature_columns=feature_columns,
+        missing_labels=missing_labels,
+        unknown_nodes=unknown_nodes,
     )
-
-
-def _distinct_names(columns: object) -> list[object]:
-    names = check_sequence(columns, "feature_columns", FUNCTION, "a sequence of column names or None")
-    for name, count in Counter(name for name in names if isinstance(name, str)).items():
-        if count > 1:
-            got = f"{describe(name)} more than once"
-            reject("feature_columns", FUNCTION, "a sequence of distinct column names", got)
-    return names
-
-
-def _ids(table: DataTable, column: object, parameter: str) -> list[str]:
-    ids = table.texts(column, parameter)
-    if "" in ids:
-        table.complain(f"a table with an id in every row of {column!r}", "an empty cell", ids.index(""))
-    return ids
-
-
-def _distinct_ids(table: DataTable, column: object) -> list[str]:
-    ids = _ids(table, column, "id_column")
-    if not ids:
-        table.complain("a node table with at least one node", "no rows")
-    seen: set[str] = set()
-    for row, key in enumerate(ids):
-        if key in seen:
-            table.complain("a node table of distinct ids", f"the id {describe(key)} a second time", row)
-        seen.add(key)
-    return ids
-
-
-def _weights(edges: DataTable, column: object) -> NDArray[np.float64]:
-    weights = edges.numbers(column, "weight")
-    negative = np.flatnonzero(weights < 0)
-    if negative.size:
-        edges.complain("an edge list of non-negative weights", f"{weights[negative[0]]:g}", int(negative[0]))
-    return weights
-
-
-def _positions(edges: DataTable, ends: tuple[list[str], list[str]], position: dict[str, int]) -> NDArray[np.int64]:
-    """Return the positions of both ends of every edge, shape (edges, 2), looking up each source before its target."""
-    pairs = chain.from_iterable(zip(*ends, strict=True))
-    try:
-        flat = np.fromiter(map(position.__getitem__, pairs), dtype=np.int64, count=2 * edges.n_rows)
-    except KeyError as error:
-        key: str = error.args[0]
-        row = next(row for row, edge in enumerate(zip(*ends, strict=True)) if key in edge)
-        edges.complain("an edge list of ids in the node table", f"the unknown id {describe(key)}", row)
-    return flat.reshape(-1, 2)
-
-
-def _features(table: DataTable, columns: list[object] | None, others: tuple[str | None, ...]) -> dict[str, Any]:
-    chosen = columns
-    if chosen is None:
-        chosen = [name for name in table.columns if name not in others and table.is_numeric(name)]
-    if not chosen:
-        return {}
-    features = np.empty((table.n_rows, len(chosen)), dtype=np.float32)  # shape: (n, f)
-    largest = float(np.finfo(np.float32).max)
-    for index, name in enumerate(chosen):
-        values = table.numbers(name, "feature_columns")
-        beyond = np.flatnonzero(np.abs(values) > largest)
-        if beyond.size:
-            value = f"{values[beyond[0]]:g} under {name!r}"
-            table.complain("a node table of features that fit into float32", value, int(beyond[0]))
-        features[:, index] = values
-    return {"features": features, "feature_names": chosen}
-
-
-def _labels(table: DataTable, column: object) -> dict[str, Any]:
-    cells = table.texts(column, "label_column")
-    names = sorted(set(cells) - {""})
-    if _as_integers(names).dtype == np.int64:
-        names.sort(key=int)
-    index = {"": -1} | {name: k for k, name in enumerate(names)}
-    return {"labels": np.asarray([index[cell] for cell in cells]), "class_names": names}
-
-
-def _as_integers(texts: list[str]) -> NDArray[Any]:
-    """Return int64 where each text is an integer as Python prints it, so that ``7`` and ``007`` stay apart; else text."""
-    try:
-        numbers = [int(text) for text in texts]
-        if [str(number) for number in numbers] == texts:
-            return np.asarray(numbers, dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.asarray(texts, dtype=np.str_)
+    if nodes is None:
+        columns.check_alone()
+    edges = read_table(path, "path", FUNCTION, columns.of_edges)
+    table = None if nodes is None else read_table(nodes, "nodes", FUNCTION)
+    parts = columns.parts(edges, table)
+    return Graph._of_parts(**parts, name=edges.name if name is None else name)  # pyright: ignore[reportPrivateUsage]

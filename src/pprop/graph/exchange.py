@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 from pprop.graph.attributes import Csr
+from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.recipe import Recipe
 
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -240,3 +242,135 @@ class Exchange(ABC):
         from pprop.graph.pandas_tables import to_pandas
 
         return to_pandas(cast("Any", self), id_column, label_column)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        edges: object,
+        nodes: object = None,
+        *,
+        source: str = "source",
+        target: str = "target",
+        weight: str | None = None,
+        directed: bool = False,
+        id_column: str = "id",
+        label_column: str | None = None,
+        feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
+        missing_labels: Sequence[str] = MISSING_LABELS,
+        unknown_nodes: Literal["error", "drop", "add"] = "error",
+        name: str | None = None,
+    ) -> Self:
+        """Make a Graph from a data frame of edges and, if given, one of nodes: pandas, polars, DuckDB or pyarrow.
+
+        Edges that are listed more than once, in one direction or both, are merged as by `read_edges`.
+
+        Parameters
+        ----------
+        edges
+            One edge per row. A pandas DataFrame, any object with the Arrow interface, or a dict of columns.
+        nodes
+            One node per row; it fixes the order of the nodes and may name nodes without edges. Without it the nodes are
+            those of the edges, in the order of their first appearance. A pandas index that has a name, or is text, is a
+            column (``"index"`` where it has no name).
+        source, target
+            Columns of the edge table with the ids of the two ends.
+        weight
+            Column of the edge table with finite, non-negative weights; None for an unweighted graph.
+        directed
+            Whether the direction of an edge matters.
+        id_column
+            Column of the node table with distinct ids.
+        label_column
+            Column of the node table with the class of each node. The classes are sorted by name, or by value where all are
+            integers. None for a graph without labels.
+        feature_columns
+            What becomes of the other columns of the node table. ``"auto"``: each is used by its kind, or left out for a
+            reason, as ``graph.recipe`` says. ``"numbers"``: every column of numbers, as it is; each cell must be finite.
+            A sequence of names: these, in this order, by their kinds. A mapping of names to kinds (``"number"``,
+            ``"boolean"``, ``"category"``, ``"date"``, ``"text"``, ``"unused"``); the kinds of other columns are found out.
+            A `Recipe`: that of another graph, applied by name.
+        missing_labels
+            Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
+            labels, -1 is a class, and a warning says so, unless this list is your own.
+        unknown_nodes
+            What to do with edges to ids that the node table does not have: ``"error"``, ``"drop"`` the edges (a warning
+            counts them) or ``"add"`` the nodes, without features and label.
+        name
+            Of the graph.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pprop import Graph
+        >>> edges = pd.DataFrame({"source": ["ann", "bob", "cem"], "target": ["bob", "cem", "dee"]})
+        >>> nodes = pd.DataFrame({"id": ["ann", "bob", "cem", "dee"], "team": ["red", "blue", None, "red"]})
+        >>> graph = Graph.from_pandas(edges, nodes, label_column="team")
+        >>> graph, graph.class_names, graph.labels
+        (Graph(4 nodes, 3 edges, undirected, 2 classes), ('blue', 'red'), array([ 1,  0, -1,  1]))
+        """
+        from pprop.graph.build import TableColumns
+        from pprop.graph.frames import table_of
+
+        function = "Graph.from_pandas"
+        columns = TableColumns(
+            function,
+            source=source,
+            target=target,
+            weight=weight,
+            directed=directed,
+            id_column=id_column,
+            label_column=label_column,
+            feature_columns=feature_columns,
+            missing_labels=missing_labels,
+            unknown_nodes=unknown_nodes,
+        )
+        if nodes is None:
+            columns.check_alone()
+        table = table_of(edges, "edges", function, columns.of_edges)
+        of_nodes = None if nodes is None else table_of(nodes, "nodes", function)
+        return cls._of_parts(**columns.parts(table, of_nodes), name=name)
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: object,
+        target: object,
+        weight: object = None,
+        *,
+        directed: bool = False,
+        nodes: object = None,
+        features: object = None,
+        labels: object = None,
+        name: str | None = None,
+    ) -> Self:
+        """Make a Graph from the ids of the two ends of each edge.
+
+        Edges that are listed more than once, in one direction or both, are merged as by `read_edges`.
+
+        Parameters
+        ----------
+        source, target
+            Integers or text, shape (edges,); an edge from s to t lets t receive from s.
+        weight
+            Finite and non-negative, shape (edges,); None for an unweighted graph.
+        directed
+            Whether the direction of an edge matters.
+        nodes
+            The ids of all nodes, shape (n,), in the order wanted; it may name nodes without edges. Without it the nodes
+            are those of the edges, in the order of their first appearance.
+        features, labels
+            One row per node, in the order of `nodes`, which they need; as `from_scipy` takes them.
+        name
+            Of the graph.
+
+        Examples
+        --------
+        >>> from pprop import Graph
+        >>> graph = Graph.from_edges(["ann", "bob"], ["bob", "cem"], nodes=["ann", "bob", "cem", "dee"])
+        >>> graph, graph.positions(["cem"])
+        (Graph(4 nodes, 2 edges, undirected), array([2]))
+        """
+        from pprop.graph.build import edge_parts
+
+        parts = edge_parts(source, target, weight, directed=directed, nodes=nodes, features=features, labels=labels)
+        return cls._of_parts(**parts, name=name)

@@ -1,97 +1,156 @@
-"""Tables as named columns, from CSV or Parquet, with every complaint naming file and row.
+"""Tables as named Arrow columns, with every complaint naming the table and the row.
 
 Rows are numbered from 1; a CSV's header and blank lines are not counted.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import Any, NoReturn, cast, final
+from itertools import chain, islice
+from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError
-from pprop._optional import require
 from pprop._validate import describe, reject
-from pprop.graph.files import check_memory, existing_file, read_file
-
-Column = list[str] | NDArray[Any]  # text cells ("" where empty), or the numbers of a typed column (NaN where empty)
+from pprop.graph.arrow import Column, pa, pc
 
 MOST_NAMES = 20  # in one sentence
-CHUNK = 500  # rows: too few for the garbage collector to wake up and walk all the columns again and again
-BINARY_STARTS = {b"PAR1": "Parquet", b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\x93NUMPY": "npy"}
+HEADLESS = "The first line looks like data: write the names of the columns above it."
 
 
 @final
 @dataclass(frozen=True)
 class DataTable:
-    """The columns of one file; `parameter` is the argument of `function` that named it.
+    """The columns of one table; `parameter` is the argument of `function` that brought it.
 
-    In a typed file (Parquet) a column of text is text, even where every cell spells a number.
+    Attributes
+    ----------
+    title
+        What sentences call it: its path in quotes, or "the DataFrame".
+    columns
+        Arrow columns by name, in the order of the table.
+    typed
+        Whether the columns have types of their own (Parquet, data frames). In a CSV file all are text, "" where
+        empty; in a typed table a column of text is text, even where every cell spells a number, and null where empty.
+    n_rows
+        Number of rows.
+    name
+        Of the file, without folder and suffixes; None for other tables.
+    names
+        Of all columns of the table in their order, also of those that nobody asked for and which were not read.
+    headless
+        Whether the first line looks like data.
+
+    Examples
+    --------
+    >>> table = DataTable("'n.csv'", "nodes", "read_edges", {"age": pa.chunked_array([["31", "45"]])}, 2)
+    >>> table.n_rows, table.column("age", "feature_columns").to_pylist(), table.is_numeric("age")
+    (2, ['31', '45'], True)
     """
 
-    path: Path
+    title: str
     parameter: str
     function: str
-    columns: dict[str, Column]
+    columns: Mapping[str, Column]
+    n_rows: int
     typed: bool = False
+    name: str | None = None
+    names: tuple[str, ...] = ()
+    headless: bool = False
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(next(iter(self.columns.values()), ()))
+    def others(self) -> tuple[str, ...]:
+        """Names of the columns that were not asked for."""
+        return tuple(name for name in self.names if name not in self.columns)
 
-    def complain(self, expected: str, got: str, row: int | None = None) -> NoReturn:
-        """Raise the house sentence about this file; `row` is an index from 0."""
-        place = f" in row {row + 1} of {str(self.path)!r}" if row is not None else f" in {str(self.path)!r}"
-        reject(self.parameter, self.function, expected, got + place, error=FormatError)
+    def complain(self, expected: str, got: str, row: int | None = None, *, remedy: str = "") -> NoReturn:
+        """Raise the house sentence about this table; `row` is an index from 0."""
+        place = f" in {self.title}" if row is None else f" in row {row + 1} of {self.title}"
+        reject(self.parameter, self.function, expected, got + place, remedy=remedy, error=FormatError)
 
     def column(self, name: object, parameter: str) -> Column:
-        """Return the column that the argument `parameter` names, or list the ones there are."""
+        """Return the column that the argument `parameter` names, its values in place; or list the ones there are."""
         if isinstance(name, str) and name in self.columns:
-            return self.columns[name]
-        near = difflib.get_close_matches(str(name), self.columns, n=1, cutoff=0.6)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        present = ", ".join(repr(column) for column in islice(self.columns, MOST_NAMES))
-        more = f" and {len(self.columns) - MOST_NAMES} more" if len(self.columns) > MOST_NAMES else ""
-        remedy = f"Its columns of numbers or text are: {present}{more}.{hint}"
-        reject(parameter, self.function, f"the name of a column of {str(self.path)!r}", describe(name), remedy=remedy)
+            return plain(self.columns[name])
+        names = self.names or tuple(self.columns)
+        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+        present = ", ".join(repr(column) for column in islice(names, MOST_NAMES))
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        hint = f" Did you mean {near[0]!r}?" if near else f" {HEADLESS}" if self.headless else ""
+        remedy = f"Its columns are: {present}{more}.{hint}"
+        reject(parameter, self.function, f"the name of a column of {self.title}", describe(name), remedy=remedy)
 
-    def texts(self, name: object, parameter: str) -> list[str]:
-        """Return a column as text, integers in decimal, "" where empty. Other numbers must be whole."""
-        cells = self.column(name, parameter)
-        if isinstance(cells, list):
-            ended = next((row for row, cell in enumerate(cells) if cell.endswith("\0")), None)
-            if ended is not None:
-                expected = "a table whose ids and labels do not end in a null character"
-                self.complain(expected, f"{describe(cells[ended])} under {name!r}", ended)
-            return cells
-        if cells.dtype.kind in "iu":
-            return [str(number) for number in cells.tolist()]
-        broken = np.flatnonzero(~np.isnan(cells) & (cells != np.floor(cells)) | np.isinf(cells))
-        if broken.size:
-            value = f"{cells[broken[0]]} under {name!r}"
-            self.complain("a table whose ids and labels are text or integers", value, int(broken[0]))
-        return ["" if number != number else str(int(number)) for number in cells.tolist()]
+    def texts(self, name: object, parameter: str) -> Column:
+        """Return a column of ids or classes as text, numbers as Python prints whole ones, "" where empty."""
+        column = self.column(name, parameter)
+        if not is_text(column.type):
+            numbers = self._whole(column, name)
+            return pc.fill_null(pc.cast(numbers, pa.string()), "")
+        column = pc.fill_null(column, "")
+        ended = first_row(pc.ends_with(column, "\0"))
+        if ended is not None:
+            expected = "a table whose ids and labels do not end in a null character"
+            self.complain(expected, f"{describe(column[ended].as_py())} under {name!r}", ended)
+        return column
+
+    def keys(self, name: object, parameter: str) -> Column:
+        """Return a column of ids, one in every row: int64 where all are integers as Python prints them, else text."""
+        column = self.column(name, parameter)
+        numbers = None if is_text(column.type) else self._whole(column, name)
+        cells = self.texts(name, parameter) if numbers is None else numbers
+        empty = first_row(pc.is_null(cells) if numbers is not None else pc.equal(cells, ""))
+        if empty is not None:
+            self.complain(f"a table with an id in every row of {name!r}", "an empty cell", empty)
+        if numbers is not None and pa.types.is_int64(numbers.type):
+            return numbers
+        integers = as_integers(cells)
+        return cells if integers is None else pa.chunked_array([pa.array(integers)])
+
+    def _whole(self, column: Column, name: object) -> Column:
+        """Return a typed column of whole numbers as int64, or as uint64 or text where they are too large for it."""
+        kind, expected = column.type, "a table whose ids and labels are text or integers"
+        if pa.types.is_null(kind):
+            return column.cast(pa.int64())
+        if pa.types.is_floating(kind):
+            values = column.to_numpy().astype(np.float64)  # nulls become NaN
+            known = ~np.isnan(values)
+            broken = np.flatnonzero(known & (np.isinf(values) | (values != np.floor(values))))
+            if broken.size:
+                self.complain(expected, f"{values[broken[0]]} under {name!r}", int(broken[0]))
+            exact = 2.0 ** (np.finfo(kind.to_pandas_dtype()).nmant + 1)
+            broken = np.flatnonzero(known & (np.abs(values) > exact))
+            if broken.size:
+                got = f"{values[broken[0]]:.0f} under {name!r}, a {kind} that may have lost digits,"
+                self.complain(expected, got, int(broken[0]))
+            whole = np.where(known, values, 0).astype(np.int64)
+            return pa.chunked_array([pa.array(whole, mask=~known)])
+        if not pa.types.is_integer(kind) and not pa.types.is_decimal(kind):
+            self.complain(expected, f"{kind} under {name!r}")
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            if pa.types.is_integer(kind):
+                return column.cast(pa.string())
+            self.complain(expected, f"{kind} with other values under {name!r}")
 
     def numbers(self, name: object, parameter: str) -> NDArray[np.float64]:
         """Return a column as finite numbers, shape (rows,)."""
-        cells = self.column(name, parameter)
+        column = self.column(name, parameter)
         expected = f"a table with a finite number in every row of {name!r}"
-        if isinstance(cells, list):
-            values = as_numbers(cells)
+        if is_text(column.type):
+            values = as_numbers(column)
             if values is None:
-                row = next(row for row, cell in enumerate(cells) if as_numbers([cell]) is None)
+                cells: list[str | None] = column.to_pylist()
+                row = next(row for row, cell in enumerate(cells) if spelled(cell) is None)
                 self.complain(expected, f"the text {describe(cells[row])}" if cells[row] else "an empty cell", row)
+        elif is_number(column.type) or pa.types.is_null(column.type):
+            values = column.cast(pa.float64()).to_numpy()
         else:
-            values = cells.astype(np.float64)
+            self.complain(expected, f"{column.type}")
         broken = np.flatnonzero(~np.isfinite(values))
         if broken.size:
             self.complain(expected, f"{values[broken[0]]}", int(broken[0]))
@@ -99,13 +158,14 @@ class DataTable:
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers. A column of text among which there are numbers is neither: an error."""
-        cells = self.columns[name]
-        if self.typed or not isinstance(cells, list):
-            return not isinstance(cells, list)
-        if as_numbers(cells) is not None:
-            return bool(cells)
-        values = [as_numbers([cell]) for cell in cells]
-        numeric = any(value is not None and np.isfinite(value[0]) for value in values)  # "nan" may be a word
+        column = plain(self.columns[name])
+        if self.typed or not is_text(column.type):
+            return is_number(column.type)
+        if as_numbers(column) is not None:
+            return self.n_rows > 0
+        cells: list[str] = column.to_pylist()
+        values = [spelled(cell) for cell in cells]
+        numeric = any(value is not None and np.isfinite(value) for value in values)  # "nan" may be a word
         text = [row for row, value in enumerate(values) if value is None and cells[row]]
         if numeric and text:
             expected = f"a table whose column {name!r} is all numbers or all text (feature_columns can leave it out)"
@@ -113,115 +173,105 @@ class DataTable:
         return numeric
 
 
-def as_numbers(cells: list[str]) -> NDArray[np.float64] | None:
-    """Return the numbers that all the cells spell, or None. Python's ``1_000`` is not one.
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
-    >>> as_numbers(["2.5e1", "-1"]), as_numbers(["1_000"]), as_numbers(["five", "1"])
-    (array([25., -1.]), None, None)
+
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type is a number or a truth value."""
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+
+
+def plain(column: Column) -> Column:
+    """Return a column with its values in place, not as a dictionary, a view or an extension.
+
+    >>> plain(pa.chunked_array([pa.array(["a", "a"]).dictionary_encode()])).type
+    DataType(string)
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        column = column.cast(kind.storage_type)
+        kind = column.type
+    if pa.types.is_dictionary(kind):
+        return plain(column.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        return plain(pc.run_end_decode(column))
+    return column.cast(pa.large_string()) if pa.types.is_string_view(kind) else column
+
+
+def first_row(found: Column) -> int | None:
+    """Return the first row of a column of truth values that is true.
+
+    >>> first_row(pa.chunked_array([[False, True]]))
+    1
+    """
+    row = pc.index(found, True).as_py()
+    return None if row < 0 else row
+
+
+def as_integers(column: Column) -> NDArray[np.int64] | None:
+    """Return int64 where each text is an integer as Python prints it, so that ``7`` and ``007`` stay apart; else None.
+
+    >>> as_integers(pa.chunked_array([["7", "-12"]])), as_integers(pa.chunked_array([["7", "007"]]))
+    (array([  7, -12]), None)
+    """
+    found = np.empty(len(column), dtype=np.int64)
+    start = 0
+    for chunk in column.chunks:
+        try:
+            values = chunk.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            return None
+        # A number has no shorter spelling than Python's, but for hexadecimal ones, which Arrow reads, too.
+        if (
+            pc.sum(pc.binary_length(chunk)).as_py() != _digits(values)
+            or pc.any(pc.match_substring(chunk, "x", ignore_case=True)).as_py()
+        ):
+            return None
+        found[start : start + len(chunk)] = values
+        start += len(chunk)
+    return found
+
+
+def _digits(values: NDArray[np.int64]) -> int:
+    """Return how many characters Python prints for all of `values`."""
+    negative = int(np.count_nonzero(values < 0))
+    sizes = np.abs(values).view(np.uint64) if negative else values.view(np.uint64)  # the smallest int64 included
+    largest = int(sizes.max(initial=0))
+    longer = (int(np.count_nonzero(sizes >= np.uint64(10**power))) for power in range(1, len(str(largest))))
+    return len(values) + negative + sum(longer)
+
+
+def as_numbers(column: Column) -> NDArray[np.float64] | None:
+    """Return the numbers that all the texts spell, or None. Python's ``1_000`` is not one.
+
+    >>> [as_numbers(pa.chunked_array([cells])) for cells in (["2.5e1", "+1"], ["1_000"], ["five", "1"])]
+    [array([25.,  1.]), None, None]
+    """
+    if column.null_count:
+        return None
+    try:
+        return column.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:  # which knows fewer spellings than Python does
+        found = np.empty(len(column), dtype=np.float64)
+        cells = chain.from_iterable(chunk.to_pylist() for chunk in column.chunks)
+        for row, cell in enumerate(cells):
+            number = spelled(cell)
+            if number is None:
+                return None
+            found[row] = number
+        return found
+
+
+def spelled(cell: str | None) -> float | None:
+    """Return the number that a text spells, or None.
+
+    >>> spelled("-.5"), spelled("1_000"), spelled(None)
+    (-0.5, None, None)
     """
     try:
-        numbers = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+        return None if cell is None or "_" in cell else float(cell)
     except ValueError:
         return None
-    return None if any("_" in cell for cell in cells) else numbers
-
-
-def read_table(path: object, parameter: str, function: str) -> DataTable:
-    """Read a whole ``.csv`` or ``.parquet`` file; each must be what its suffix says."""
-    file = existing_file(path, parameter, function)
-    readers = {".csv": _read_csv, ".parquet": _read_parquet}
-    reader = readers.get(file.suffix.lower())
-    if reader is None:
-        reject(parameter, function, "a .csv or .parquet file", repr(str(path)), error=FormatError)
-    if file.stat().st_size == 0:
-        reject(parameter, function, "a table with a header", f"the empty file {str(path)!r}", error=FormatError)
-    return reader(file, parameter, function)
-
-
-def _read_csv(file: Path, parameter: str, function: str) -> DataTable:
-    content = read_file(file)
-    for start, kind in BINARY_STARTS.items():
-        if content.startswith(start):
-            got = f"{str(file)!r}, which is a {kind} file,"
-            reject(parameter, function, "a CSV file, as its suffix says", got, error=FormatError)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        got = f"a byte at position {error.start} that is not UTF-8 in {str(file)!r}"
-        reject(parameter, function, "a CSV file in UTF-8", got, error=FormatError)
-    if "\0" in text:
-        reject(parameter, function, "a CSV file of text", f"null characters in {str(file)!r}", error=FormatError)
-    rows = filter(None, csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
-    try:
-        header = [name.strip() for name in next(rows, list[str]())]
-        table = DataTable(file, parameter, function, {name: [] for name in header})
-        _check_header(table, header)
-        while chunk := list(islice(rows, CHUNK)):
-            if set(map(len, chunk)) != {len(header)}:
-                index = next(index for index, row in enumerate(chunk) if len(row) != len(header))
-                got = f"{len(chunk[index])} cells"
-                table.complain(f"a table with {len(header)} cells in every row", got, table.n_rows + index)
-            for column, cells in zip(table.columns.values(), zip(*chunk, strict=True), strict=True):
-                cast("list[str]", column).extend(map(str.strip, cells))  # blanks around a comma are layout, not content
-    except csv.Error as error:
-        reject(parameter, function, "a well-formed CSV file", f"{str(file)!r} ({error})", error=FormatError)
-    return table
-
-
-def _read_parquet(file: Path, parameter: str, function: str) -> DataTable:
-    parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Reading Parquet files")
-    arrow: Any = require("pyarrow", extra="parquet", purpose="Reading Parquet files")
-    try:
-        with file.open("rb") as stream:  # an open file, so that pyarrow takes the path for nothing else
-            opened = parquet.ParquetFile(stream)
-            # the same number a billion times takes a few bytes in the file
-            check_memory(file, 8 * opened.metadata.num_rows * opened.metadata.num_columns)
-            content = opened.read()
-        names: list[str] = content.column_names
-    except (arrow.ArrowException, OSError, ValueError):
-        got = f"{str(file)!r} with damaged or other content"
-        reject(parameter, function, "a sound Parquet file, as its suffix says", got, error=FormatError)
-    table = DataTable(file, parameter, function, {}, typed=True)
-    _check_header(table, names)
-    for name, column in zip(names, content.columns, strict=True):
-        try:
-            cells = _parquet_cells(column, arrow.types)
-        except UnicodeDecodeError as error:
-            got = f"the bytes {describe(error.object[:20])} under {name!r}"
-            table.complain("a Parquet file whose text is UTF-8", got, _undecodable(column))
-        if cells is not None:
-            table.columns[name] = cells
-    return table
-
-
-def _parquet_cells(column: Any, types: Any) -> Column | None:
-    """Return numbers as an array and text as a list; None for what is neither (dates, lists, structures)."""
-    kind = column.type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-        column = column.cast(kind)
-    if types.is_integer(kind) or types.is_floating(kind):
-        return np.asarray(column.to_numpy())
-    if types.is_boolean(kind):
-        return np.asarray([np.nan if cell is None else float(cell) for cell in column.to_pylist()])
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
-        return ["" if cell is None else cell for cell in column.to_pylist()]
-    return None
-
-
-def _undecodable(column: Any) -> int:
-    """Return the first row of a column of text whose bytes are not UTF-8."""
-    for row, cell in enumerate(column):
-        try:
-            cell.as_py()
-        except UnicodeDecodeError:
-            return row
-    raise AssertionError("every row is UTF-8")
-
-
-def _check_header(table: DataTable, header: Sequence[str]) -> None:
-    if not header:
-        table.complain("a table with a header", "no columns")
-    for name in header:
-        if header.count(name) > 1:
-            table.complain("a table with distinct column names", f"the column {name!r} twice")

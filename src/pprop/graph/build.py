@@ -1,0 +1,203 @@
+"""An edge table and a node table to the parts of a Graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import GraphError
+from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, reject
+from pprop.graph.arrow import Column, pa
+from pprop.graph.attributes import check_features, check_labels, seal
+from pprop.graph.classes import read_labels
+from pprop.graph.csr import csr_of_edges
+from pprop.graph.frames import table_of
+from pprop.graph.keys import alike, id_array, join, look_up_nodes, new_nodes, number_nodes, repeated_row
+from pprop.graph.labels import MISSING_LABELS, check_missing
+from pprop.graph.recipe import Recipe
+from pprop.graph.tables import DataTable, is_text
+
+UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
+FeatureColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | Recipe
+UNKNOWN_NODES = ("error", "drop", "add")
+
+
+@final
+@dataclass(frozen=True)
+class TableColumns:
+    """What the columns of an edge table and a node table mean: the arguments of `function`, checked."""
+
+    function: str
+    source: str = "source"
+    target: str = "target"
+    weight: str | None = None
+    directed: bool = False
+    id_column: str = "id"
+    label_column: str | None = None
+    feature_columns: FeatureColumns = "auto"
+    missing_labels: Sequence[str] = MISSING_LABELS
+    unknown_nodes: UnknownNodes = "error"
+
+    def __post_init__(self) -> None:
+        function = self.function
+        object.__setattr__(self, "directed", check_bool(self.directed, "directed", function))
+        object.__setattr__(self, "missing_labels", check_missing(self.missing_labels, function))
+        object.__setattr__(self, "feature_columns", _check_features(self.feature_columns, function))
+        check_choice(self.unknown_nodes, "unknown_nodes", function, UNKNOWN_NODES)
+        if self.label_column is not None and self.label_column == self.id_column:
+            got = f"{describe(self.label_column)} for both"
+            reject("label_column", function, "another column than id_column", got)
+
+    @property
+    def of_edges(self) -> tuple[object, ...]:
+        """The columns of the edge table that are read."""
+        return tuple(name for name in (self.source, self.target, self.weight) if name is not None)
+
+    def check_alone(self) -> None:
+        """Refuse arguments that name columns of a node table where there is none."""
+        given = "label_column" if self.label_column is not None else "feature_columns"
+        if self.label_column is not None or self.feature_columns not in ("auto", "numbers"):
+            expected = "left out when there is no node table"
+            reject(given, self.function, expected, describe(getattr(self, given)), remedy="Pass nodes=... too.")
+
+    def parts(self, edges: DataTable, nodes: DataTable | None) -> dict[str, Any]:
+        """Return the arguments of `Graph._of_parts`, but for the name."""
+        ends = edges.keys(self.source, "source"), edges.keys(self.target, "target")
+        weights = None if self.weight is None else _weights(edges, self.weight)
+        attributes: dict[str, Any] = {}
+        if nodes is None:
+            if not edges.n_rows:
+                edges.complain("an edge list with at least one edge, or come with a node table", "no rows")
+            source, target, ids = number_nodes(*ends)
+        else:
+            ids = _distinct_ids(nodes, self.id_column)
+            source, target = look_up_nodes(*ends, ids)
+            strange = (source < 0) | (target < 0)
+            if strange.any():
+                if self.unknown_nodes == "error":
+                    self._refuse_unknown(edges, ends, source < 0, strange)
+                if self.unknown_nodes == "add":
+                    ids = join(*alike(ids, new_nodes(*ends, ids)))
+                    source, target = look_up_nodes(*ends, ids)
+                else:
+                    lost = f"{counted(int(strange.sum()), 'edge')} of {edges.title}"
+                    warnings.warn(f"Left out {lost} to nodes that the node table does not have.", stacklevel=4)
+                    source, target = source[~strange], target[~strange]
+                    weights = None if weights is None else weights[~strange]
+            attributes = self._attributes(padded(nodes, len(ids) - nodes.n_rows))
+        del ends
+        csr = csr_of_edges(source, target, len(ids), weights, directed=self.directed)
+        if csr[2] is not None and not np.isfinite(csr[2]).all():
+            got = f"weights in {edges.title} whose sum is beyond the largest float"
+            reject(edges.parameter, self.function, "an edge list of finite weights", got, error=GraphError)
+        title = edges.title if nodes is None else nodes.title
+        return {"csr": csr, "directed": self.directed, "ids": seal(id_array(ids, title)), **attributes}
+
+    def _refuse_unknown(
+        self, edges: DataTable, ends: tuple[Column, Column], at_source: NDArray[np.bool_], strange: NDArray[np.bool_]
+    ) -> None:
+        row = int(np.argmax(strange))
+        key = ends[0 if at_source[row] else 1][row].as_py()
+        edges.complain(
+            "an edge list of ids in the node table",
+            f"the unknown id {describe(str(key))}",
+            row,
+            remedy=f"{counted(int(strange.sum()), 'row')} of {edges.n_rows:,} with unknown ids: "
+            "add these nodes to the node table, or pass unknown_nodes='drop' or 'add'.",
+        )
+
+    def _attributes(self, nodes: DataTable) -> dict[str, Any]:
+        """Return features and labels, with their names."""
+        exclude = [name for name in (self.id_column, self.label_column) if name is not None]
+        about: dict[str, Any] = {
+            "typed": nodes.typed,
+            "exclude": exclude,
+            "title": nodes.title,
+            "function": self.function,
+        }
+        given = self.feature_columns
+        recipe = given if isinstance(given, Recipe) else Recipe.fit(nodes.columns, wanted=given, **about)
+        features, names = recipe.encode(nodes.columns, **about)
+        found: dict[str, Any] = {"recipe": recipe}
+        if names:
+            kept = check_features(features, nodes.n_rows, self.function)
+            found |= {"features": kept, "feature_names": names}
+        if self.label_column is not None:
+            codes, names = read_labels(nodes, self.label_column, self.missing_labels)
+            found |= {"labels": seal(codes), "class_names": names}
+        return found
+
+
+def padded(table: DataTable, rows: int) -> DataTable:
+    """Return a table with empty rows added.
+
+    >>> from pprop.graph.frames import table_of
+    >>> padded(table_of({"age": [31]}, "nodes", "Graph.from_pandas"), 1).columns["age"].to_pylist()
+    [31, None]
+    """
+    if not rows:
+        return table
+    columns = {
+        name: join(column, pa.chunked_array([_empty(column.type, rows, typed=table.typed)]))
+        for name, column in table.columns.items()
+    }
+    return replace(table, columns=columns, n_rows=table.n_rows + rows)
+
+
+def _empty(kind: Any, rows: int, *, typed: bool) -> Any:
+    return pa.nulls(rows, kind) if typed or not is_text(kind) else pa.array([""] * rows, type=kind)
+
+
+def _check_features(columns: object, function: str) -> Any:
+    """Return the wanted features as the recipe takes them; None, as version 0.1 had it, is "auto"."""
+    if columns is None or columns in ("auto", "numbers") or isinstance(columns, Recipe):
+        return columns or "auto"
+    expected = '"auto", "numbers", a sequence of column names, a mapping from names to kinds, or a Recipe'
+    if isinstance(columns, Mapping):
+        return dict(cast("Mapping[str, str]", columns))
+    return check_sequence(columns, "feature_columns", function, expected)
+
+
+def _distinct_ids(nodes: DataTable, column: object) -> Column:
+    ids = nodes.keys(column, "id_column")
+    if not nodes.n_rows:
+        nodes.complain("a node table with at least one node", "no rows")
+    row = repeated_row(ids)
+    if row is not None:
+        nodes.complain("a node table of distinct ids", f"the id {describe(str(ids[row]))} a second time", row)
+    return ids
+
+
+def _weights(edges: DataTable, column: object) -> NDArray[np.float64]:
+    weights = edges.numbers(column, "weight")
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        edges.complain("an edge list of non-negative weights", f"{weights[negative[0]]:g}", int(negative[0]))
+    return weights
+
+
+def edge_parts(
+    source: object, target: object, weight: object, *, directed: bool, nodes: object, features: object, labels: object
+) -> dict[str, Any]:
+    """Return the arguments of `Graph._of_parts` for the ends of edges, as `Graph.from_edges` takes them."""
+    function = "Graph.from_edges"
+    columns = TableColumns(function, weight=None if weight is None else "weight", directed=directed)
+    given = {"source": source, "target": target} | ({} if weight is None else {"weight": weight})
+    if nodes is None and (features is not None or labels is not None):
+        which = "features" if features is not None else "labels"
+        remedy = "Pass nodes=..., the ids in the order of the rows (np.arange(n) for positions)."
+        reject(which, function, "left out where the order of the nodes is not given", "a value", remedy=remedy)
+    edges = table_of(given, "source", function)
+    of_nodes = None if nodes is None else table_of({"id": nodes}, "nodes", function)
+    parts = columns.parts(edges, of_nodes)
+    n = len(parts["ids"])
+    if features is not None:
+        parts["features"] = check_features(features, n, function)
+    if labels is not None:
+        parts["labels"] = check_labels(labels, n, None, function)
+    return parts

@@ -1,0 +1,147 @@
+"""Labels as people write them: a column of cells to class codes and names, unknown ones told by their marks.
+
+A column that holds no classes (numbers to regress, several tags in a cell) is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import FormatError
+from pprop._validate import describe, reject
+from pprop.graph.arrow import pa, pc
+from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.tables import DataTable, as_integers, is_text, spelled
+
+MANY = 50  # distinct values: more of them, and more than half of the labels, are no classes
+SEPARATORS = "|;,"
+ONE_CLASS = "a column with one class for each node"
+
+Labels = tuple[NDArray[np.int64], tuple[str, ...]]
+
+
+def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_LABELS) -> Labels:
+    """Return the class of each row, -1 where unknown, and the names of the classes.
+
+    Parameters
+    ----------
+    table, column
+        Text; whole numbers; truth values. Null and NaN are unknown.
+    missing
+        Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
+        labels, -1 is a class, and a warning says so, unless `missing` is the user's own.
+
+    Returns
+    -------
+    codes : array of shape (rows,)
+        int64.
+    names : tuple of str
+        Sorted by value where all are numbers, else by name.
+
+    Raises
+    ------
+    InputError
+        These are no classes: numbers that are not whole, nearly as many values as labels, several tags in a cell.
+
+    Examples
+    --------
+    >>> from pprop.graph.frames import table_of
+    >>> table = table_of({"kind": ["10", "9", "?", "9"]}, "nodes", "Graph.from_pandas")
+    >>> read_labels(table, "kind")
+    (array([ 1,  0, -1,  0]), ('9', '10'))
+    """
+    cells = _texts(table, column).combine_chunks().dictionary_encode()
+    if isinstance(cells, pa.ChunkedArray):  # which has no chunk where there are no rows
+        cells = pa.array([], type=pa.string()).dictionary_encode()
+    spellings: list[str] = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in cells.dictionary.to_pylist()]
+    counts = np.bincount(cells.indices, minlength=len(spellings))
+    absent = {"", *missing}
+    if _is_class(set(spellings), missing):
+        absent.discard("-1")
+        got = f"The labels under {column!r} of {table.title} are -1 and one other number"
+        warnings.warn(f"{got}: -1 is taken for a class. Pass missing_labels=['-1'] if it is unknown.", stacklevel=4)
+    names = sorted(set(spellings) - absent)
+    rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
+    _refuse_numbers(table, column, names, rows)
+    _refuse_tags(table, column, names)
+    if names and as_integers(pa.chunked_array([names])) is not None:
+        names.sort(key=int)
+    index = {name: code for code, name in enumerate(names)}
+    codes = np.asarray([index.get(name, -1) for name in spellings], dtype=np.int64)
+    return codes[cells.indices.to_numpy()], tuple(names)
+
+
+def _texts(table: DataTable, name: str) -> Any:
+    """Return the cells as text, "" where empty."""
+    column = table.column(name, "label_column")
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        row = next((row for row, cell in enumerate(column) if cell.is_valid), 0)
+        _refuse(table, name, f"several in a cell, {describe(column[row].as_py()) if len(column) else 'a list'},", TAGS)
+    if pa.types.is_boolean(kind):
+        return pc.fill_null(pc.cast(column, pa.string()), "")
+    if pa.types.is_floating(kind):
+        values = column.to_numpy().astype(np.float64)
+        broken = values[~np.isnan(values) & (values != np.floor(values))]
+        if broken.size:
+            _refuse(table, name, f"numbers that are not whole, such as {broken[0]:g},", NUMBERS)
+    elif not is_text(kind) and not pa.types.is_integer(kind) and not pa.types.is_null(kind):
+        _refuse(table, name, f"{kind}", "Write the classes as text or integers.")
+    return table.texts(name, "label_column")
+
+
+def _is_class(spellings: set[str], missing: Sequence[str]) -> bool:
+    """Whether -1 can only be a class: one of two numbers, with nobody saying otherwise."""
+    rest = spellings - {"", *missing}
+    return "-1" in spellings and tuple(missing) == MISSING_LABELS and len(rest) == 1 and spelled(*rest) is not None
+
+
+NUMBERS = "To classify, divide the numbers into ranges and name these; pprop does not regress."
+TAGS = "Keep one tag for each node, or make one column of each tag and train a model on each."
+
+
+def _refuse(table: DataTable, column: str, got: str, remedy: str) -> None:
+    place = f"{got} under {column!r} of {table.title}"
+    reject("label_column", table.function, ONE_CLASS, place, remedy=remedy, error=FormatError)
+
+
+def _refuse_numbers(table: DataTable, column: str, names: list[str], rows: int) -> None:
+    """Refuse numbers that are not whole, and nearly as many values as rows."""
+    numbers = [spelled(name) for name in names]
+    numeric = all(number is not None for number in numbers)
+    if names and numeric:
+        broken = [name for name, number in zip(names, numbers, strict=True) if number is None or number % 1 != 0]
+        if broken:
+            _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", NUMBERS)
+    if len(names) > MANY and 2 * len(names) > rows:
+        what = "different numbers" if numeric else "different texts"
+        remedy = NUMBERS if numeric else "Name the column with the classes."
+        _refuse(table, column, f"{len(names)} {what} for {rows} labels", remedy)
+
+
+def _refuse_tags(table: DataTable, column: str, names: list[str]) -> None:
+    """Refuse cells with several parts that come back in other cells.
+
+    A comma is common inside of the name of a class ("no, thanks"), so that with commas a part has to come back in
+    another place of another list, as "a, b" and "b, c" do.
+    """
+    for separator in SEPARATORS:
+        lists = {name: [part.strip() for part in name.split(separator)] for name in names}
+        several = [name for name, parts in lists.items() if len(parts) > 1 and all(parts)]
+        if separator == ",":
+            lists = {name: lists[name] for name in several}
+        places: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+        for name, parts in lists.items():
+            for place, part in enumerate(parts):
+                places[part].add((name, place if separator == "," else len(places[part])))
+        for name in several:
+            where = [places[part] for part in lists[name]]
+            if any(all(len(set(both)) > 1 for both in zip(*one, strict=True)) for one in where):
+                _refuse(table, column, f"several tags in a cell, such as {describe(name)},", TAGS)

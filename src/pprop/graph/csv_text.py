@@ -1,0 +1,181 @@
+"""CSV: the bytes of a file to columns of text, by pyarrow; and slowly by Python where pyarrow stumbles, to say where.
+
+Python's reader sets the dialect: a header, blank lines do not count, blanks around a cell do not count, quotes are
+doubled inside quotes, every row has as many cells as the header.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop.graph.arrow import Column, arrow_csv, pa, pc
+from pprop.graph.tables import spelled
+
+Complaint: TypeAlias = Callable[..., NoReturn]  # complain(expected, got, row=None)
+
+DELIMITERS = ",;\t"
+QUOTE, BOM = b'"', b"\xef\xbb\xbf"
+SAMPLE = 2**16  # bytes that are looked at to understand the header
+CHUNK = 500  # rows: too few for the garbage collector to wake up and walk all the columns again and again
+BLANKS = "".join(chr(code) for code in range(2**16) if chr(code).isspace())  # what str.strip takes away
+ASCII_BLANKS = tuple(blank.encode() for blank in BLANKS if blank.isascii() and blank not in "\r\n")
+
+
+def parse_csv(
+    content: bytes, delimiter: str | None, wanted: Collection[str] | None, complain: Complaint
+) -> tuple[dict[str, Column], list[str], bool]:
+    r"""Return the wanted columns (None: all), the names of all columns, and whether the header looks like data.
+
+    Parameters
+    ----------
+    content
+        The file, decompressed.
+    delimiter
+        None for the one of ``,``, ``;`` and tab that is most frequent in the header.
+    wanted
+        Names of columns; those that are not there are left out.
+    complain
+        Called with what the file must be, what it is, and the row where one is known.
+
+    Examples
+    --------
+    >>> columns, names, headless = parse_csv(b"a;b\n1; x\n", None, {"b"}, print)
+    >>> columns["b"].to_pylist(), names, headless
+    (['x'], ['a', 'b'], False)
+    """
+    if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16 is another complaint
+        _decode(content, complain)
+        complain("a CSV file of text", "null characters")
+    sample = content[:SAMPLE].decode("utf-8-sig", "replace")
+    delimiter = delimiter or _delimiter(sample)
+    header = _check_header(next(_rows(sample, delimiter, strict=False), list[str]()), complain)
+    headless = _looks_like_data(header, sample, delimiter)
+    chosen = [name for name in header if wanted is None or name in wanted]
+    found = _fast(content, delimiter, header, chosen)
+    if found is None:
+        found = _slow(_decode(content, complain), delimiter, chosen, complain)
+    return found, header, headless
+
+
+def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) -> dict[str, Column] | None:
+    """Return the chosen columns, or None where pyarrow complains or might read otherwise than Python."""
+    quoted = QUOTE in content
+    if quoted and _odd_quotes(content, delimiter):
+        return None
+    generated = [f"f{index}" for index in range(len(header))]  # so that the header is a row like the others
+    places = [generated[header.index(name)] for name in chosen]
+    buffer = pa.py_buffer(content)
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(buffer.slice(3) if content.startswith(BOM) else buffer),
+            read_options=arrow_csv.ReadOptions(autogenerate_column_names=True),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(generated, pa.string()),
+                include_columns=places or generated[:1],  # none would mean all
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
+        return None
+    blanks = not content.isascii() or any(blank in content for blank in ASCII_BLANKS if blank.decode() != delimiter)
+    columns: dict[str, Column] = {}
+    for name, place in zip(chosen, places, strict=True):
+        column = table.column(place)
+        column = pc.utf8_trim(column, characters=BLANKS) if blanks else column
+        if column[0].as_py() != name:
+            return None
+        columns[name] = column.slice(1)
+    return columns
+
+
+def _odd_quotes(content: bytes, delimiter: str) -> bool:
+    """Whether quotes stand where only a strict reader says what they mean.
+
+    A run of quotes opens a cell after a delimiter, closes one before a delimiter, and is a number of pairs inside.
+    """
+    text = np.frombuffer(content, dtype=np.uint8)
+    size = 2**24
+    at: NDArray[np.int64] = np.concatenate(
+        [np.flatnonzero(text[start : start + size] == QUOTE[0]) + start for start in range(0, len(text), size)]
+    )
+    first = np.flatnonzero(np.diff(at, prepend=-2) > 1)  # of each run
+    lengths = np.diff(first, append=len(at))
+    starts, ends = at[first], at[first] + lengths
+    edge = np.zeros(256, dtype=bool)
+    edge[[ord(delimiter), ord("\n"), ord("\r")]] = True
+    before = np.where(starts == 0, True, edge[text[np.maximum(starts - 1, 0)]])
+    after = np.where(ends == len(text), True, edge[text[np.minimum(ends, len(text) - 1)]])
+    if content.startswith(BOM):
+        before |= starts == len(BOM)
+    odd = lengths % 2 == 1
+    return bool(len(at) % 2) or bool(np.any((odd & ~before & ~after) | (~odd & (before != after))))
+
+
+def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> dict[str, Column]:
+    rows = _rows(text, delimiter, strict=True)
+    columns: dict[str, list[str]] = {name: [] for name in chosen}
+    n_rows = 0
+    try:
+        header = _check_header(next(rows, list[str]()), complain)
+        places = [header.index(name) for name in chosen]
+        while chunk := list(islice(rows, CHUNK)):
+            if set(map(len, chunk)) != {len(header)}:
+                index = next(index for index, row in enumerate(chunk) if len(row) != len(header))
+                cells = len(chunk[index])
+                got = f"{cells} cell{'s' * (cells != 1)}"
+                complain(f"a table with {len(header)} cells in every row", got, n_rows + index)
+            for place, cells in zip(places, columns.values(), strict=True):
+                cells.extend(row[place].strip() for row in chunk)  # blanks around a comma are layout, not content
+            n_rows += len(chunk)
+    except csv.Error as error:
+        complain("a well-formed CSV file", f"an error ({error})")
+    return {name: pa.chunked_array([pa.array(cells, type=pa.string())]) for name, cells in columns.items()}
+
+
+def _decode(content: bytes, complain: Complaint) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        complain("a CSV file in UTF-8", f"a byte at position {error.start} that is not UTF-8")
+
+
+def _rows(text: str, delimiter: str, *, strict: bool) -> Iterator[list[str]]:
+    lines = io.StringIO(text, newline="")
+    reader: Any = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
+    return filter(None, reader)
+
+
+def _delimiter(sample: str) -> str:
+    r"""Return the delimiter that divides the header into most parts; a comma where none does.
+
+    >>> _delimiter('"a,b,c";d\n1,2,3,4'), _delimiter("id\n")
+    (';', ',')
+    """
+    parts = {one: len(next(_rows(sample, one, strict=False), list[str]())) for one in DELIMITERS}
+    return max(parts, key=lambda one: parts[one])  # the first of several
+
+
+def _check_header(cells: list[str], complain: Complaint) -> list[str]:
+    header = [name.strip() for name in cells]
+    if not header:
+        complain("a table with a header", "no columns")
+    for name in header:
+        if header.count(name) > 1:
+            complain("a table with distinct column names", f"the column {name!r} twice")
+    return header
+
+
+def _looks_like_data(header: list[str], sample: str, delimiter: str) -> bool:
+    """Whether a name is a number or none, or is found again among the cells below it."""
+    if any(not name or spelled(name) is not None for name in header):
+        return True
+    cells = {cell.strip() for row in islice(_rows(sample, delimiter, strict=False), 1, None) for cell in row}
+    return not cells.isdisjoint(header)

@@ -1,0 +1,143 @@
+"""Tables in memory: data frames of pandas, polars, DuckDB and pyarrow, by the Arrow interface; columns in a dict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from pprop._validate import describe, reject
+from pprop.graph.arrow import Column, interchange, pa
+from pprop.graph.csv_text import Complaint
+from pprop.graph.tables import DataTable, is_text, plain
+
+EXPECTED = "a table: a data frame of pandas, polars, DuckDB or pyarrow, or a dict of columns"
+
+
+def table_of(data: object, parameter: str, function: str, wanted: Collection[object] | None = None) -> DataTable:
+    """Return a table in memory as Arrow columns; of these only the ones in `wanted`, where they exist. None is all.
+
+    Parameters
+    ----------
+    data
+        A pandas DataFrame; any object with ``__arrow_c_stream__`` or ``__dataframe__``; a mapping of names to
+        one-dimensional arrays. The index of a DataFrame is a column where it has a name or is text.
+    parameter, function
+        The argument that brought it, for messages.
+
+    Examples
+    --------
+    >>> table = table_of({"source": [1, 2], "target": ["a", None]}, "edges", "Graph.from_pandas")
+    >>> {name: column.to_pylist() for name, column in table.columns.items()}
+    {'source': [1, 2], 'target': ['a', None]}
+    """
+    make = partial(DataTable, f"the {type(data).__name__}", parameter, function)
+    complain = make({}, 0).complain
+    if isinstance(data, str | bytes):
+        reject(parameter, function, EXPECTED, describe(data), remedy="For a file use pprop.read_edges.")
+    given = _pandas_columns(data) or _arrow_columns(data, parameter, function)
+    if given is None:
+        reject(parameter, function, EXPECTED, describe(data))
+    names, values = given
+    check_names(names, complain)
+    chosen = {name: value for name, value in zip(names, values, strict=True) if wanted is None or name in wanted}
+    columns = columns_of_arrow({name: _column(name, value, complain) for name, value in chosen.items()}, complain)
+    lengths = [len(column) for column in columns.values()]
+    if len(set(lengths)) > 1:
+        complain("a table with columns of one length", f"lengths {min(lengths)} and {max(lengths)}")
+    return make(columns, lengths[0] if lengths else 0, typed=True, names=tuple(names))
+
+
+def columns_of_arrow(columns: Mapping[str, Column], complain: Complaint) -> dict[str, Column]:
+    """Return Arrow columns; text must be UTF-8, which no library promises. Dictionaries, which tell a category, stay."""
+    found: dict[str, Column] = {}
+    for name, given in columns.items():
+        column = plain(given)
+        if is_text(column.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                row, broken = _undecodable(column)
+                complain("a table whose text is UTF-8", f"the bytes {describe(broken[:20])} under {name!r}", row)
+        found[name] = given if pa.types.is_dictionary(given.type) else column
+    return found
+
+
+def check_names(names: Sequence[str], complain: Complaint) -> None:
+    """Complain about a table without columns, and one that has a name twice."""
+    if not names:
+        complain("a table with columns", "none")
+    if len(set(names)) < len(names):
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        complain("a table with distinct column names", f"the column {twice!r} twice")
+
+
+def _pandas_columns(data: object) -> tuple[list[str], list[object]] | None:
+    """Return the columns of a pandas DataFrame, the levels of an index with meaning first; None for anything else."""
+    pandas: Any = sys.modules.get("pandas")  # whose objects do not exist where it was not imported
+    if pandas is None or not isinstance(data, pandas.DataFrame):
+        return None
+    frame: Any = data
+    index = frame.index
+    named = any(name is not None for name in index.names)
+    if named or isinstance(index, pandas.MultiIndex) or (index.inferred_type == "string"):
+        levels = [index.get_level_values(level) for level in range(index.nlevels)]
+        spare = ["index"] if len(levels) == 1 else [f"level_{level}" for level in range(len(levels))]
+        titles = [str(instead if name is None else name) for name, instead in zip(index.names, spare, strict=True)]
+    else:
+        levels, titles = [], []
+    return [*titles, *map(str, frame.columns)], [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+
+
+def _arrow_columns(data: object, parameter: str, function: str) -> tuple[list[str], list[object]] | None:
+    value: Any = data
+    if isinstance(data, Mapping):
+        columns = cast("Mapping[object, object]", data)
+        return [str(name) for name in columns], list(columns.values())
+    try:
+        if hasattr(value, "__arrow_c_stream__"):
+            table = value if isinstance(value, pa.Table) else pa.RecordBatchReader.from_stream(value).read_all()
+        elif hasattr(value, "__dataframe__"):
+            table = interchange.from_dataframe(value)
+        else:
+            return None
+        return table.column_names, table.columns
+    except (pa.ArrowException, TypeError, ValueError, UnicodeDecodeError) as error:
+        reject(parameter, function, EXPECTED, f"{describe(data)}, whose Arrow interface says: {describe(str(error))},")
+
+
+def _column(name: str, values: Any, complain: Complaint) -> Column:
+    """Return the values of one column as Arrow has them."""
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    try:
+        array = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
+        return pa.chunked_array([array]) if isinstance(array, pa.Array) else array
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    expected = "a table whose columns each have one type"
+    try:
+        cells = list(values)
+    except TypeError:
+        complain(expected, f"{describe(values)} under {name!r}")
+    kinds = [type(cell).__name__ for cell in cells]
+    known = [
+        row for row, cell in enumerate(cells) if cell is not None and not (isinstance(cell, float) and cell != cell)
+    ]
+    other = next((row for row in known if kinds[row] != kinds[known[0]]), None)
+    remedy = "Make it one type, or leave the column out."
+    if other is None:
+        complain(expected, f"values of type {kinds[known[0]] if known else 'None'} under {name!r}", remedy=remedy)
+    got = f"{describe(cells[other])} ({kinds[other]}) after {describe(cells[known[0]])} ({kinds[known[0]]})"
+    complain(expected, f"{got} under {name!r}", other, remedy=remedy)
+
+
+def _undecodable(column: Column) -> tuple[int, bytes]:
+    """Return the first row of a column of text whose bytes are not UTF-8, and the bytes."""
+    for row, cell in enumerate(column):
+        try:
+            cell.as_py()
+        except UnicodeDecodeError as error:
+            return row, error.object
+    raise AssertionError("every row is UTF-8")

@@ -1,0 +1,133 @@
+"""Ids of nodes as Arrow columns, int64 or text, and their positions; no loop over rows."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import CapacityError
+from pprop._memory import usable_memory
+from pprop.graph.arrow import Column, pa, pc
+from pprop.graph.tables import as_integers
+
+Positions: TypeAlias = NDArray[np.int32]
+
+
+def number_nodes(source: Column, target: Column) -> tuple[Positions, Positions, Column]:
+    """Return the position of both ends of each edge, and the ids by first appearance, a source before its target.
+
+    >>> source, target, ids = number_nodes(pa.chunked_array([[30, 10]]), pa.chunked_array([[10, 20]]))
+    >>> source, target, ids.to_pylist()
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), [30, 10, 20])
+    """
+    source, target = alike(source, target)
+    spellings = None
+    if not pa.types.is_int64(source.type):  # text is read once, then numbers stand for it
+        encoded = join(source, target).dictionary_encode().combine_chunks()
+        spellings, codes = encoded.dictionary, encoded.indices.to_numpy()
+        ends = codes[: len(source)], codes[len(source) :]
+    else:
+        ends = source.to_numpy(), target.to_numpy()
+    pairs = np.empty(2 * len(source), dtype=ends[0].dtype)
+    pairs[0::2], pairs[1::2] = ends
+    del ends, source, target
+    numbered = pa.array(pairs).dictionary_encode()
+    positions, ids = numbered.indices.to_numpy(), numbered.dictionary
+    return positions[0::2], positions[1::2], pa.chunked_array([ids if spellings is None else spellings.take(ids)])
+
+
+def look_up_nodes(source: Column, target: Column, ids: Column) -> tuple[Positions, Positions]:
+    """Return the position of both ends of each edge among distinct ids, -1 where they do not have it.
+
+    >>> look_up_nodes(pa.chunked_array([[30, 20]]), pa.chunked_array([["20", "x"]]), pa.chunked_array([["x", "20"]]))
+    (array([-1,  1], dtype=int32), array([1, 0], dtype=int32))
+    """
+    source, target, ids = alike(source, target, ids)
+    values = ids.combine_chunks()
+    found = (pc.fill_null(pc.index_in(end, value_set=values), -1).to_numpy() for end in (source, target))
+    first, second = found
+    return first, second
+
+
+def new_nodes(source: Column, target: Column, ids: Column) -> Column:
+    """Return the ids of ends that are not among `ids`, by first appearance, a source before its target.
+
+    >>> new_nodes(pa.chunked_array([[30, 20]]), pa.chunked_array([[40, 30]]), pa.chunked_array([[20]])).to_pylist()
+    [30, 40]
+    """
+    source, target, ids = alike(source, target, ids)
+    values = ids.combine_chunks()
+    rows = pc.invert(pc.and_(pc.is_in(source, value_set=values), pc.is_in(target, value_set=values)))
+    both = number_nodes(source.filter(rows), target.filter(rows))[2]
+    return both.filter(pc.invert(pc.is_in(both, value_set=values)))
+
+
+def repeated_row(ids: Column) -> int | None:
+    """Return the first row with an id that came before; None where there is none.
+
+    >>> repeated_row(pa.chunked_array([["a", "b", "a"]])), repeated_row(pa.chunked_array([[1, 2]]))
+    (2, None)
+    """
+    codes = ids.dictionary_encode().combine_chunks()
+    if len(codes.dictionary) == len(ids):
+        return None
+    return int(np.argmax(codes.indices.to_numpy() < np.arange(len(ids))))  # the first without a number of its own
+
+
+def code_texts(*columns: Column) -> tuple[Column, list[Positions]]:
+    """Return the distinct texts of all columns, an Arrow array that begins with "", and for each column their numbers.
+
+    >>> texts, codes = code_texts(pa.chunked_array([["b", ""]]), pa.chunked_array([["a", "b"]]))
+    >>> texts.to_pylist(), codes
+    (['', 'b', 'a'], [array([1, 0], dtype=int32), array([2, 1], dtype=int32)])
+    """
+    encoded = join(*alike(pa.chunked_array([[""]]), *columns)).dictionary_encode().combine_chunks()
+    ends = np.cumsum([len(column) for column in columns])
+    return encoded.dictionary, np.split(encoded.indices.to_numpy()[1:], ends[:-1])
+
+
+def alike(*columns: Column) -> tuple[Column, ...]:
+    """Return columns of ids in one type: int64 where all are, else text, numbers as Python prints them.
+
+    >>> [column.to_pylist() for column in alike(pa.chunked_array([[7]]), pa.chunked_array([["007"]]))]
+    [['7'], ['007']]
+    """
+    kinds = {column.type for column in columns}
+    if len(kinds) == 1:
+        return columns
+    return tuple(column.cast(pa.large_string()) for column in columns)
+
+
+def join(*columns: Column) -> Column:
+    """Return columns of one type below each other.
+
+    >>> join(pa.chunked_array([[1]]), pa.chunked_array([[2, 3]])).to_pylist()
+    [1, 2, 3]
+    """
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    whole = pa.chunked_array(chunks, type=columns[0].type)
+    wide = pa.types.is_string(whole.type) and whole.nbytes > np.iinfo(np.int32).max
+    return whole.cast(pa.large_string()) if wide else whole
+
+
+def id_array(ids: Column, title: str) -> NDArray[Any]:
+    """Return distinct ids as an array of integers where all are integers as Python prints them, else of text.
+
+    >>> id_array(pa.chunked_array([["7", "x"]]), "'e.csv'"), id_array(pa.chunked_array([["7", "-8"]]), "'e.csv'")
+    (array(['7', 'x'], dtype='<U1'), array([ 7, -8]))
+    """
+    if pa.types.is_int64(ids.type):
+        return np.array(ids.to_numpy())
+    integers = as_integers(ids)
+    if integers is not None:
+        return integers
+    longest = pc.max(pc.utf8_length(ids)).as_py()
+    memory = usable_memory()
+    if memory is not None and 4 * longest * len(ids) > memory:  # numpy gives each text the room of the longest
+        raise CapacityError(
+            f"The ids of {title} take {4 * longest * len(ids) / 1e9:.1f} GB, as one has {longest} characters, "
+            f"and this process may use {memory / 1e9:.1f} GB."
+        )
+    return np.asarray(ids.to_pylist(), dtype=np.str_)
