@@ -27,7 +27,15 @@ Column: TypeAlias = "list[Any] | NDArray[Any]"
 FORMATS = (".csv", ".parquet")
 ModelArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'pprop train' or by save.")]
 FILES = frozenset(
-    {"manifest.json", "weights.safetensors", "MODEL_CARD.md", "predictions.csv", "curves.png", "curves.svg"}
+    {
+        "manifest.json",
+        "weights.safetensors",
+        "features.json",
+        "MODEL_CARD.md",
+        "predictions.csv",
+        "curves.png",
+        "curves.svg",
+    }
 )
 
 

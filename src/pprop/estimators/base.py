@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,7 +21,16 @@ from pprop._validate import check_array, describe, reject
 from pprop.datasets import Split
 from pprop.estimators.decomposed import decompose
 from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
-from pprop.estimators.fitted import AnyModel, FittedModel, Learned, TrainingRecord, Weights, check_same_graph
+from pprop.estimators.fitted import (
+    AnyModel,
+    FittedModel,
+    Learned,
+    TrainingRecord,
+    Weights,
+    check_same_graph,
+    logits_from,
+)
+from pprop.estimators.inputs import TrainedFeatures, feature_shape
 from pprop.estimators.parameters import FitParameters, TrainingParameters
 from pprop.estimators.samples import (
     Labelled,
@@ -37,6 +47,8 @@ from pprop.estimators.source import GraphSource
 from pprop.estimators.targets import LabelsLike, check_same_kind
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.recipe import Recipe
+from pprop.kernels import choose_backend
 from pprop.models import Architecture, Model
 from pprop.propagation.attribution import Attributor
 from pprop.settings import ALPHA, CRITERION, STOPPING, check_fields
@@ -255,6 +267,57 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         self.weights_, self.logits_ = learned.weights, learned.logits
         self._keep_record(learned.record, learned.history)
         return self
+
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How the columns of a table became features; None where the graph came with a matrix."""
+        check_is_fitted(self)
+        return self.graph_.recipe
+
+    def on(self, graph: Graph) -> Self:
+        """Return the fitted model on another graph with the same features, such as one with nodes that came later.
+
+        Nothing is trained: the network predicts every node of the graph, and the predictions are spread there. Features
+        are found by name, where both graphs have names, and scaled as in the training. Read the tables of another graph
+        with ``feature_columns=model.recipe_``.
+
+        Parameters
+        ----------
+        graph
+            Its labels are not read.
+
+        Returns
+        -------
+        A new classifier, whose ``graph_changed_`` says whether the graph is another one. This one stays as it is.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+        >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
+        >>> model = pprop.APPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
+        >>> model = model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5)
+        >>> pair = pprop.Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.eye_array(5).tocsr()[[0, 1]])
+        >>> model.on(pair).predict()
+        array(['left', 'left'], dtype='<U5')
+        """
+        check_is_fitted(self)
+        name = f"{type(self).__name__}.on"
+        if not isinstance(graph, Graph):
+            reject("graph", name, "a Graph", describe(graph))
+        other, used = copy.copy(self), TrainedFeatures.of(self.graph_).matched(graph, name)
+        if feature_shape(used) != feature_shape(self.graph_):
+            wanted = f"a graph with features of shape {tuple(feature_shape(self.graph_))} per node, as in the training"
+            reject("graph", name, wanted, f"{tuple(feature_shape(used))}")
+        other.graph_changed_ = used.fingerprint != self.graph_.fingerprint
+        other.graph = other.graph_ = used
+        if other.graph_changed_:
+            other.known_nodes_, other.known_labels_ = self.known_nodes_[:0], self.known_labels_[:0]
+            other.accuracy_ = other.source_ = None
+            backend = choose_backend("auto", "cpu", name)
+            scaled = used if self.scaling_ is None else used.scaled(self.scaling_)
+            other.logits_ = other._restored(logits_from(self.model_, scaled, self.weights_, backend), {})
+        return other
 
     def save(
         self,

@@ -22,7 +22,9 @@ from pprop._validate import describe, reject
 from pprop.estimators import appnp, baselines, ensemble
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.fitted import ExpectedWeight, Weights, expected_weights, logits_from
-from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, feature_shape, read_manifest
+from pprop.estimators.inputs import FILE as FEATURES
+from pprop.estimators.inputs import TrainedFeatures, feature_shape
+from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
 from pprop.estimators.saving import (
     EXTRA_PREFIX,
@@ -34,6 +36,7 @@ from pprop.estimators.saving import (
 )
 from pprop.graph import Graph, Scaling
 from pprop.graph.files import path_of, read_file
+from pprop.graph.recipe import Recipe
 from pprop.kernels import BACKENDS, choose_backend
 from pprop.settings import ALPHA, settings_of
 from pprop.training import History
@@ -67,8 +70,8 @@ def load(
         The folder.
     graph
         None reads the graph that the manifest names, and refuses one with another fingerprint. A graph given here is
-        used in any case, if its features have the right shape; ``graph_changed_`` of the result says whether it is
-        another than that of the training.
+        used in any case, if it has the features of the training: found by name, in any order, where both have names;
+        ``graph_changed_`` of the result says whether it is another than that of the training.
     predictor
         For a model that was trained with a `predictor`: the same module again, or a function that makes one. Its
         weights are replaced.
@@ -107,7 +110,8 @@ def load(
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     found, history, known, extras, scaling = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
-    used = _find_graph(folder, manifest) if graph is None else graph
+    trained = _read_features(folder, manifest)
+    used = _find_graph(folder, manifest, trained.recipe) if graph is None else trained.matched(graph, FUNCTION)
     if feature_shape(used) != manifest.feature_shape:
         wanted, got = _text(manifest.feature_shape), _text(feature_shape(used))
         reject("graph", FUNCTION, f"a graph with {wanted} per node, as in the training", f"one with {got}")
@@ -204,13 +208,32 @@ def _check_predictor(predictor: object, manifest: Manifest) -> None:
         reject("predictor", FUNCTION, "None for a model with the built-in network", describe(predictor))
 
 
-def _find_graph(folder: Path, manifest: Manifest) -> Graph:
+def _read_features(folder: Path, manifest: Manifest) -> TrainedFeatures:
+    try:
+        trained = TrainedFeatures.read(folder)
+    except FormatError as error:
+        raise damaged(folder, str(error)) from error
+    if trained.names is not None and [len(trained.names)] != manifest.feature_shape:
+        raise damaged(folder, f"{FEATURES} has {len(trained.names)} features")
+    return trained
+
+
+def saved_recipe(path: str | PathLike[str]) -> Recipe | None:
+    """Return how a saved model turns the columns of a table into features; None where it was trained on a matrix.
+
+    Give it to `read_edges` or `Graph.from_pandas` as `feature_columns`, to read another graph in the same way.
+    """
+    folder = path_of(path, "path", "saved_recipe")
+    return _read_features(folder, read_manifest(folder)).recipe
+
+
+def _find_graph(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Graph:
     if manifest.source is None:
         name = "without a name" if manifest.graph_name is None else f"named {manifest.graph_name!r}"
         raise InputError(
             f"The model in {str(folder)!r} does not say where its graph, {name}, can be read. Pass graph=..."
         )
-    graph = manifest.source.read()
+    graph = manifest.source.read(recipe)
     if graph.fingerprint != manifest.fingerprint:
         raise InputError(
             f"The graph {manifest.source} is not the one that the model in {str(folder)!r} was trained on: its "

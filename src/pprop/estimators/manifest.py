@@ -20,8 +20,8 @@ from pprop._errors import FormatError
 from pprop._validate import describe
 from pprop._version import __version__
 from pprop.estimators.fitted import FittedModel, TrainingRecord
+from pprop.estimators.inputs import feature_shape
 from pprop.estimators.source import GraphSource
-from pprop.graph import Graph
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
 
@@ -74,11 +74,6 @@ def build_manifest(
         | {package: version(package) for package in _PACKAGES},
         "weights": {"file": WEIGHTS, "sha256": digest},
     }
-
-
-def feature_shape(graph: Graph) -> list[int]:
-    """Return the shape of one node's features."""
-    return [] if graph.features is None else [int(size) for size in graph.features.shape[1:]]
 
 
 def _plain(value: object) -> object:

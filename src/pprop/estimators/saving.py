@@ -13,6 +13,8 @@ from safetensors.numpy import save
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_float, describe, reject
 from pprop.estimators.fitted import FittedModel, Weights
+from pprop.estimators.inputs import FILE as FEATURES
+from pprop.estimators.inputs import TrainedFeatures
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import path_of, replaced_file, replaced_folder
@@ -58,10 +60,13 @@ def save_model(
         MANIFEST: (json.dumps(manifest, indent=2, allow_nan=False) + "\n").encode(),
         CARD: model_card(manifest).encode("utf-8", errors="replace"),
     }
+    described = TrainedFeatures.of(estimator.graph_).content()
+    if described is not None:
+        files[FEATURES] = described
     if not os.path.isdir(target.parent):  # also where this user may not look
         reject("path", FUNCTION, "a folder in an existing folder", repr(str(target)))
     if os.path.lexists(target):
-        _check_replaceable(target, overwrite, set(files))
+        _check_replaceable(target, overwrite, {WEIGHTS, MANIFEST, CARD, FEATURES})
     try:
         with replaced_folder(target) as folder:
             folder.mkdir()

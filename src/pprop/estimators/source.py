@@ -14,6 +14,7 @@ from pprop._validate import check_choice, describe, reject
 from pprop.datasets import DATASETS, load_dataset
 from pprop.graph import Graph, read_edges, read_npz
 from pprop.graph.files import path_of
+from pprop.graph.recipe import Recipe
 
 _READERS: Mapping[str, Any] = MappingProxyType({"dataset": load_dataset, "npz": read_npz, "edges": read_edges})
 _PATHS = ("path", "nodes")
@@ -71,9 +72,10 @@ class GraphSource:
         """
         return cls("dataset", {"name": graph.name}) if graph.name in DATASETS else None
 
-    def read(self) -> Graph:
-        """Read the graph."""
-        return _READERS[self.kind](**self.arguments)
+    def read(self, recipe: Recipe | None = None) -> Graph:
+        """Read the graph; the columns of a table become features by a recipe, where one is given."""
+        columns = {"feature_columns": recipe} if self.kind == "edges" and recipe is not None else {}
+        return _READERS[self.kind](**{**self.arguments, **columns})
 
     def __str__(self) -> str:
         return repr(self.arguments["name" if self.kind == "dataset" else "path"])
