@@ -188,7 +188,7 @@ def read_manifest(folder: Path) -> Manifest:
         settings=typed("settings", None, dict),
         classes=classes,
         graph_name=typed("graph", "name", str, None),
-        source=None if source is None else GraphSource.from_json(source),
+        source=None if source is None else GraphSource.from_json(source, content["format_version"]),
         fingerprint=typed("graph", "fingerprint", str),
         feature_shape=shape,
         scaling=scaling,

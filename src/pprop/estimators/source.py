@@ -57,6 +57,9 @@ class GraphSource:
                 given[argument] = os.path.abspath(path_of(value, "arguments", "GraphSource"))
             elif isinstance(value, tuple | list):
                 given[argument] = [str(item) for item in cast("list[object]", value)]
+            elif isinstance(value, Mapping):
+                pairs = cast("Mapping[object, object]", value).items()
+                given[argument] = {str(key): str(item) for key, item in pairs}
             elif not isinstance(value, str | bool | None):
                 reject("arguments", "GraphSource", f"a str, a bool or None under {argument!r}", describe(value))
         if not isinstance(given.get(first), str):
@@ -88,9 +91,19 @@ class GraphSource:
         return {"kind": self.kind, **self.arguments}
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Self:
-        """Return the source from its entry in a manifest."""
+    def from_json(cls, entry: Mapping[str, Any], version: int) -> Self:
+        """Return the source from its entry in a manifest of that version.
+
+        Version 1 took the columns of numbers as they are, and knew an unknown label only by its empty cell.
+
+        >>> GraphSource.from_json({"kind": "edges", "path": "/e.csv", "feature_columns": None}, 1).to_json()
+        {'kind': 'edges', 'path': '/e.csv', 'feature_columns': 'numbers', 'missing_labels': []}
+        """
+        given = {key: value for key, value in entry.items() if key != "kind"}
+        if version == 1 and entry.get("kind") == "edges":
+            given["feature_columns"] = given.get("feature_columns") or "numbers"
+            given["missing_labels"] = []
         try:
-            return cls(entry["kind"], {key: value for key, value in entry.items() if key != "kind"})
+            return cls(entry["kind"], given)
         except (InputError, KeyError) as error:
             raise FormatError(f"The graph's source {describe(dict(entry))} cannot be understood.") from error

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import GraphError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, reject
+from pprop.graph.arguments import as_class_indices
 from pprop.graph.arrow import Column, pa
 from pprop.graph.attributes import check_features, check_labels, seal
 from pprop.graph.classes import read_labels
@@ -199,5 +200,6 @@ def edge_parts(
     if features is not None:
         parts["features"] = check_features(features, n, function)
     if labels is not None:
-        parts["labels"] = check_labels(labels, n, None, function)
+        codes, names = as_class_indices(labels, None, function)
+        parts |= {"labels": check_labels(codes, n, names, function), "class_names": names}
     return parts
