@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -65,7 +65,9 @@ def test_every_method_takes_every_form(
     assert np.array_equal(model.predict_proba(FORMS[form](at)), plain.predict_proba(at))
     assert np.array_equal(model.decision_function(FORMS[form](at)), plain.decision_function(at))
     assert model.score(FORMS[form](at), y) == plain.score(at, y)
-    assert [one.node for one in model.explain(FORMS[form](at), k=1)] == at.tolist()
+    explain: Any = model.explain
+    explained = explain(FORMS[form](at), k=1)
+    assert [one.node for one in explained] == at.tolist()
 
 
 def test_no_nodes_mean_all_of_them(plain: MLPNodeClassifier) -> None:

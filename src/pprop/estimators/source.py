@@ -15,6 +15,7 @@ from pprop.datasets import DATASETS, load_dataset
 from pprop.graph import Graph, read_edges, read_npz
 from pprop.graph.files import path_of
 from pprop.graph.recipe import Recipe
+from pprop.graph.structure import STRUCTURES
 
 _READERS: Mapping[str, Any] = MappingProxyType({"dataset": load_dataset, "npz": read_npz, "edges": read_edges})
 _PATHS = ("path", "nodes")
@@ -31,6 +32,8 @@ class GraphSource:
         ``"dataset"`` (`load_dataset`), ``"npz"`` (`read_npz`) or ``"edges"`` (`read_edges`).
     arguments
         Of that reader, by name. Paths are made absolute.
+    structure
+        None, or the features that the graph is given after it is read, see `Graph.with_structure`.
 
     Examples
     --------
@@ -43,9 +46,12 @@ class GraphSource:
 
     kind: str
     arguments: Mapping[str, Any]
+    structure: str | None = None
 
     def __post_init__(self) -> None:
         reader = _READERS[check_choice(self.kind, "kind", "GraphSource", list(_READERS))]
+        if self.structure is not None:
+            check_choice(self.structure, "structure", "GraphSource", STRUCTURES)
         allowed = inspect.signature(reader).parameters
         first = "name" if self.kind == "dataset" else "path"
         given = dict(self.arguments)
@@ -78,17 +84,19 @@ class GraphSource:
     def read(self, recipe: Recipe | None = None) -> Graph:
         """Read the graph; the columns of a table become features by a recipe, where one is given."""
         columns = {"feature_columns": recipe} if self.kind == "edges" and recipe is not None else {}
-        return _READERS[self.kind](**{**self.arguments, **columns})
+        graph: Graph = _READERS[self.kind](**{**self.arguments, **columns})
+        return graph if self.structure is None else graph.with_structure(self.structure, replace=True)
 
     def __str__(self) -> str:
         return repr(self.arguments["name" if self.kind == "dataset" else "path"])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GraphSource, (self.kind, dict(self.arguments))
+        return GraphSource, (self.kind, dict(self.arguments), self.structure)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the source in a manifest."""
-        return {"kind": self.kind, **self.arguments}
+        own = {} if self.structure is None else {"structure": self.structure}
+        return {"kind": self.kind, **own, **self.arguments}
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any], version: int) -> Self:
@@ -99,11 +107,11 @@ class GraphSource:
         >>> GraphSource.from_json({"kind": "edges", "path": "/e.csv", "feature_columns": None}, 1).to_json()
         {'kind': 'edges', 'path': '/e.csv', 'feature_columns': 'numbers', 'missing_labels': []}
         """
-        given = {key: value for key, value in entry.items() if key != "kind"}
+        given = {key: value for key, value in entry.items() if key not in ("kind", "structure")}
         if version == 1 and entry.get("kind") == "edges":
             given["feature_columns"] = given.get("feature_columns") or "numbers"
             given["missing_labels"] = []
         try:
-            return cls(entry["kind"], given)
+            return cls(entry["kind"], given, entry.get("structure"))
         except (InputError, KeyError) as error:
             raise FormatError(f"The graph's source {describe(dict(entry))} cannot be understood.") from error
