@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import pprop.estimators.base
 import pprop.estimators.samples
+import pprop.estimators.scores
 from pprop import (
     APPNPClassifier,
     APPNPClassifierCV,
@@ -221,7 +221,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
 
     monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", adapt)
     if name in AT_THE_BORDER:
-        for module in (pprop.estimators.base, pprop.estimators.samples):
+        for module in (pprop.estimators.scores, pprop.estimators.samples):
             monkeypatch.setattr(module, "node_positions", enter)
     epochs = 12 if name in NEEDS_LEARNING else 2
     for _ in range(4):

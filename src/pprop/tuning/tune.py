@@ -22,8 +22,9 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
-from pprop.estimators.base import StoppingNodes, recommended_alpha
+from pprop.estimators.base import StoppingNodes
 from pprop.estimators.samples import divide_nodes, labelled_nodes, read_stopping
+from pprop.estimators.scores import recommended_alpha
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model

@@ -1,0 +1,135 @@
+"""Predictions of nodes from the stored logits of all of them, and how good they are."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from pprop._errors import InputError
+from pprop._validate import check_array, describe, reject
+from pprop.estimators.explanation import Explainable
+from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.samples import Labelled, check_some, node_positions, read_labelled
+from pprop.estimators.targets import LabelsLike, check_same_kind
+from pprop.graph import Graph
+from pprop.graph.labels import MISSING_LABELS
+from pprop.settings import ALPHA, check_fields
+
+
+class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
+    """Mixin with `predict`, `predict_proba` and `decision_function`, computed from the stored logits of all nodes."""
+
+    def decision_function(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
+
+        Parameters
+        ----------
+        X
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
+        """
+        logits = self._logits(X, "decision_function", ids)
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def predict_proba(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
+        """
+        logits = self._logits(X, "predict_proba", ids)
+        return special.softmax(logits, axis=1)
+
+    def predict(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the classes of nodes, shape (m,).
+
+        Parameters
+        ----------
+        X
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
+        """
+        best = self._logits(X, "predict", ids).argmax(axis=1)
+        return self.classes_[best]
+
+    def score(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy on nodes: the share of known labels that are predicted.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `predict`.
+        y
+            Their labels, as in `fit`; nodes whose label is unknown are left out.
+        sample_weight
+            Weights of the nodes, as many as labels.
+        """
+        check_is_fitted(self)
+        if y is None:
+            raise InputError("score requires y to be passed, but the target y is None. Pass one class label per node.")
+        missing = getattr(self, "missing_labels_", MISSING_LABELS)
+        given = read_labelled(X, y, ("X", "y"), "score", self.graph_, ids=ids, missing=missing, classes=self.classes_)
+        check_some(given, "score")
+        check_same_kind(given.labels, self.classes_, "y", "score")
+        weights = None if sample_weight is None else _weights_of(sample_weight, given)
+        return float(accuracy_score(given.labels, self.predict(given.nodes), sample_weight=weights))
+
+    def _check_graph(self) -> Graph:
+        if not isinstance(self.graph, Graph):
+            reject("graph", type(self).__name__, "a Graph", describe(self.graph))
+        return self.graph
+
+    def _checked(self) -> dict[str, Any]:
+        """Return all settings in their canonical form; an alpha of None becomes the graph's."""
+        values = check_fields(self, type(self).__name__, skip=("stopping",))
+        if "alpha" in values and values["alpha"] is None:
+            values["alpha"] = recommended_alpha(self.graph)
+        return values
+
+    def _logits(self, X: object, function: str, ids: object = None) -> NDArray[Any]:
+        check_is_fitted(self)
+        check_same_graph(self)
+        return self.logits_[node_positions(X, "X", function, self.graph_, ids=ids)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super().__sklearn_tags__())
+        tags.input_tags.one_d_array = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def _weights_of(sample_weight: object, given: Labelled) -> NDArray[np.float64]:
+    expected = f"an array of {given.length} numbers, one per label"
+    weights = check_array(sample_weight, "sample_weight", "score", expected)
+    if weights.shape != (given.length,) or weights.dtype.kind not in "iuf":
+        reject("sample_weight", "score", expected, weights)
+    return weights[given.rows].astype(np.float64)
+
+
+def recommended_alpha(graph: Graph) -> float:
+    """Return the teleport probability that a graph recommends, or the default.
+
+    >>> import pprop
+    >>> recommended_alpha(pprop.load_dataset("citeseer"))
+    0.1
+    """
+    return ALPHA.default if graph.recommended is None else graph.recommended.alpha
