@@ -27,6 +27,8 @@ ZERO_ONE = ("0", "1", "0.0", "1.0")  # truth values, too, where a column is said
 LARGEST = float(np.finfo(np.float32).max)
 
 NUMBER = r"^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
+DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+WHOLE = r"^([+-]?\d+)\.0+$"
 CLOCK = (
     r"(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
     r" ?(?:Z|UTC|(?P<sign>[+-])(?P<zone>\d{2}):?(?P<half>\d{2})?)?)?$"
@@ -39,6 +41,8 @@ DAY_PATTERNS: dict[DayOrder, tuple[str, ...]] = {
     "day first": (YEAR_FIRST, DOTTED, SLASHED.replace("first>", "day>").replace("second_part>", "month>")),
     "month first": (YEAR_FIRST, DOTTED, SLASHED.replace("first>", "month>").replace("second_part>", "day>")),
 }
+PADDED = r"^(0\d\d+|\+\d{7,})$"
+FIRST = 1000  # cells that are tried before all others
 DAY_NS = 86_400_000_000_000
 UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -85,24 +89,40 @@ class Column:
         return len(self.cells) - self.n_missing
 
     @cached_property
-    def counts(self) -> dict[str, int]:
-        """The distinct values as text, sorted, with the number of cells that say so."""
+    def _encoded(self) -> tuple[Any, NDArray[np.int64]]:
+        """The distinct cells in the order of appearance, and the index of each cell among them, -1 where missing."""
         _, pc = arrow()
+        encoded = self.cells.dictionary_encode()
+        return encoded.dictionary, pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
-        pairs: Any = pc.value_counts(self.texts().drop_null())
-        return dict(sorted(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True)))
+    def _spread(self, values: NDArray[Any], missing: float) -> NDArray[Any]:
+        """Return what holds of the distinct cells for all cells."""
+        return np.append(values, [missing])[self._encoded[1]]
 
-    @cached_property
+    @property
     def n_distinct(self) -> int:
-        """Number of distinct values."""
-        _, pc = arrow()
+        """Number of distinct cells."""
+        return len(self._encoded[0])
 
-        return int(pc.count_distinct(self.cells, mode="only_valid").as_py())
+    def share(self, pattern: str) -> float:
+        """Return the share of the cells of text, missing ones aside, that match."""
+        _, pc = arrow()
+        values, at = self._encoded
+        weights = np.bincount(at[at >= 0], minlength=len(values))
+        return float(weights[_flags(pc.match_substring_regex(values, pattern))].sum() / self.n_present)
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether a cell of text is of three or more digits of which the first is zero, or of seven and a plus before."""
+        if self.form != "text":
+            return False
+        _, pc = arrow()
+        starts = pc.or_(pc.starts_with(self.cells, "0"), pc.starts_with(self.cells, "+"))
+        return bool(pc.any(pc.match_substring_regex(self.cells.filter(starts), PADDED)).as_py())
 
     def texts(self) -> Any:
         """Return the cells as text, an Arrow array with nulls where missing; a whole number has no decimal point."""
         pa, pc = arrow()
-
         if self.form == "number":
             values, _ = self.numbers()
             present = values[~np.isnan(values)]
@@ -110,32 +130,42 @@ class Column:
                 whole = pa.array(values, mask=np.isnan(values), type=pa.float64())
                 return pc.cast(pc.cast(whole, pa.int64()), pa.large_string())
         texts = pc.cast(self.cells, pa.large_string())
-        return texts if self.typed else pc.replace_substring_regex(texts, r"^([+-]?\d+)\.0+$", r"\1")
+        if self.typed or self.form != "text" or not self.n_present or not self.share(WHOLE):
+            return texts
+        return pc.replace_substring_regex(texts, WHOLE, r"\1")
 
-    def numbers(self) -> Parsed:
-        """Return the cells as numbers, infinite ones included, each of shape (n,)."""
+    def counts(self) -> dict[str, int]:
+        """Return the distinct values as text with the number of cells of each, the most frequent first, ties sorted."""
+        _, pc = arrow()
+        pairs = pc.value_counts(self.texts().drop_null())
+        counts: dict[str, int] = dict(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True))
+        return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def numbers(self, *, comma: bool = False) -> Parsed:
+        """Return the cells as numbers, infinite ones included, each of shape (n,); text may have a decimal comma."""
         pa, pc = arrow()
-
-        wrong = np.zeros(len(self.cells), dtype=bool)
-        if self.form == "text":
-            try:
-                return _floats(pc.cast(self.cells, pa.float64())), wrong
-            except pa.ArrowInvalid:
-                spelled = pc.match_substring_regex(self.cells, NUMBER)
-                wrong = _flags(pc.invert(spelled))
-                return _floats(pc.cast(pc.if_else(spelled, self.cells, None), pa.float64())), wrong
         if self.form in ("number", "boolean"):
-            return _floats(pc.cast(self.cells, pa.float64(), safe=False)), wrong
-        return np.full(len(self.cells), np.nan), ~self.missing
+            return _floats(pc.cast(self.cells, pa.float64(), safe=False)), np.zeros(len(self.cells), dtype=bool)
+        if self.form != "text":
+            return np.full(len(self.cells), np.nan), ~self.missing
+        try:
+            pc.cast(self.cells[:FIRST], pa.float64())  # where text is no number, that takes pyarrow longer to see
+            return _floats(pc.cast(self.cells, pa.float64())), np.zeros(len(self.cells), dtype=bool)
+        except pa.ArrowInvalid:
+            values = self._encoded[0]
+            if comma:
+                values = pc.replace_substring_regex(values, DECIMAL_COMMA, r"\1.\2")
+            spelled = pc.match_substring_regex(values, NUMBER)
+            parsed = _floats(pc.cast(pc.if_else(spelled, values, None), pa.float64()))
+            return self._spread(parsed, np.nan), self._spread(~_flags(spelled), False)
 
     def truths(self) -> Parsed:
         """Return the cells as 0 for false and 1 for true, each of shape (n,)."""
         pa, pc = arrow()
-
         if self.form == "text":
             words = pa.array([*(word for pair in FALSE_TRUE for word in pair), *ZERO_ONE], pa.large_string())
-            found = _floats(pc.cast(pc.index_in(pc.utf8_lower(self.cells), value_set=words), pa.float64()))
-            values = found % 2  # a word of falsehood stands before each of truth
+            found = _floats(pc.cast(pc.index_in(pc.utf8_lower(self._encoded[0]), value_set=words), pa.float64()))
+            values = self._spread(found % 2, np.nan)  # a word of falsehood stands before each of truth
         else:
             values, _ = self.numbers()
             values = np.where((values == 0) | (values == 1), values, np.nan)
@@ -143,18 +173,14 @@ class Column:
 
     def days(self, order: DayOrder = "year first") -> Parsed:
         """Return the cells as days since 1970-01-01 (UTC where there is a time zone), each of shape (n,)."""
-        _, pc = arrow()
-
         if self.form == "date":
             return _typed_days(self.cells), np.zeros(len(self.cells), dtype=bool)
         if self.form != "text":
             return np.full(len(self.cells), np.nan), ~self.missing
-        encoded = self.cells.dictionary_encode()
-        days = np.full(len(encoded.dictionary), np.nan)
+        days = np.full(self.n_distinct, np.nan)
         for pattern in DAY_PATTERNS[order]:
-            days = np.where(np.isnan(days), _spelled_days(encoded.dictionary, pattern), days)
-        at = pc.fill_null(encoded.indices, len(days)).to_numpy(zero_copy_only=False)
-        values = np.append(days, np.nan)[at]
+            days = np.where(np.isnan(days), _spelled_days(self._encoded[0], pattern), days)
+        values = self._spread(days, np.nan)
         return values, np.isnan(values) & ~self.missing
 
 
@@ -169,7 +195,6 @@ def read_column(
     ('text', [False, True, False], [31.0, nan, 27.0])
     """
     pa, pc = arrow()
-
     kind, categorical = cells.type, False
     if pa.types.is_dictionary(kind):
         kind, categorical = kind.value_type, True
@@ -195,7 +220,7 @@ def _form(kind: Any) -> Form:
         return "boolean"
     if types.is_date(kind) or types.is_timestamp(kind):
         return "date"
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+    if str(kind) in ("string", "large_string", "string_view", "null"):
         return "text"
     return "other"
 
@@ -206,7 +231,6 @@ def _floats(cells: Any) -> NDArray[np.float64]:
 
 def _flags(cells: Any) -> NDArray[np.bool_]:
     _, pc = arrow()
-
     return np.asarray(pc.fill_null(cells, fill_value=False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -217,7 +241,6 @@ def _join(days: NDArray[np.int64], nanoseconds: NDArray[np.int64]) -> NDArray[np
 
 def _typed_days(cells: Any) -> NDArray[np.float64]:
     pa, pc = arrow()
-
     missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), dtype=bool)
     if pa.types.is_date32(cells.type):
         numbers, unit = pc.cast(cells, pa.int32()), DAY_NS
@@ -232,9 +255,7 @@ def _typed_days(cells: Any) -> NDArray[np.float64]:
 def _spelled_days(texts: Any, pattern: str) -> NDArray[np.float64]:
     """Return the days that texts spell in one form, NaN where they do not, or where there is no such day."""
     pa, pc = arrow()
-
     parts: Any = pc.extract_regex(texts, pattern=pattern)
-    names = [field.name for field in parts.type]
     found = ~np.asarray(parts.is_null().to_numpy(zero_copy_only=False), dtype=bool)
 
     def part(name: str, default: str = "0") -> Any:
@@ -244,7 +265,6 @@ def _spelled_days(texts: Any, pattern: str) -> NDArray[np.float64]:
     def number(name: str, default: str = "0") -> NDArray[np.int64]:
         return pc.cast(part(name, default), pa.int64()).to_numpy(zero_copy_only=False)
 
-    assert {"year", "month", "day", "hour"} <= set(names)
     year, month, day = number("year"), number("month"), number("day", "1")
     clock = [number(name) for name in ("hour", "minute", "second", "zone", "half")]
     fraction = pc.cast(pc.utf8_rpad(part("fraction"), width=9, padding="0"), pa.int64()).to_numpy(zero_copy_only=False)

@@ -90,21 +90,23 @@ class NumberEncoder(Encoder):
     kind = "number"
     fill: float | None
     missing: int = 0
+    comma: bool = False  # text may have a decimal comma
 
     @classmethod
-    def fit(cls, column: Column) -> NumberEncoder:
-        values = _checked(column, column.numbers(), "a number")
-        return cls(float(np.median(values[~np.isnan(values)])), int(np.isnan(values).sum()))
+    def fit(cls, column: Column, comma: bool = False) -> NumberEncoder:
+        values = _checked(column, column.numbers(comma=comma), "a number")
+        return cls(float(np.median(values[~np.isnan(values)])), int(np.isnan(values).sum()), comma)
 
     def encode(self, column: Column) -> Block:
-        values = _checked(column, column.numbers(), "a number")
+        values = _checked(column, column.numbers(comma=self.comma), "a number")
         if self.fill is None and np.isnan(values).any():
             column.complain("a number", int(np.flatnonzero(np.isnan(values))[0]), got="a missing value")
         return _filled(column, values, self.fill or 0.0, self.missing, f"{self.fill:g}" if self.fill else "0")
 
     @property
     def summary(self) -> str:
-        return f"number, {self.missing} missing filled with {self.fill:g}" if self.missing else "number"
+        filled = f", {self.missing} missing filled with {self.fill:g}" if self.missing else ""
+        return "number" + (", decimal comma" if self.comma else "") + filled
 
     def feature_names(self, name: str) -> list[str]:
         return _with_flag([name], name, self.missing)
@@ -149,9 +151,8 @@ class DateEncoder(Encoder):
 
     @classmethod
     def fit(cls, column: Column, order: DayOrder | None = None) -> DateEncoder:
-        """Return the encoder; without an `order`, of the first one in which every cell is a date."""
-        orders: list[DayOrder] = [order] if order else [one for one in DAY_PATTERNS if not column.days(one)[1].any()]
-        chosen = orders[0] if orders else "year first"
+        """Return the encoder; without an `order`, of the one in which most cells are dates."""
+        chosen = order or min(DAY_PATTERNS, key=lambda one: int(column.days(one)[1].sum()))
         values = _checked(column, column.days(chosen), "a date")
         return cls(float(np.median(values[~np.isnan(values)])), int(np.isnan(values).sum()), chosen)
 
@@ -184,7 +185,7 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def fit(cls, column: Column) -> CategoryEncoder:
-        frequent = sorted(column.counts, key=lambda value: (-column.counts[value], value))
+        frequent = list(column.counts())
         kept = tuple(sorted(frequent[:MOST_VALUES]))
         return cls(kept, len(frequent) - len(kept), column.n_missing)
 
@@ -258,6 +259,8 @@ class TextEncoder(Encoder):
     def encode(self, column: Column) -> Block:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
+        if not len(column.cells):  # scikit-learn wants a row
+            return sparse.csr_array(np.empty((0, len(self.words)), dtype=np.float32))
         model: Any = TfidfVectorizer(token_pattern=WORD, vocabulary=list(self.words))
         model.idf_ = np.array(self.idf)
         rows: sparse.csr_matrix[np.float64] = model.transform(column.texts().fill_null("").to_pylist())

@@ -77,6 +77,12 @@ class Entry:
             self.complain("an integer of at least 0")
         return self.value
 
+    def flag(self) -> bool:
+        """Return True or False."""
+        if not isinstance(self.value, bool):
+            self.complain("true or false")
+        return self.value
+
     def texts(self) -> tuple[str, ...]:
         """Return a list of distinct texts."""
         found = tuple(item.text() for item in self.items())
@@ -95,16 +101,16 @@ class Entry:
 def read_encoder(kind: Kind, entry: Entry) -> Encoder:
     """Return the encoder of a kind from its parameters.
 
-    >>> read_encoder("number", Entry({"fill": 34.5, "missing": 1}, "the recipe"))
-    NumberEncoder(fill=34.5, missing=1)
+    >>> read_encoder("number", Entry({"fill": 34.5, "missing": 1, "comma": False}, "the recipe"))
+    NumberEncoder(fill=34.5, missing=1, comma=False)
     """
     match kind:
         case "number":
-            given = entry.fields("fill", "missing")
+            given = entry.fields("fill", "missing", "comma")
             fill, missing = given["fill"], given["missing"].count()
             if fill.value is None and missing:
                 fill.complain("a number, as some were missing,")
-            return NumberEncoder(None if fill.value is None else fill.number(), missing)
+            return NumberEncoder(None if fill.value is None else fill.number(), missing, given["comma"].flag())
         case "boolean":
             return BooleanEncoder(entry.fields("missing")["missing"].count())
         case "date":

@@ -14,30 +14,32 @@ all distinct" means nine of ten.
         whole; nearly all distinct, whole, of the same nine digits or more;
     b.  a row number: named as one (``Unnamed: 0``) with distinct values, or each of 0 ... n-1 or 1 ... n once: unused;
     c.  a number that float32 cannot hold, or infinity: unused;
-    d.  all else: number. A name that says so (`QUANTITY_NAMES`: age, income, hour, year, score) rules out b, and a but
+    d.  all else: number. A name that says so (`QUANTITY_NAMES`: age, income, hour, year, score) rules out a and b but
         for the names there.
 6.  Dates and times, or text that is one in every cell (ISO 8601; 31.12.2024; 31/12/2024 or 12/31/2024 where some cell tells
     day from month): date. Unused where day and month cannot be told apart.
 7.  Cells of a CSV of which half or more spell numbers, but not all: unused.
-8.  Text of few distinct values: category.
-9.  Text in a typed table that spells numbers: unused, as an identifier where nearly all are distinct and digits only.
-10. Single words or telephone numbers, nearly all distinct (e-mail addresses, URLs, UUIDs, user names), or named as a code:
+8.  Cells of a CSV that are numbers with commas: number where these are decimal commas in one cell at least (``31,5``),
+    else unused, as are numbers with a sign for percent or money.
+9.  Text of few distinct values: category.
+10. Text in a typed table that spells numbers: unused, as an identifier where nearly all are distinct and digits only.
+11. Single words or telephone numbers, nearly all distinct (e-mail addresses, URLs, UUIDs, user names), or named as a code:
     looks like an identifier, unused.
-11. All else is text, of which at least one word must occur in two cells.
+12. All else is text, of which at least one word must occur in two cells.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop._validate import describe
-from pprop.graph.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, Column, DayOrder, arrow
+from pprop.graph.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, Column, DayOrder
 
 Kind = Literal["number", "boolean", "category", "date", "text", "unused"]
 KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "unused")
@@ -51,16 +53,16 @@ IDENTIFIER = "looks like an identifier"
 ROW_NUMBER = "looks like the number of the row"
 
 ROW_NAMES = re.compile(
-    r"(|unnamed: \d+|__index_level_\d+__|index|idx|row|row_?(number|num|nr|no|id|index))", re.IGNORECASE
+    r"(|unnamed: \d+|__index_level_\d+__|level_\d+|index|idx|row|row_?(number|num|nr|no|id|index))", re.IGNORECASE
 )
 CODE_NAMES = re.compile(
     r"ids?|uuid|guid|(user|node|customer|client|item|product|order|session|device|account|row|person|member|record|group)id|"
-    r"zip(code)?|postcode|postal(code)?|plz|(tele)?phone|tel|mobile|fax|ssn|iban|isbn|ean|upc|barcode"
+    r"zip(code)?|postcode|postal(code)?|plz|(tele|cell)?phone|tel|mobile|msisdn|fax|ssn|iban|isbn|ean|upc|barcode"
 )
 CODE_ENDINGS = ("code", "number", "no", "nr", "num")  # zip code, phone number
 QUANTITY_NAMES = re.compile(
     r"(age|hour|year|score|count|day|month|week|minute|second|price|cost|point|vote|view|click|visit|sale|value)s?|"
-    r"income|amount|rank|number|salary|wage|revenue|total|sum|mean|average|min|max|size|weight|height|width|length|"
+    r"income|amount|rank|salary|wage|revenue|total|sum|mean|average|min|max|size|weight|height|width|length|"
     r"duration|time|timestamp|date|level|rate|ratio|percent|share|distance|balance|population|temperature|degree|"
     r"quantity|rating"
 )
@@ -69,11 +71,12 @@ QUANTITY_NAMES = re.compile(
 @final
 @dataclass(frozen=True)
 class Decision:
-    """The kind of a column; the reason where it is unused; of a date, what comes first."""
+    """The kind of a column; the reason where it is unused; how dates and numbers are written."""
 
     kind: Kind
     reason: str = ""
     order: DayOrder = "year first"
+    comma: bool = False
 
 
 def decide(column: Column, *, wanted: bool = False) -> Decision:
@@ -104,7 +107,7 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
         case "date":
             values = column.days(decision.order)[0]
         case "number":
-            values = column.numbers()[0]
+            values = column.numbers(comma=decision.comma)[0]
         case _:
             return decision if column.n_distinct > 1 else _constant(column)
     return decision if (values != values[0]).any() else _constant(column)
@@ -124,19 +127,32 @@ def _decide_values(column: Column, wanted: bool) -> Decision:
     spelled = not wrong.any() and not np.isnan(values[~column.missing]).any()
     if spelled and (column.form == "number" or not column.typed or wanted):
         return _decide_number(column, values[~column.missing], wanted)
-    if (dates := _decide_date(column)) is not None:
+    if (dates := decide_date(column)) is not None:
         return dates
     if not column.typed and 2 * int(wrong.sum()) <= column.n_present:
         return Decision("unused", f"mixes numbers and text ({_cell(column, wrong)})")
+    if not column.typed and (commas := _decide_commas(column, wanted)) is not None:
+        return commas
     if _few(column.n_distinct, column.n_present) or column.n_distinct == 1:
         return Decision("category")
     distinct = column.n_distinct >= NEARLY_ALL * column.n_present
-    if spelled and not (distinct and _share(column, r"^[+0-9][0-9]+$") == 1.0):
+    if spelled and not (distinct and column.share(r"^[+0-9][0-9]+$") == 1.0):
         return Decision("unused", "text that spells numbers")
-    single = _share(column, r"^[^\s,;|]+$") >= NEARLY_ALL or _share(column, r"^[+(]?\d[\d\s()./-]{4,}$") >= NEARLY_ALL
+    single = column.share(r"^[^\s,;|]+$") >= NEARLY_ALL or column.share(r"^[+(]?\d[\d\s()./-]{4,}$") >= NEARLY_ALL
     if single and not wanted and (distinct or spelled or _named_as_code(column.name)):
         return Decision("unused", IDENTIFIER)
     return Decision("text")
+
+
+def _decide_commas(column: Column, wanted: bool) -> Decision | None:
+    """Decide about numbers with commas, which are thousands or decimals, or with signs; None if there are none."""
+    if column.share(r"^[$€£]?[+-]?\d[\d.,']* ?[%$€£]?$") < 1.0:
+        return None
+    values, wrong = column.numbers(comma=True)
+    if wrong.any() or column.share(r"^[+-]?\d{1,3},\d{3}$") == column.share(","):
+        cell = _cell(column, column.numbers()[1])
+        return Decision("unused", f"numbers that are written with signs, or with commas of unclear meaning ({cell})")
+    return replace(_decide_number(column, values[~column.missing], wanted), comma=True)
 
 
 def _few(n_distinct: int, n_present: int) -> bool:
@@ -157,44 +173,27 @@ def _cell(column: Column, marked: NDArray[np.bool_]) -> str:
     return f"{describe(column.cells[row].as_py())} in row {row + 1}"
 
 
-def _share(column: Column, pattern: str) -> float:
-    """Return the share of cells that match."""
-    _, pc = arrow()
-
-    return float(pc.mean(pc.match_substring_regex(column.cells, pattern)).as_py())
-
-
 def _says_truth(column: Column) -> bool:
-    if column.form != "text" or column.n_distinct > 6:  # TRUE, True, true and their opposites
+    first = column.cells[int(np.argmin(column.missing))].as_py()
+    pairs = [pair for pair in FALSE_TRUE if column.form == "text" and first.lower() in pair]
+    if not pairs:
         return False
-    said = {word.lower() for word in column.counts}
+    said = {word.lower() for word in column.counts()}
     # a single letter is a word of truth only beside its opposite: F may be a sex, a grade, a vitamin
-    return any(said == set(pair) or (len(pair[0]) > 1 and said <= set(pair)) for pair in FALSE_TRUE)
+    return said == set(pairs[0]) or (len(pairs[0][0]) > 1 and said <= set(pairs[0]))
 
 
-def _decide_date(column: Column) -> Decision | None:
+def decide_date(column: Column) -> Decision | None:
+    """Return the decision about a column of dates; None if it is none, unused if days cannot be told from months."""
     if column.form == "date":
         return Decision("date")
-    if column.form != "text" or not _all_digits_and_marks(column):
+    if column.form != "text" or column.share(r"^\d{1,4}[-./]\d{1,2}[-./ T:0-9+ZUC]*$") < 1.0:
         return None
     fitting: list[DayOrder] = [order for order in DAY_PATTERNS if not column.days(order)[1].any()]
-    if not fitting:
-        return None
-    if fitting[0] != "year first" and len(fitting) == 2:
-        first = int(np.flatnonzero(~column.missing)[0])
-        cell = f"{describe(column.cells[first].as_py())} in row {first + 1}"
-        return Decision(
-            "unused",
-            f"dates of which day and month cannot be told apart ({cell})",
-        )
-    return Decision("date", order=fitting[0])
-
-
-def _all_digits_and_marks(column: Column) -> bool:
-    """Whether every cell could be a date at all, which is cheap to know."""
-    _, pc = arrow()
-
-    return bool(pc.all(pc.match_substring_regex(column.cells, r"^\d{1,4}[-./]\d{1,2}[-./ T:0-9+ZUC]*$")).as_py())
+    if fitting == ["day first", "month first"]:
+        reason = f"dates of which day and month cannot be told apart ({_cell(column, ~column.missing)})"
+        return Decision("unused", reason)
+    return Decision("date", order=fitting[0]) if fitting else None
 
 
 def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) -> Decision:
@@ -205,7 +204,7 @@ def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) ->
     distinct = n_distinct >= NEARLY_ALL * len(values)
     rules: list[Callable[[], bool]] = [
         lambda: whole and _named_as_code(column.name),
-        lambda: not quantity and column.form == "text" and _share(column, r"^(0\d\d+|\+\d{7,})$") > 0,
+        lambda: not quantity and column.is_padded,
         lambda: not quantity and whole and distinct and len(values) >= FEW_ROWS and _same_length(values),
     ]
     if n_distinct > 1 and any(rule() for rule in rules):
@@ -213,7 +212,7 @@ def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) ->
             return Decision("category")
         if not wanted:
             return Decision("unused", IDENTIFIER)
-    if whole and not quantity and not wanted and n_distinct == len(column.cells) and _counts_rows(column.name, values):
+    if whole and not wanted and n_distinct == len(column.cells) and _counts_rows(column.name, values, quantity):
         return Decision("unused", ROW_NUMBER)
     broken = unfit(values)
     if broken.any():
@@ -228,12 +227,12 @@ def _same_length(values: NDArray[np.float64]) -> bool:
     return low >= LONG_NUMBER and np.floor(np.log10(low)) == np.floor(np.log10(high))
 
 
-def _counts_rows(name: str, values: NDArray[np.float64]) -> bool:
+def _counts_rows(name: str, values: NDArray[np.float64], quantity: bool) -> bool:
     """Whether distinct whole numbers count the rows of a table."""
     if ROW_NAMES.fullmatch(name.strip()):
         return True
     low, high = float(values.min()), float(values.max())
-    return len(values) >= FEW_ROWS and low in (0.0, 1.0) and high == low + len(values) - 1
+    return not quantity and len(values) >= FEW_ROWS and low in (0.0, 1.0) and high == low + len(values) - 1
 
 
 def _words(name: str) -> list[str]:

@@ -17,7 +17,7 @@ from pprop._validate import check_sequence, describe, reject
 from pprop.graph.columns import Column, read_column
 from pprop.graph.encoders import ENCODERS, Block, DateEncoder, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.entries import Entry, read_encoder
-from pprop.graph.kinds import KINDS, Decision, Kind, decide
+from pprop.graph.kinds import KINDS, Decision, Kind, decide, decide_date
 
 Wanted = str | Sequence[str] | Mapping[str, str]
 
@@ -247,6 +247,8 @@ def _from_entry(entry: Entry) -> ColumnRecipe:
     given = entry.fields("name", "kind", "reason" if kind == "unused" else "parameters")
     name = given["name"].text()
     if kind == "unused":
+        if not given["reason"].text():
+            given["reason"].complain("a reason")
         return ColumnRecipe(name, None, given["reason"].text())
     return ColumnRecipe(name, read_encoder(kind, given["parameters"]))
 
@@ -298,6 +300,8 @@ def _decided_column(column: Column, decision: Decision) -> ColumnRecipe:
             return ColumnRecipe(column.name, None, decision.reason)
         case "date":
             return ColumnRecipe(column.name, DateEncoder.fit(column, decision.order))
+        case "number":
+            return ColumnRecipe(column.name, NumberEncoder.fit(column, decision.comma))
         case "text":
             try:
                 return ColumnRecipe(column.name, TextEncoder.fit(column, 2))
@@ -311,21 +315,25 @@ def _wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
     """Return the recipe of a column that is named; the kind is decided if it is None."""
     if kind == "unused":
         return ColumnRecipe(column.name, None, "as asked for")
-    decision = decide(column, wanted=True) if kind is None else Decision(kind)
     if column.form == "other":
         _complain_unusable(column, f"has the type {column.cells.type}")
     if not column.n_present:
         _complain_unusable(column, "all values are missing")
+    match kind:
+        case None:
+            decision = decide(column, wanted=True)
+        case "date":
+            decision = decide_date(column) or Decision("date")
+        case "number":
+            comma = column.form == "text" and decide(column, wanted=True).comma
+            decision = Decision("number", comma=comma)
+        case _:
+            decision = Decision(kind)
     if decision.kind == "unused":
         _complain_unusable(column, decision.reason)
-    if kind == "date" and (dates := decide(column)).kind == "unused" and dates.reason.startswith("dates"):
-        _complain_unusable(column, dates.reason)
-    if decision.kind == "text":
-        try:
-            return ColumnRecipe(column.name, TextEncoder.fit(column, 2))
-        except FormatError:
-            return ColumnRecipe(column.name, TextEncoder.fit(column))
-    return _decided_column(column, decision) if kind is None else ColumnRecipe(column.name, ENCODERS[kind].fit(column))
+    made = _decided_column(column, decision)
+    # words that never recur are better than nothing where text is asked for
+    return ColumnRecipe(column.name, TextEncoder.fit(column)) if made.encoder is None else made
 
 
 def _plain_number(column: Column) -> ColumnRecipe:
