@@ -9,11 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
-from pprop._errors import InputError
-from pprop._validate import check_bool
 from pprop.graph.attributes import Csr
 from pprop.graph.labels import MISSING_LABELS
 from pprop.graph.recipe import Recipe
+from pprop.graph.structure import Structured
 
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -30,7 +29,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
 }
 
 
-class Exchange(ABC):
+class Exchange(Structured, ABC):
     """What a Graph can be made of, and made into."""
 
     @classmethod
@@ -155,34 +154,6 @@ class Exchange(ABC):
         from pprop.graph.pyg import from_pyg
 
         return cls._of_fields(from_pyg(data, num_nodes=num_nodes, directed=directed))
-
-    def with_structure(self, kind: str, *, replace: bool = False) -> Self:
-        """Return the graph with features made of its edges alone, for a network on a graph without any.
-
-        Parameters
-        ----------
-        kind
-            ``"identity"``: one column per node, and so weights of the network for each; a model of them is only for
-            this very graph. ``"degree"``: the logarithm of 1 + the weighted degree, and in which of 17 buckets the
-            number of neighbours is (of a directed graph for both directions); it is usable on other graphs.
-        replace
-            Whether features that the graph has may be replaced. Their recipe and scaling go with them.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> from pprop import Graph
-        >>> Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])).with_structure("identity")
-        Graph(2 nodes, 1 edges, undirected, 2 features)
-        """
-        from pprop.graph.structure import structural_features
-
-        graph: Any = self
-        function = "with_structure"
-        if not check_bool(replace, "replace", function) and graph.features is not None:
-            raise InputError("This graph has features already. Pass replace=True to put others in their place.")
-        features, names = structural_features(graph.adjacency, graph.directed, kind, function)
-        return graph.replace(features=features, feature_names=names)
 
     def to_networkx(self) -> Any:
         """Return a networkx Graph, or DiGraph if directed.
