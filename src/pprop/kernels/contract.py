@@ -196,14 +196,20 @@ class Kernels(ABC):
         """Return inputs^T G: inputs (R, n, h) and gradient (R, n, c) to (R, h, c)."""
 
     @abstractmethod
-    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def cross_entropy(
+        self, logits: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the mean cross entropy (R,), the number of right answers (R,) in int64, and the gradient (R, m, c).
 
-        `logits` has shape (R, m, c), `labels` (R, m); a label of -1 pads a shorter set and counts for nothing.
+        `logits` has shape (R, m, c), `labels` (R, m); a label of -1 pads a shorter set and counts for nothing. With
+        `weights` (R, m) the mean is weighted, and in place of the number of right answers there is their weight, in
+        float64. A weight of zero counts for nothing, whatever the logits.
         """
 
     @abstractmethod
-    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def likelihood(
+        self, probabilities: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return what `cross_entropy` does, from probabilities (R, m, c) and with their gradient (R, m, c).
 
         The loss is the mean negative log likelihood. A probability of the label below the smallest normal number

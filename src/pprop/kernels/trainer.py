@@ -13,6 +13,7 @@ the row that the adjoint has just summed goes straight into Adam.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -50,23 +51,33 @@ class PropagateRows:
 @final
 @dataclass(frozen=True)
 class LabelledNodes:
-    """Nodes and labels of every run, both (R, m), int64; a shorter set is padded with node 0 and label -1, which counts for nothing."""
+    """Nodes and labels of every run, both (R, m), int64; a shorter set is padded with node 0 and label -1, which counts for nothing.
+
+    `weights` (R, m), float32, say how much each node counts in the loss and the accuracy, which are weighted means; None:
+    all count as one. A weight of zero counts for nothing.
+    """
 
     nodes: Tensor
     labels: Tensor
+    weights: Tensor | None = None
 
     def keep(self, slots: Tensor | slice) -> LabelledNodes:
         """Return the sets of some of the runs."""
-        return LabelledNodes(self.nodes[slots], self.labels[slots])
+        return self._each(lambda tensor: tensor[slots])
 
     def to(self, device: torch.device) -> LabelledNodes:
         """Return the sets on a device."""
-        return LabelledNodes(self.nodes.to(device), self.labels.to(device))
+        return self._each(lambda tensor: tensor.to(device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> LabelledNodes:
+        weights = None if self.weights is None else change(self.weights)
+        return LabelledNodes(change(self.nodes), change(self.labels), weights)
 
     @property
     def sizes(self) -> Tensor:
-        """Number of real nodes per run, shape (R,)."""
-        return (self.labels >= 0).sum(dim=1)
+        """Total weight of the real nodes per run, shape (R,): without weights their number."""
+        known = self.labels >= 0
+        return known.sum(dim=1) if self.weights is None else self.weights.double().where(known, 0.0).sum(dim=1)
 
 
 @final

@@ -86,9 +86,9 @@ class BoundModel(ABC):
         Outputs are logits unless the model has a loss of its own.
         """
 
-    def loss(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def loss(self, outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return loss (R,), right answers (R,) and gradient (R, m, c) for the outputs of some nodes, (R, m, c)."""
-        return self.kernels.cross_entropy(outputs, labels)
+        return self.kernels.cross_entropy(outputs, labels, weights)
 
     def logits(self, outputs: Tensor) -> Tensor:
         """Return the logits of outputs."""

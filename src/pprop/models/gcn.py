@@ -247,8 +247,8 @@ class _BoundNGCN(BoundModel):
         side_by_side = P.flatten(2).mT.contiguous()  # shape: (R, n c, T)
         return linear(self.kernels, side_by_side, a.mT).reshape(runs, n, c)
 
-    def loss(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self.kernels.likelihood(outputs, labels)
+    def loss(self, outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        return self.kernels.likelihood(outputs, labels, weights)
 
     def logits(self, outputs: Tensor) -> Tensor:
         # In double precision, because the last bit of torch's logarithm depends on where in the tensor a number stands.

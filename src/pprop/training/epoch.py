@@ -1,6 +1,6 @@
 """What happens in one epoch of training, from single operations: the version to read.
 
-    loss = mean cross entropy of the training nodes + sum of penalty / 2 * |W|^2 over the weights,
+    loss = mean cross entropy of the training nodes, weighted, + sum of penalty / 2 * |W|^2 over the weights,
 
 minimised by Adam in full batches, for R independent runs at once:
 
@@ -46,7 +46,7 @@ class Objective(ABC):
 
     @abstractmethod
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
-        """Return the loss at some nodes without dropout, (R,), and the number of correct predictions, (R,)."""
+        """Return the loss at some nodes without dropout, (R,), and the number, or weight, of right answers, (R,)."""
 
     def keep(self, slots: Tensor) -> None:  # noqa: B027  most have no state per run
         """Keep only the runs at positions `slots`."""
@@ -67,12 +67,13 @@ class NetworkObjective(Objective):
         network = RunsNetwork(self._kernels, self._features, weights)
         H = network.forward(on_network)
         Z = self._readout.forward(H, nodes.nodes, on_matrix)
-        loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels)
+        loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         H = RunsNetwork(self._kernels, self._features, weights).forward(None)
-        loss, right, _ = self._kernels.cross_entropy(self._readout.forward(H, nodes.nodes, None), nodes.labels)
+        Z = self._readout.forward(H, nodes.nodes, None)
+        loss, right, _ = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, right
 
     def keep(self, slots: Tensor) -> None:
@@ -90,13 +91,13 @@ class ArchitectureObjective(Objective):
         leaves = [w.detach().requires_grad_() for w in weights]
         with torch.enable_grad():
             at_nodes = gather_nodes(self._bound.outputs(leaves, masks), nodes.nodes)
-        loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels)
+        loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels, nodes.weights)
         return loss, [g.contiguous() for g in torch.autograd.grad(at_nodes, leaves, gradient)]
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             at_nodes = gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes.nodes)
-            loss, right, _ = self._bound.loss(at_nodes, nodes.labels)
+            loss, right, _ = self._bound.loss(at_nodes, nodes.labels, nodes.weights)
         return loss, right
 
 
@@ -137,7 +138,8 @@ class RunsTrainer(Trainer):
         self._adam_step(gradients)
         self._masks.advance()
         after, right = self._objective.loss_and_right(self._weights, self._stopping)
-        return torch.stack([loss, after + self._penalty(), right / self._stopping.sizes])
+        accuracy = (right / self._stopping.sizes).to(loss.dtype)
+        return torch.stack([loss, after + self._penalty(), accuracy])
 
     def _penalty(self) -> Tensor:
         """Return the sum of penalty / 2 * |W|^2, shape (R,)."""
@@ -239,8 +241,17 @@ class ModuleTrainer(Trainer):
     def _loss(self, predictions: Tensor, nodes: LabelledNodes, draw: Draw | None) -> tuple[Tensor, Tensor]:
         logits = self._readout.apply(predictions[None], nodes.nodes, draw)[0]
         labels = nodes.labels[0]
-        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        if nodes.weights is None:
+            loss, right = (
+                nn.functional.cross_entropy(logits, labels, ignore_index=-1),
+                (logits.argmax(-1) == labels).sum(),
+            )
+        else:
+            weights = nodes.weights[0].where(labels >= 0, 0.0)
+            some = weights > 0
+            each = nn.functional.cross_entropy(logits[some], labels[some], reduction="none")
+            loss = (each * weights[some]).sum() / weights.sum()
+            right = weights.double()[logits.argmax(-1) == labels].sum()
         if self._penalty and self._first is not None:
             loss = loss + 0.5 * self._penalty * self._first.square().sum()
-        right = (logits.argmax(dim=-1) == labels).sum()
         return loss, right / nodes.sizes[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -35,7 +35,7 @@ class History:
     train_loss
         Loss of the training step, dropout on, penalty included.
     stopping_loss, stopping_accuracy
-        On the stopping nodes after the step, dropout off, penalty included.
+        On the stopping nodes after the step, dropout off, penalty included. NaN where there are no stopping nodes.
 
     Examples
     --------
@@ -76,6 +76,23 @@ class LoopResult:
         )
 
 
+def without_stopping(result: LoopResult, runs: NDArray[np.bool_]) -> LoopResult:
+    """Return the results with NaN for the stopping loss and accuracy of the runs that have no stopping nodes."""
+    if not runs.any():
+        return result
+
+    def blank(curves: History) -> History:
+        nothing = np.full_like(curves.train_loss, np.nan)
+        return History(curves.train_loss, nothing, nothing.copy())
+
+    return replace(
+        result,
+        stopping_loss=np.where(runs, np.nan, result.stopping_loss),
+        stopping_accuracy=np.where(runs, np.nan, result.stopping_accuracy),
+        history=tuple(blank(curves) if bare else curves for curves, bare in zip(result.history, runs, strict=True)),
+    )
+
+
 def join_results(results: Sequence[LoopResult]) -> LoopResult:
     """Return the results of some runs, and of those after them, as one: every field is joined along the runs axis."""
     if len(results) == 1:
@@ -100,7 +117,7 @@ class Trained:
     epochs, best_epoch
         Epochs made, and the epoch (from 0) whose weights were kept, shape (R,).
     stopping_loss, stopping_accuracy
-        At the kept epoch, shape (R,).
+        At the kept epoch, shape (R,); NaN where there are no stopping nodes.
     history
         Curves of every run.
     weights

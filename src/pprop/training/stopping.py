@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -28,7 +28,8 @@ class Stopping:
     Parameters
     ----------
     patience
-        Epochs without improvement before a run ends, or the length of the window.
+        Epochs without improvement before a run ends, or the length of the window. None: no early stopping. A run then
+        makes all `max_epochs`, whatever the criterion, keeps the last weights, and needs no stopping nodes.
     max_epochs
         Epochs after which it ends in any case.
     criterion
@@ -40,7 +41,7 @@ class Stopping:
     Stopping(patience=100, max_epochs=10000, criterion='paper')
     """
 
-    patience: int = PATIENCE.field()
+    patience: int | None = PATIENCE.optional().but(PATIENCE.default).field()
     max_epochs: int = MAX_EPOCHS.field()
     criterion: str = CRITERION.field()
 
@@ -80,11 +81,12 @@ class StoppingState:
 
     def __init__(self, rule: Stopping, runs: int, device: torch.device | None = None) -> None:
         # patience beyond the last epoch is never spent, and may not fit into 64 bits
-        self._rule = rule = replace(rule, patience=min(rule.patience, rule.max_epochs))
+        self._patient = patience = min(rule.max_epochs if rule.patience is None else rule.patience, rule.max_epochs)
+        self._rule = rule
         self._xp: Any = np if device is None else torch  # both name the few functions needed alike
         place = {} if device is None else {"device": device}
         full, wide, whole = self._xp.full, self._xp.float64, self._xp.int64
-        self._patience = full((runs,), rule.patience, dtype=whole, **place)
+        self._patience = full((runs,), patience, dtype=whole, **place)
         self._best_loss = full((runs,), np.inf, dtype=wide, **place)
         self._best_accuracy = full((runs,), -np.inf, dtype=wide, **place)
         self.epochs = full((runs,), 0, dtype=whole, **place)
@@ -92,7 +94,7 @@ class StoppingState:
         self.kept_loss = full((runs,), np.inf, dtype=wide, **place)
         self.kept_accuracy = full((runs,), -np.inf, dtype=wide, **place)
         # the losses before this epoch, the latest last; only the window looks further back than one
-        length = rule.patience if rule.criterion == "window" else 1
+        length = patience if rule.criterion == "window" and rule.patience is not None else 1
         self._recent = full((runs, length), np.inf, dtype=wide, **place)
         self.ended = full((runs,), False, dtype=self._xp.bool if device is not None else np.bool_, **place)
 
@@ -116,7 +118,7 @@ class StoppingState:
 
     def _better(self, loss: Any, accuracy: Any) -> Any:
         """Say which runs are at the epoch to be kept so far."""
-        match self._rule.criterion:
+        match None if self._rule.patience is None else self._rule.criterion:
             case "paper":
                 same = accuracy == self.kept_accuracy
                 return (accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))
@@ -127,8 +129,10 @@ class StoppingState:
 
     def _exhausted(self, loss: Any, accuracy: Any) -> Any:
         """Note this epoch's values; say which runs have waited long enough."""
+        if self._rule.patience is None:
+            return self._patience <= 0  # never: it is not touched
         if self._rule.criterion == "window":
-            above = (loss > self._recent.mean(-1)) & (self.epochs > self._rule.patience)
+            above = (loss > self._recent.mean(-1)) & (self.epochs > self._patient)
             self._recent[:, :-1] = self._xp.roll(self._recent, -1)[:, :-1]
             self._recent[:, -1] = loss
             return above
@@ -137,11 +141,11 @@ class StoppingState:
             refilled = refilled | (accuracy >= self._best_accuracy)
         self._xp.maximum(self._best_accuracy, accuracy, out=self._best_accuracy)
         self._xp.fmin(self._best_loss, loss, out=self._best_loss)
-        self._patience[...] = self._xp.where(refilled, self._rule.patience, self._patience - 1)
+        self._patience[...] = self._xp.where(refilled, self._patient, self._patience - 1)
         return self._patience <= 0
 
     def keep(self, slots: Any) -> None:
         """Go on with some of the runs only."""
         for name, value in vars(self).items():
-            if not name.endswith(("_rule", "_xp")):
+            if not name.endswith(("_rule", "_xp", "_patient")):
                 setattr(self, name, value[slots])

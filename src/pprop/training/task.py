@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from pprop._errors import InputError
-from pprop._validate import check_int, check_positions, describe, reject
+from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.attributes import check_labels
@@ -22,8 +22,10 @@ from pprop.kernels.trainer import LabelledNodes
 from pprop.training.stopping import Stopping
 
 
-def node_sets(sets: list[NDArray[np.int64]], labels: NDArray[np.int64]) -> LabelledNodes:
-    """Stack one set of nodes per run, of any sizes, with their labels.
+def node_sets(
+    sets: list[NDArray[np.int64]], labels: NDArray[np.int64], weights: NDArray[np.float64] | None = None
+) -> LabelledNodes:
+    """Stack one set of nodes per run, of any sizes, with their labels and, if all nodes (n,) have one, their weights.
 
     Examples
     --------
@@ -37,7 +39,14 @@ def node_sets(sets: list[NDArray[np.int64]], labels: NDArray[np.int64]) -> Label
     for run, nodes in enumerate(sets):
         stacked[run, : len(nodes)] = nodes
         known[run, : len(nodes)] = labels[nodes]
-    return LabelledNodes(torch.from_numpy(stacked), torch.from_numpy(known))
+    sets_of_nodes = torch.from_numpy(stacked), torch.from_numpy(known)
+    if weights is None:
+        return LabelledNodes(*sets_of_nodes)
+    much = np.where(known >= 0, weights[stacked], 0.0)
+    _, power = np.frexp(
+        much.max(axis=1, keepdims=True)
+    )  # a power of two changes no bit of a mean, and float32 holds it
+    return LabelledNodes(*sets_of_nodes, torch.from_numpy(np.ldexp(much, -power).astype(np.float32)))
 
 
 @final
@@ -139,9 +148,12 @@ def _elements(value: object) -> tuple[object, ...]:
 
 
 def check_split_labels(
-    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...]
+    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...], rule: Stopping
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the labels, -1 for all nodes but training and stopping nodes, and the number of classes."""
+    """Return the labels, -1 for all nodes but training and stopping nodes, and the number of classes.
+
+    Stopping nodes may be missing where `rule` does not stop early.
+    """
     n = graph.n_nodes
     if labels is None and graph.labels is None:
         raise InputError("train needs labels, and this graph has none. Pass labels=..., one class index per node.")
@@ -150,10 +162,38 @@ def check_split_labels(
     known = np.full(n, -1, dtype=np.int64)
     for split in splits:
         for name, nodes in (("train", split.train), ("stopping", split.stopping)):
+            if len(nodes) == 0 and name == "stopping" and rule.patience is None:
+                continue
             if len(nodes) == 0:
-                reject(f"splits.{name}", "train", "at least one node", "none")
+                remedy = "Stopping(patience=None) needs no stopping nodes." if name == "stopping" else ""
+                reject(f"splits.{name}", "train", "at least one node", "none", remedy=remedy)
             if given[nodes].min() < 0:
                 bad = nodes[given[nodes] < 0][0]
                 reject("labels", "train", f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
             known[nodes] = given[nodes]
     return known, max(graph.n_classes, int(known.max()) + 1)
+
+
+def check_weights(weights: ArrayLike | None, n_nodes: int, splits: tuple[Split, ...]) -> NDArray[np.float64] | None:
+    """Return one weight per node, shape (n,), or None.
+
+    Only those of training and stopping nodes are read: finite, not negative, and not all zero in a set.
+    """
+    if weights is None:
+        return None
+    expected = f"an array of {n_nodes} numbers, one per node"
+    array = check_array(weights, "weights", "train", expected)
+    if array.shape != (n_nodes,) or array.dtype.kind not in "fiu":
+        reject("weights", "train", expected, array)
+    known = np.zeros(n_nodes)
+    for split in splits:
+        for name, nodes in (("train", split.train), ("stopping", split.stopping)):
+            mine = array[nodes].astype(np.float64)
+            wrong = np.flatnonzero(~(np.isfinite(mine) & (mine >= 0)))
+            if wrong.size:
+                got = f"{mine[wrong[0]]} for node {nodes[wrong[0]]}"
+                reject("weights", "train", f"finite and not negative for every {name} node", got)
+            if len(nodes) and not mine.any():
+                reject("weights", "train", f"above 0 for at least one {name} node", "0 for all of them")
+            known[nodes] = mine
+    return known

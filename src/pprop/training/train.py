@@ -24,10 +24,10 @@ from pprop.propagation import PowerIteration
 from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
 from pprop.training.memory import plan_runs
 from pprop.training.progress import show_progress
-from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits
+from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
 from pprop.training.schedule import RunsEnded, train_chunks
 from pprop.training.stopping import Stopping
-from pprop.training.task import Task, check_device, check_runs, check_split_labels, node_sets
+from pprop.training.task import Task, check_device, check_runs, check_split_labels, check_weights, node_sets
 from pprop.training.trainers import ModelTraining, training_of
 
 OnEnd = Callable[[Trained, NDArray[np.int64]], None]
@@ -68,6 +68,7 @@ def train(
     *,
     seeds: int | Sequence[int] = 0,
     labels: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     stopping: Stopping = Stopping(),
     learning_rate: float = LEARNING_RATE.default,
     backend: str = BACKEND.default,
@@ -96,8 +97,13 @@ def train(
         splits with one seed; each run then still has its own split.
     labels
         Class indices, shape (n,); default: the graph's. Only those of training and stopping nodes are read.
+    weights
+        How much each node counts, shape (n,), not negative; None: all the same. The loss is then the weighted mean over
+        the training nodes, and early stopping watches the weighted means of loss and accuracy over the stopping
+        nodes. A node with weight k counts like one that is listed k times.
     stopping
-        Patience and cap.
+        Patience and cap. With ``Stopping(patience=None)`` splits may have no stopping nodes: stopping loss and accuracy
+        are then NaN.
     learning_rate
         Adam's.
     backend
@@ -135,7 +141,7 @@ def train(
     if not isinstance(model, Model | Architecture):
         reject("model", "train", "a model such as pprop.APPNP()", describe(model))
     options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose)
-    result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, options, on_end)
+    result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, weights, options, on_end)
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
     return trained[0]
@@ -150,6 +156,7 @@ def train_alphas(
     alphas: Sequence[float],
     seeds: int | Sequence[int] = 0,
     labels: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> tuple[Trained, ...]:
     """Train a model with each of several teleport probabilities, all runs together.
 
@@ -162,7 +169,7 @@ def train_alphas(
         ``APPNP(...)``; its alpha is not used.
     alphas
         Teleport probabilities in [0, 1].
-    graph, splits, seeds, labels
+    graph, splits, seeds, labels, weights
         As for `train`; every alpha gets all splits and seeds.
     options
         How all runs are trained.
@@ -192,7 +199,7 @@ def train_alphas(
     if settings is None or not isinstance(settings.solver, PowerIteration):
         reject("model", "train_alphas", "a model with power steps such as pprop.APPNP()", describe(model))
     models = [replace(model, propagation=replace(settings, alpha=alpha)) for alpha in given]
-    result, sound, trained = _train_models(models, given, graph, splits, seeds, labels, options)
+    result, sound, trained = _train_models(models, given, graph, splits, seeds, labels, weights, options)
     if not sound.all():
         each = len(sound) // len(given)
         names = [f"run {run} with alpha {alpha:g}" for alpha in given for run in range(each)]
@@ -207,6 +214,7 @@ def _train_models(
     splits: Split | Sequence[Split],
     seeds: int | Sequence[int],
     labels: ArrayLike | None,
+    weights: ArrayLike | None,
     options: TrainOptions,
     on_end: OnEnd | None = None,
 ) -> tuple[LoopResult, NDArray[np.bool_], tuple[Trained, ...]]:
@@ -219,7 +227,8 @@ def _train_models(
         if not isinstance(value, kind):
             reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
     run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes)
-    known, n_classes = check_split_labels(graph, labels, run_splits)
+    known, n_classes = check_split_labels(graph, labels, run_splits, options.stopping)
+    much = check_weights(weights, graph.n_nodes, run_splits)
     place, first, each = check_device(options.device), models[0], len(run_seeds)
     own_module = isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork)
     if own_module and place.type != "cpu":
@@ -227,13 +236,15 @@ def _train_models(
     chosen = choose_backend(options.backend, place.type, "train")
     run_splits, run_seeds = run_splits * len(models), run_seeds * len(models)
     scaled = graph if own_module else graph.scaled()
+    # without stopping nodes the training nodes show whether a run diverges
+    watched = [split.stopping if len(split.stopping) else split.train for split in run_splits]
     task = Task(
         graph=scaled,
         kernels=chosen.kernels,
         seeds=tuple(signed(seed) for seed in run_seeds),
         n_classes=n_classes,
-        train=node_sets([split.train for split in run_splits], known).to(place),
-        stopping=node_sets([split.stopping for split in run_splits], known).to(place),
+        train=node_sets([split.train for split in run_splits], known, much).to(place),
+        stopping=node_sets(watched, known, much).to(place),
         rule=options.stopping,
         rate=min(LEARNING_RATE.check(options.learning_rate, "train"), LARGEST_RATE),
         device=place,
@@ -244,11 +255,13 @@ def _train_models(
 
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
         now = time.perf_counter()
+        mine = tuple(run_splits[int(run)] for run in runs.tolist())
+        result = without_stopping(result, np.array([len(split.stopping) == 0 for split in mine]))
         left_behind: dict[str, Any] = vars(result) | {"weights": tuple(tensor.numpy() for tensor in result.weights)}
         return Trained(
             model=models[int(runs[0]) // each],
             graph=graph,
-            splits=tuple(run_splits[int(run)] for run in runs.tolist()),
+            splits=mine,
             seeds=tuple(run_seeds[int(run)] for run in runs.tolist()),
             **left_behind,
             logits=logits[runs],

@@ -35,14 +35,15 @@ def _in_place(values: Tensor) -> NDArray[Any]:
 
 
 def _loss(
-    kernel: Callable[..., None], outputs: Tensor, labels: Tensor, *constants: Any
+    kernel: Callable[..., None], outputs: Tensor, labels: Tensor, weights: Tensor | None, *constants: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return loss (R,), right answers (R,) and gradient (R, m, c) of what a model puts out, (R, m, c)."""
     loss = torch.empty(len(outputs), dtype=outputs.dtype)
-    right = torch.empty(len(outputs), dtype=torch.int64)
+    right = torch.empty(len(outputs), dtype=torch.float64)
     gradient = torch.empty_like(outputs, memory_format=torch.contiguous_format)
-    kernel(*(tensor.contiguous().numpy() for tensor in (outputs, labels, loss, right, gradient)), *constants)
-    return loss, right, gradient
+    much = torch.ones(labels.shape, dtype=torch.float64) if weights is None else weights.double()
+    kernel(*(tensor.contiguous().numpy() for tensor in (outputs, labels, much, loss, right, gradient)), *constants)
+    return loss, right.long() if weights is None else right, gradient
 
 
 def _masked(values: Tensor, layer: int, draw: Draw | None, *, relu: bool) -> Tensor:
@@ -111,12 +112,16 @@ class NumbaKernels(Kernels):
         dense.linear_weight_adjoint(gradient.shape[2])(*arrays)
         return out
 
-    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return _loss(dense.cross_entropy, logits, labels)
+    def cross_entropy(
+        self, logits: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return _loss(dense.cross_entropy, logits, labels, weights)
 
-    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def likelihood(
+        self, probabilities: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         least = np.finfo(probabilities.numpy().dtype).tiny
-        return _loss(dense.likelihood, probabilities, labels, least)
+        return _loss(dense.likelihood, probabilities, labels, weights, least)
 
     def adam(
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,

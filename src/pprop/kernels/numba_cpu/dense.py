@@ -175,58 +175,62 @@ def _largest(row, classes):
 
 
 @part
-def _labelled(labels):
-    count = 0
+def _weight_of(labels, weights):
+    """Return the weight of all labelled nodes; without weights each counts as 1.0, which changes no bit of a product."""
+    total = 0.0
     for k in range(len(labels)):
-        count += labels[k] >= 0
-    return count
+        if labels[k] >= 0:
+            total += weights[k]
+    return total
 
 
 @serial
-def loss_of_run(logits, labels, classes, gradient):
-    """Return the mean cross entropy of one run, the right answers and the nodes that count.
+def loss_of_run(logits, labels, weights, classes, gradient):
+    """Return the mean cross entropy of one run, weighted, and the weights (float64) of right answers and of all nodes.
 
     Fills gradient (m, c), unless it is None; columns from `classes` on are padding, with a gradient of zero.
     """
-    powers, count, hits, total = np.empty(classes, np.float64), _labelled(labels), 0, 0.0
+    powers, whole, hits, total = np.empty(classes, np.float64), _weight_of(labels, weights), 0.0, 0.0
     for k in range(len(labels)):
-        label, row = labels[k], logits[k]
+        label, row, weight = labels[k], logits[k], weights[k]
         if gradient is not None:
             gradient[k] = 0
-        if label < 0:
+        if label < 0 or weight == 0:
             continue
         best, norm = _largest(row, classes), 0.0
-        hits += best == label
+        if best == label:
+            hits += weight
         for q in range(classes):
             powers[q] = math.exp(row[q] - row[best])
             norm += powers[q]
-        total += math.log(norm) - (row[label] - row[best])
+        total += weight * (math.log(norm) - (row[label] - row[best]))
         if gradient is not None:
             for q in range(classes):
-                gradient[k, q] = (powers[q] / norm - (1.0 if q == label else 0.0)) / count
-    return total / count, hits, count
+                gradient[k, q] = weight * (powers[q] / norm - (1.0 if q == label else 0.0)) / whole
+    return total / whole, hits, whole
 
 
 @kernel
-def cross_entropy(logits, labels, loss, right, gradient):
-    """Mean cross entropy, right answers and gradient per run."""
+def cross_entropy(logits, labels, weights, loss, right, gradient):
+    """Mean cross entropy, weight of right answers and gradient per run; weights in float64."""
     for run in prange(len(logits)):
-        loss[run], right[run], _ = loss_of_run(logits[run], labels[run], logits.shape[2], gradient[run])
+        loss[run], right[run], _ = loss_of_run(logits[run], labels[run], weights[run], logits.shape[2], gradient[run])
 
 
 @kernel
-def likelihood(probabilities, labels, loss, right, gradient, least):
-    """Mean negative log likelihood, right answers and gradient per run; `least` replaces smaller probabilities."""
+def likelihood(probabilities, labels, weights, loss, right, gradient, least):
+    """Mean negative log likelihood, weight of right answers and gradient; `least` replaces smaller probabilities."""
     for run in prange(len(probabilities)):
-        count, total, hits = _labelled(labels[run]), 0.0, 0
+        whole, total, hits = _weight_of(labels[run], weights[run]), 0.0, 0.0
         for k in range(labels.shape[1]):
-            label, row = labels[run, k], probabilities[run, k]
+            label, row, weight = labels[run, k], probabilities[run, k], weights[run, k]
             gradient[run, k, :] = 0
-            if label < 0:
+            if label < 0 or weight == 0:
                 continue
-            hits += _largest(row, len(row)) == label
+            if _largest(row, len(row)) == label:
+                hits += weight
             own = least if row[label] < least else row[label]
-            total -= math.log(own)
-            gradient[run, k, label] = -1.0 / (own * count)
-        loss[run] = total / count
+            total -= weight * math.log(own)
+            gradient[run, k, label] = -weight / (own * whole)
+        loss[run] = total / whole
         right[run] = hits

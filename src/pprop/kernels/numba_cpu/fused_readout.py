@@ -52,6 +52,7 @@ class SharedRows:
 class _Nodes(NamedTuple):
     places: NDArray[np.int64]  # of the nodes, or of their rows in a PPR block
     labels: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 class Readout(ABC):
@@ -71,7 +72,9 @@ class Readout(ABC):
         self._token, self._pair = lanes(lanes_c), lanes(2 * lanes_c)
 
     def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
-        return _Nodes(*(np.ascontiguousarray(tensor[run].numpy()) for tensor in (labelled.nodes, labelled.labels)))
+        places, labels = (np.ascontiguousarray(tensor[run].numpy()) for tensor in (labelled.nodes, labelled.labels))
+        given = labelled.weights
+        return _Nodes(places, labels, np.ones(len(labels)) if given is None else given[run].double().numpy())
 
     def renew(self, thread: int, epoch: int) -> None:  # noqa: B027  most have none
         """Draw the masks that an epoch is the first to need."""
@@ -147,7 +150,7 @@ class _Rows(Readout):
 
     def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
         nodes = super()._nodes(labelled, run)
-        return _Nodes(self._shared.row_of_node[nodes.places], nodes.labels)
+        return nodes._replace(places=self._shared.row_of_node[nodes.places])
 
     def scatter(self) -> None:
         pass  # the rows do that

@@ -137,15 +137,17 @@ class _Run:
         readout.forward(thread, epoch)
         self._meet()
         if thread == 0:
-            loss, right, count = loss_of_run(readout.stopping_logits, readout.stopping.labels, s.c, None)
+            watched = readout.stopping
+            loss, right, whole = loss_of_run(readout.stopping_logits, watched.labels, watched.weights, s.c, None)
             self.values[1] = loss + 0.5 * self._penalty * self._squares
-            self.values[2] = right / count
+            self.values[2] = right / whole
 
     def _backward(self, thread: int) -> None:
         """Turn the logits of the training nodes into new weights."""
         s, epoch, readout = self._shared, self._epoch, self._readout
         if thread == 0:
-            loss, _, _ = loss_of_run(readout.train_logits, readout.train.labels, s.c, readout.gradient)
+            labels, weights = readout.train.labels, readout.train.weights
+            loss, _, _ = loss_of_run(readout.train_logits, labels, weights, s.c, readout.gradient)
             self.values[0] = loss + 0.5 * self._penalty * self._squares
             readout.scatter()
         self._meet()

@@ -181,10 +181,17 @@ class ReferenceRows(RowPropagation):
         return block * keep_bits(draw.seeds[:, None, None], PPR, node, epoch, column, law) * law.scale
 
 
-def _labelled(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return which nodes count, (R, m), how many in each run, (R, 1), and the class of each, (R, m, 1)."""
-    counted = labels >= 0
-    return counted, counted.sum(dim=1, keepdim=True), labels.clamp(min=0)[..., None]
+def _labelled(labels: Tensor, weights: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Return which nodes count, how much each of them, both (R, m), and the class of each, (R, m, 1)."""
+    counted = labels >= 0 if weights is None else (labels >= 0) & (weights > 0)
+    much = counted.to(dtype) if weights is None else weights.to(dtype).where(counted, 0.0)
+    return counted, much, labels.clamp(min=0)[..., None]
+
+
+def _right(outputs: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """Return the number of right answers of each run, or their weight, (R,)."""
+    hit = outputs.argmax(dim=-1) == labels
+    return hit.sum(dim=1) if weights is None else weights.double().where(hit, 0.0).sum(dim=1)
 
 
 class TorchKernels(Kernels):
@@ -215,21 +222,27 @@ class TorchKernels(Kernels):
     def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
         return inputs.mT @ gradient
 
-    def cross_entropy(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        counted, count, target = _labelled(labels)
+    def cross_entropy(
+        self, logits: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        counted, much, target = _labelled(labels, weights, logits.dtype)
+        total = much.sum(dim=1)
         log_probability = logits.log_softmax(dim=-1)
-        loss = -log_probability.gather(-1, target)[..., 0].where(counted, 0.0).sum(dim=1) / count[:, 0]
+        loss = -(log_probability.gather(-1, target)[..., 0].where(counted, 0.0) * much).sum(dim=1) / total
         one_hot = torch.zeros_like(logits).scatter_(-1, target, 1.0)
-        gradient = ((log_probability.exp() - one_hot) / count[..., None]).where(counted[..., None], 0.0)
-        return loss, (logits.argmax(dim=-1) == labels).sum(dim=1), gradient
+        each = (log_probability.exp() - one_hot) * much[..., None] / total[:, None, None]
+        return loss, _right(logits, labels, weights), each.where(counted[..., None], 0.0)
 
-    def likelihood(self, probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        counted, count, target = _labelled(labels)
+    def likelihood(
+        self, probabilities: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        counted, much, target = _labelled(labels, weights, probabilities.dtype)
+        total = much.sum(dim=1)
         own = probabilities.gather(-1, target).clamp(min=torch.finfo(probabilities.dtype).tiny)
-        loss = -own[..., 0].log().where(counted, 0.0).sum(dim=1) / count[:, 0]
-        slope = (-1.0 / (own * count[..., None])).where(counted[..., None], 0.0)
+        loss = -(own[..., 0].log().where(counted, 0.0) * much).sum(dim=1) / total
+        slope = (-much[..., None] / (own * total[:, None, None])).where(counted[..., None], 0.0)
         gradient = torch.zeros_like(probabilities).scatter_(-1, target, slope)
-        return loss, (probabilities.argmax(dim=-1) == labels).sum(dim=1), gradient
+        return loss, _right(probabilities, labels, weights), gradient
 
     def adam(
         self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,

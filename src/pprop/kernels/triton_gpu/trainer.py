@@ -28,7 +28,7 @@ def _cross_entropy(
     logits, logits_run, logits_row, labels, counts, sizes, label_stride, sums, gradient, gradient_run, states,
     states_run, column_scale, alphas, m, c, blocks, MODE: tl.constexpr, CLASSES: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
-    """sums[run, block] = the cross entropy of this block's rows and its right answers; every row counts `counts` times.
+    """sums[run, block] = the cross entropy of this block's rows and its right answers, every row weighted by `counts`.
 
     MODE 0 makes no gradient, 1 writes it, 2 begins the adjoint steps with it: alpha g to the total and S_c g to the
     state. Rows that are in no set get a zero.
@@ -204,20 +204,21 @@ class TritonTrainer(Trainer):
 
 @final
 class _Labels:
-    """What a loss kernel reads: for every row of the logits its label and how often it counts, (R, rows)."""
+    """What a loss kernel reads: for every row of the logits its label and how much it counts, (R, rows)."""
 
     def __init__(self, nodes: LabelledNodes, propagation: Propagation, n: int, device: torch.device) -> None:
         labels, at = nodes.labels.to(device), nodes.nodes.to(device)
         known = labels >= 0
-        self.sizes = known.sum(dim=1).float()
+        self.sizes = nodes.sizes.float().to(device)
+        much = known.float() if nodes.weights is None else nodes.weights.to(device).float().where(known, 0.0)
         if propagation.by_node:
             self.rows = n
             at = at.where(known, n)  # padding goes to a column that is never read
             self.labels = torch.full((len(labels), n + 1), -1, dtype=torch.int32, device=device)
             self.labels.scatter_(1, at, labels.int())
-            self.counts = torch.zeros(len(labels), n + 1, device=device).scatter_add_(1, at, known.float())
+            self.counts = torch.zeros(len(labels), n + 1, device=device).scatter_add_(1, at, much)
         else:
-            self.rows, self.labels, self.counts = labels.shape[1], labels.int(), known.float()
+            self.rows, self.labels, self.counts = labels.shape[1], labels.int(), much
         self.blocks = -(-self.rows // _LOSS_ROWS)
         self.sums = torch.zeros(len(labels), self.blocks, 2, device=device)
 
