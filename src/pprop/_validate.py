@@ -226,3 +226,87 @@ def check_positions(value: object, parameter: str, function: str, *, n_nodes: in
     if outside.size:
         reject(parameter, function, expected, f"{positions[outside[0]]} at index {outside[0]}")
     return positions
+
+
+def is_finite(value: object) -> bool:
+    """Whether a value is a number, no truth value, and finite.
+
+    >>> is_finite(2), is_finite(True), is_finite(float("nan"))
+    (True, False, False)
+    """
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
+def check_widths(value: object, name: str, function: str) -> list[int]:
+    """Return the widths of layers, given as a sequence or as the only one.
+
+    >>> check_widths(64, "hidden", "train"), check_widths((64, 32), "hidden", "train")
+    ([64], [64, 32])
+    """
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    found: list[Any] = list(cast("Any", value)) if several else [value]
+    for width in found:
+        if not isinstance(width, numbers.Integral) or isinstance(width, bool) or width < 1:
+            reject(name, function, "an integer of at least 1, or a sequence of them", describe(cast("object", value)))
+    return [int(width) for width in found]
+
+
+def check_folds(value: object, name: str, function: str) -> int:
+    """Return a number of folds, 0 or at least 2.
+
+    >>> check_folds(3, "folds", "fit")
+    3
+    """
+    folds = check_int(value, name, function, low=0)
+    if folds == 1:
+        reject(name, function, "0, or an integer of at least 2", folds)
+    return folds
+
+
+def check_bias(value: object, name: str, function: str) -> bool | str:
+    """Return True, False or ``"auto"``.
+
+    >>> check_bias("auto", "bias", "fit"), check_bias(True, "bias", "fit")
+    ('auto', True)
+    """
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        return check_bool(value, name, function)
+    except InputError:
+        reject(name, function, "True, False or 'auto'", describe(value))
+
+
+def check_class_weight(value: object, name: str, function: str) -> str | dict[object, float] | None:
+    """Return None, ``"balanced"``, or a dict from classes to floats above 0.
+
+    >>> check_class_weight({"yes": 3}, "class_weight", "fit")
+    {'yes': 3.0}
+    """
+    expected = "None, 'balanced', or a dict from classes to numbers above 0"
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return value
+    if not isinstance(value, Mapping):
+        reject(name, function, expected, describe(value))
+    given = cast("Mapping[object, object]", value)
+    for label, weight in given.items():
+        if not is_finite(weight) or not cast("float", weight) > 0:
+            reject(name, function, expected, f"{describe(weight)} for {describe(label)}")
+    return {label: float(cast("float", weight)) for label, weight in given.items()}
+
+
+def check_verbose(value: object, name: str, function: str) -> int:
+    """Return a level of what is printed, also given as a truth value.
+
+    >>> check_verbose(True, "verbose", "fit")
+    1
+    """
+    import numpy as np
+
+    level = int(cast("int", value)) if isinstance(value, numbers.Integral | np.bool_) else -1
+    if level < 0:
+        reject(name, function, "0, 1 or 2, or False or True", describe(cast("object", value)))
+    return level

@@ -13,13 +13,26 @@ A model with another default or range has its own constant, made with `Setting.b
 from __future__ import annotations
 
 import dataclasses
-import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, final
 
-from pprop._validate import check_bool, check_choice, check_float, check_int, check_sequence, describe, reject
+from pprop._validate import (
+    check_bias,
+    check_bool,
+    check_choice,
+    check_class_weight,
+    check_float,
+    check_folds,
+    check_int,
+    check_sequence,
+    check_verbose,
+    check_widths,
+    describe,
+    is_finite,
+    reject,
+)
 
 T = TypeVar("T")
 
@@ -52,9 +65,9 @@ class Range:
 
     def __post_init__(self) -> None:
         log = check_bool(self.log, "log", "Range")
-        if not _is_finite(self.low) or (log and self.low <= 0):
+        if not is_finite(self.low) or (log and self.low <= 0):
             reject("low", "Range", f"a finite number{' above 0 for a logarithmic range' * log}", describe(self.low))
-        if not _is_finite(self.high) or self.high <= self.low:
+        if not is_finite(self.high) or self.high <= self.low:
             reject("high", "Range", f"a finite number above 'low', {self.low!r}", describe(self.high))
         for name, value in (("low", self.low), ("high", self.high)):
             plain = int(value) if isinstance(value, numbers.Integral) else float(value)
@@ -73,13 +86,6 @@ class Range:
         (8, 0.15)
         """
         return min(max(value, self.low), self.high)
-
-
-def _is_finite(value: object) -> bool:
-    try:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer beyond the largest float
-        return False
 
 
 @final
@@ -191,20 +197,6 @@ def text(name: str, default: str, line: str) -> Setting[str]:
     return Setting(name, default, line, lambda value, name, of: value)
 
 
-def _check_widths(value: Any, name: str, function: str) -> list[int]:
-    """Return the widths of layers, given as a sequence or as the only one.
-
-    >>> HIDDEN.check(64, "train"), HIDDEN.check((64, 32), "train")
-    ([64], [64, 32])
-    """
-    several = isinstance(value, Sequence) and not isinstance(value, str)
-    found: list[Any] = list(cast("Any", value)) if several else [value]
-    for width in found:
-        if not isinstance(width, numbers.Integral) or isinstance(width, bool) or width < 1:
-            reject(name, function, "an integer of at least 1, or a sequence of them", describe(cast("object", value)))
-    return [int(width) for width in found]
-
-
 def _check_alphas(value: object, name: str, function: str) -> tuple[float, ...]:
     expected = "a sequence of floats in [0, 1], at least one and no two the same"
     given = check_sequence(value, name, function, expected)
@@ -220,22 +212,6 @@ def _check_one_or_several(value: object, name: str, function: str) -> float | tu
     several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
     check = _check_alphas if several else ALPHA.rule
     return check(cast("object", value), name, function)
-
-
-def _check_folds(value: object, name: str, function: str) -> int:
-    folds = check_int(value, name, function, low=0)
-    if folds == 1:
-        reject(name, function, "0, or an integer of at least 2", folds)
-    return folds
-
-
-def _check_verbose(value: object, name: str, function: str) -> int:
-    import numpy as np
-
-    level = int(cast("int", value)) if isinstance(value, numbers.Integral | np.bool_) else -1
-    if level < 0:
-        reject(name, function, "0, 1 or 2, or False or True", describe(cast("object", value)))
-    return level
 
 
 # Ways to normalise an adjacency matrix; see `pprop.transition_matrix`.
@@ -288,9 +264,17 @@ SCALING = choice(
     "gets them as they are, unless one is chosen.",
 )
 HIDDEN = Setting[int | Sequence[int]](
-    "hidden", 64, "Width of the hidden layer, or of several.", _check_widths, (16, 32, 64, 128)
+    "hidden", 64, "Width of the hidden layer, or of several.", check_widths, (16, 32, 64, 128)
 )
 WIDTH = whole("hidden", 64, 1, "Width of the hidden layer.")
+NETWORK_BIAS = switch("bias", False, "Whether every layer adds a bias.")
+BIAS = Setting[bool | str](
+    "bias",
+    "auto",
+    "Whether every layer adds a bias: True, False, or ``'auto'``: where the features are scaled otherwise than to rows "
+    "of 1-norm one.",
+    check_bias,
+)
 DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))
 PROPAGATION_DROPOUT = number(
     "propagation_dropout", DROPOUT.default, "[0, 1)", "Dropout on the entries of the propagation matrix."
@@ -321,12 +305,22 @@ STOPPING = number(
     "(0, 1)",
     "Fraction of the nodes given to `fit` that is set aside for early stopping, unless `fit` is given other nodes.",
 )
+OPTIONAL_STOPPING = STOPPING.optional(
+    f"{STOPPING.help} None: no early stopping; all nodes train, for `max_epochs`, and the last weights are kept."
+).but(STOPPING.default)
+CLASS_WEIGHT = Setting[str | Mapping[Any, float] | None](
+    "class_weight",
+    None,
+    "How much a node counts by its class. None: all the same. ``'balanced'``: in every class all nodes together the same, "
+    "in the loss and in what early stopping watches. A dict: these numbers, 1 for a class that is not in it.",
+    check_class_weight,
+)
 BACKEND = text("backend", "auto", "``'auto'``, or ``'numba'`` (CPU), ``'triton'`` (GPU), ``'reference'`` (anywhere).")
 DEVICE = text(
     "device", "cpu", "Where to train: ``'cpu'``, or ``'cuda'`` for a GPU. A `predictor` is trained on the CPU."
 )
 VERBOSE = Setting[int](
-    "verbose", 0, "0: silent; 1: a progress bar on standard error; 2: also the memory needed.", _check_verbose
+    "verbose", 0, "0: silent; 1: a progress bar on standard error; 2: also the memory needed.", check_verbose
 )
 
 # Several runs
@@ -341,7 +335,7 @@ EMPHASIS = whole(
     "emphasis", 1, 1, "How often a labelled node counts in the loss of later rounds, where one that joined counts once."
 )
 FOLDS = Setting[int](
-    "folds", 0, "0, or the number of folds of stopping nodes, of which all but one train a member.", _check_folds
+    "folds", 0, "0, or the number of folds of stopping nodes, of which all but one train a member.", check_folds
 )
 SPREAD_ERRORS = number(
     "spread_errors", 0.0, "[0, inf)", "Strength with which errors at known nodes correct the others; 0: not at all."

@@ -117,6 +117,7 @@ def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: S
     """Save the first run of APPNP, trained once more by itself: each run depends on its own seed and split alone."""
     from pprop.estimators import APPNPClassifier, GraphSource
 
+    assert rule.patience is not None
     known = class_names(graph)
     model = APPNPClassifier(
         graph, alpha=ALPHA.default, steps=STEPS.default, patience=rule.patience, max_epochs=rule.max_epochs,

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._validate import reject
-from pprop.estimators.base import FitData, TrainedClassifier, train_options
+from pprop.estimators.base import FitData, TrainedClassifier
 from pprop.estimators.fitted import AnyModel, Learned
+from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
@@ -114,6 +115,7 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
     """
 
     _kind = staticmethod(APPNP)
+    _stopping_nodes_also = "stopping nodes choose alpha"
 
     alphas: Sequence[float] | NDArray[np.floating[Any]] = settings.ALPHAS.field()
     n_runs: int = settings.N_RUNS.field()
@@ -128,12 +130,16 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
         assert isinstance(model, Model)
         seeds = [data.seed, *(run_seed(data.seed, run) % 2**64 for run in range(1, values["n_runs"]))]
         options, alphas = train_options(values), values["alphas"]
-        trained = train_alphas(model, data.graph, data.split, options, alphas=alphas, seeds=seeds, labels=data.labels)
+        weights = None if data.weights is None else data.weights.nodes
+        trained = train_alphas(
+            model, data.graph, data.split, options, alphas=alphas, seeds=seeds, labels=data.labels, weights=weights
+        )
         self.alphas_ = np.array(alphas)
         self.scores_ = np.stack([one.stopping_accuracy for one in trained])
         self.losses_ = np.stack([one.stopping_loss for one in trained])
         self.best_index_ = best_of(self.scores_.mean(axis=1), self.losses_.mean(axis=1))
         self.best_run_ = run = best_of(self.scores_[self.best_index_], self.losses_[self.best_index_])
+        warn_unfinished(trained[self.best_index_], values)
         return Learned.of(model, trained[self.best_index_], run, alphas[self.best_index_])
 
 

@@ -27,6 +27,7 @@ from pprop.estimators.fitted import (
     logits_from,
 )
 from pprop.estimators.inputs import TrainedFeatures, feature_shape
+from pprop.estimators.options import train_options, uses_bias, warn_unfinished
 from pprop.estimators.parameters import FitParameters, TrainingParameters
 from pprop.estimators.samples import (
     divide_nodes,
@@ -38,15 +39,15 @@ from pprop.estimators.saving import save_model
 from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
 from pprop.estimators.targets import LabelsLike
+from pprop.estimators.weighting import NodeWeights, check_sample_weight, node_weights
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.graph.recipe import Recipe
 from pprop.kernels import choose_backend
 from pprop.models import Architecture, Model
 from pprop.propagation.attribution import Attributor
-from pprop.settings import CRITERION, STOPPING
-from pprop.training import History, Stopping, train
-from pprop.training.train import TrainOptions
+from pprop.settings import OPTIONAL_STOPPING
+from pprop.training import History, train
 
 # Nodes and their labels; or a fraction of the nodes to fit.
 StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
@@ -54,17 +55,23 @@ StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
 
 @final
 class FitData(NamedTuple):
-    """What a model learns from: a graph without labels, nodes, class indices (n,), -1 where unlabelled, and a seed."""
+    """What a model learns from: a graph without labels, nodes, class indices (n,), -1 where unlabelled, and a seed.
+
+    `weights` say how much each node counts; None: all the same.
+    """
 
     graph: Graph
     split: Split
     labels: NDArray[np.int64]
     seed: int
+    weights: NodeWeights | None = None
 
 
 class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
     """A classifier whose samples are the nodes of one graph."""
 
+    # What else than early stopping needs stopping nodes; None: nothing, and `stopping` may be None.
+    _stopping_nodes_also: ClassVar[str | None] = None
     # Makes the model from the settings that its arguments name.
     _kind: ClassVar[Callable[..., AnyModel]]
 
@@ -92,6 +99,7 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         y: LabelsLike | None = None,
         *,
         stopping: StoppingNodes = None,
+        sample_weight: ArrayLike | None = None,
         ids: ArrayLike | None = None,
         missing_labels: Sequence[str] = MISSING_LABELS,
     ) -> Self:
@@ -109,9 +117,13 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
             other integer are the only labels, -1 is a class, and a warning says so.
         stopping
             What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
-            which then do not train. None takes the fraction given to the constructor. Of a class with m nodes,
+            which then do not train. None takes the fraction given to the constructor, or if that is None no node: early
+            stopping is off. Of a class with m nodes,
             ``round(fraction * m)`` are set aside, at least one and at most m - 1; the only node of a class trains.
             Where every class has only one node, early stopping watches the training nodes, and a warning says so.
+        sample_weight
+            How much each node counts, like `y`; None: all the same. Weight k is like listing a node k times, and
+            weight 0 like leaving it out. Nodes given as `stopping` count as one. Weights by class come on top.
         ids
             In place of X: ids, integers or text.
         missing_labels
@@ -123,18 +135,29 @@ class NodeClassifier(FittedModel, NodeScores, FitParameters, ABC):
         """
         name, graph = type(self).__name__, self._check_graph()
         values = self._checked()
-        model = self._model(values)
-        held = STOPPING.check(self.stopping, name) if stopping is None else stopping
-        given = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
-        held = read_stopping(held, given.labels, graph, missing_labels)
-        seed = seed_of(self.random_state, name)
-        split, known, classes = divide_nodes(given.nodes, given.labels, held, seed, graph.n_nodes)
         # Without labels and class names, so that nothing below can read them or count their classes.
         labelled = graph.labels is not None or graph.class_names is not None
         bare = graph.replace(labels=None, class_names=None) if labelled else graph
         built_in = getattr(self, "predictor", None) is None
         scaled = bare.scaled("none" if values["scaling"] == "auto" and not built_in else values["scaling"])
-        learned = self._learn(model, FitData(scaled, split, known, seed), values)
+        if "bias" in values:
+            values["bias"] = uses_bias(values["bias"], scaled)
+        model = self._model(values)
+        held = OPTIONAL_STOPPING.check(self.stopping, name) if stopping is None else stopping
+        if held is None:
+            if self._stopping_nodes_also is not None:
+                reject("stopping", name, f"a float in (0, 1): {self._stopping_nodes_also}", None)
+            values["patience"] = None
+        given = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
+        held = read_stopping(held, given.labels, graph, missing_labels)
+        nodes, labels = given.nodes, given.labels
+        much = check_sample_weight(sample_weight, given.length, given.rows)
+        if much is not None:
+            nodes, labels, much = nodes[much > 0], labels[much > 0], much[much > 0]
+        seed = seed_of(self.random_state, name)
+        split, known, classes = divide_nodes(nodes, labels, held, seed, graph.n_nodes)
+        weights = node_weights(nodes, much, split, known, classes, values.get("class_weight"))
+        learned = self._learn(model, FitData(scaled, split, known, seed, weights), values)
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
@@ -260,15 +283,7 @@ class TrainedClassifier(NodeClassifier, TrainingParameters):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model | Architecture)
-        options = vars(train_options(values))
-        trained = train(model, data.graph, data.split, seeds=data.seed, labels=data.labels, **options)
+        options, weights = vars(train_options(values)), None if data.weights is None else data.weights.nodes
+        trained = train(model, data.graph, data.split, seeds=data.seed, labels=data.labels, weights=weights, **options)
+        warn_unfinished(trained, values)
         return Learned.of(model, trained)
-
-
-def train_options(values: dict[str, Any]) -> TrainOptions:
-    """Return how to train, from the settings of a classifier."""
-    rule = Stopping(values["patience"], values["max_epochs"], values.get("criterion", CRITERION.default))
-    level = values["verbose"]
-    return TrainOptions(
-        rule, values["learning_rate"], values["backend"], values["device"], progress=level >= 1, verbose=level >= 2
-    )

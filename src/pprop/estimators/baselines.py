@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop import settings
+from pprop._validate import reject
 from pprop.estimators.base import FitData, NodeClassifier, TrainedClassifier
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
 from pprop.estimators.parameters import parameters
@@ -193,6 +194,7 @@ class BootstrappedFPClassifier(NodeClassifier):
     """
 
     _kind = BootstrappedFP
+    _stopping_nodes_also = "stopping nodes choose the round"
 
     alpha: float = settings.FP_ALPHA.field()
     steps: int = settings.FP_STEPS.field()
@@ -203,6 +205,8 @@ class BootstrappedFPClassifier(NodeClassifier):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, BootstrappedFP)
+        if data.weights is not None:
+            reject("sample_weight", type(self).__name__, "None: its regressions count all nodes the same", "weights")
         split, labels = data.split, data.labels
         begin = time.perf_counter()
         watched, n_classes = split.stopping, int(labels.max()) + 1

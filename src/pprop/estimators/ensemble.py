@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._validate import describe, reject
-from pprop.estimators.base import FitData, TrainedClassifier, train_options
+from pprop.estimators.base import FitData, TrainedClassifier
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
+from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
 from pprop.graph import Graph
 from pprop.models import APPNP
@@ -90,6 +91,8 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
     (3, ['member0.layer0', 'member0.layer1'])
     """
 
+    _stopping_nodes_also = "stopping nodes judge the members"
+
     members: int = settings.MEMBERS.field()
     rounds: int = settings.ROUNDS.field()
     share: float = settings.SHARE.field()
@@ -112,22 +115,26 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Ensemble)
-        graph, split, labels, seed = data
+        graph, split, labels, seed, weights = data
         members, alphas, folds = values["members"], values["alphas"], values["folds"]
         if folds > len(split.stopping):
             most = f"at most {len(split.stopping)}, the number of stopping nodes"
             reject("folds", type(self).__name__, most, folds)
         begin = time.perf_counter()
-        how: dict[str, Any] = {"labels": labels, "seed": seed, "options": train_options(values)}
+        much = None if weights is None else weights.nodes
+        how: dict[str, Any] = {"labels": labels, "weights": much, "seed": seed, "options": train_options(values)}
         choice = choose_alpha(replace(model, members=members), graph, split, alphas=alphas, folds=folds, **how)
         self.alphas_, self.best_index_, self.scores_ = np.array(alphas), choice.index, choice.accuracies
         each = Ensemble(choice.member, members)
         teaching = SelfTraining(values["rounds"], values["share"], values["emphasis"], folds)
+        how |= {"class_weights": None if weights is None else weights.classes}
         rounds = list(self_train(each, teaching, graph, split, first=choice.trained, **how))
+        for one in rounds:
+            warn_unfinished(one.trained, values)
         every = np.concatenate([one.trained.logits for one in rounds])
         logits = mean_log_probabilities(every)
         own = member_splits(split, labels, members, folds) * len(rounds)
-        _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels)
+        _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels, much)
         self.errors_: KnownErrors | None = vote_errors(every, own, labels) if values["spread_errors"] > 0 else None
         record = replace(
             TrainingRecord.of(rounds[0].trained),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast, final
@@ -26,7 +25,7 @@ from pprop.training import History, Trained
 # What a classifier may learn.
 AnyModel = Model | Architecture | BootstrappedFP | Ensemble
 
-# Arrays by name: "layer0", "layer1", ... of the built-in network, or the names of a module's state or a description.
+# Arrays by name: "layer0", "layer1", ..., "bias0", ... of the built-in network, or the names of a module's state or a description.
 # Those of an ensemble begin with "member0.", "member1.", ...
 Weights = dict[str, NDArray[Any]]
 
@@ -59,9 +58,8 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterat
         for weight in model.weights(n_features, n_classes):
             yield ExpectedWeight(weight.name, weight.shape, np.dtype(np.float32))
     elif isinstance(model.predictor, FeatureNetwork):
-        widths = model.predictor.widths(n_features, n_classes)
-        for layer, shape in enumerate(itertools.pairwise(widths)):
-            yield ExpectedWeight(f"layer{layer}", shape, np.dtype(np.float32))
+        for weight in model.predictor.weights(n_features, n_classes):
+            yield ExpectedWeight(weight.name, weight.shape, np.dtype(np.float32))
     else:
         for name, tensor in _state(model).items():
             yield ExpectedWeight(name, tuple(tensor.shape), tensor.cpu().numpy().dtype)

@@ -38,12 +38,12 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.files import path_of, read_file
 from pprop.graph.recipe import Recipe
 from pprop.kernels import BACKENDS, choose_backend
-from pprop.settings import ALPHA, settings_of
+from pprop.settings import ALPHA, CLASS_WEIGHT, NETWORK_BIAS, settings_of
 from pprop.training import History
 
 FUNCTION = "load"
 # What models of format version 1 did, before there were settings for it.
-FORMER: Mapping[str, Any] = {"scaling": "l1", "bias": False, "class_weight": None}
+FORMER: Mapping[str, Any] = {"scaling": "l1", "bias": NETWORK_BIAS.default, "class_weight": CLASS_WEIGHT.default}
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -121,6 +121,9 @@ def load(
         if "alpha" in values:
             alpha = math.nan if manifest.alpha is None else manifest.alpha
             values["alpha"] = settings_of(estimator).get("alpha", ALPHA).check(alpha, manifest.model)
+        if "bias" in values:  # "auto" was decided by the graph of the training; its weights say how
+            biased = any(name.rpartition(".")[2] == "bias0" for name in found)
+            values["bias"] = biased if isinstance(values["bias"], str) else values["bias"]
         model = estimator._model(values)  # pyright: ignore[reportPrivateUsage]
     except InputError as error:
         raise damaged(folder, f"a setting is impossible ({error})") from error
@@ -257,6 +260,11 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
     wrong = sorted((names - {"graph", "predictor"}) ^ set(given))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")
+    if isinstance(given.get("class_weight"), list):  # the pairs of a dict, which may have integers as keys
+        try:
+            given["class_weight"] = dict(given["class_weight"])
+        except (TypeError, ValueError) as error:
+            raise damaged(folder, "the setting 'class_weight' is no list of pairs") from error
     own: dict[str, Any] = {"predictor": predictor} if "predictor" in names else {}
     return kind(graph=graph, **own, **given)
 

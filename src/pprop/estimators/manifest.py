@@ -80,6 +80,8 @@ def _plain(value: object) -> object:
     """Return a setting or a figure as JSON can hold it; a RandomState and a number that is not finite become null."""
     if isinstance(value, np.ndarray | np.generic):
         value = cast("object", value.tolist())
+    if isinstance(value, Mapping):  # whose keys need not be text
+        value = list(cast("Mapping[object, object]", value).items())
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [_plain(item) for item in cast("Iterable[object]", value)]
     if isinstance(value, float) and not math.isfinite(value):

@@ -7,7 +7,7 @@ import functools
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
@@ -102,7 +102,8 @@ PREDICTOR = Setting[ModuleOrFactory | None](
     "predictor",
     None,
     "In place of the built-in network: any ``nn.Module`` from features (n, ...), a tensor whose first axis is the node, "
-    "to logits (n, c); or a function that makes one. `hidden` and `dropout` then have no meaning for it.",
+    "to logits (n, c); or a function that makes one. `hidden`, `dropout` and `bias` then have no meaning "
+    "for it.",
     _check_predictor,
 )
 RANDOM_STATE = Setting[int | np.random.RandomState | None](
@@ -135,6 +136,7 @@ class NetworkParameters(GraphParameters):
     hidden: int | Sequence[int] = settings.HIDDEN.field()
     dropout: float = settings.DROPOUT.field()
     penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
 
 
 @parameters
@@ -149,7 +151,7 @@ class FitParameters(GraphParameters):
     """Of every fit."""
 
     scaling: str = settings.SCALING.field()
-    stopping: float = settings.STOPPING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
     verbose: int = settings.VERBOSE.field()
 
@@ -161,5 +163,6 @@ class TrainingParameters(FitParameters):
     learning_rate: float = settings.LEARNING_RATE.field()
     patience: int = settings.PATIENCE.field()
     max_epochs: int = settings.MAX_EPOCHS.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
     backend: str = settings.BACKEND.field()
     device: str = settings.DEVICE.field()

@@ -270,7 +270,7 @@ def divide_nodes(
 ) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
     """Return training and stopping nodes, the class index of each node that has one, and the classes.
 
-    `stopping` is a pair of arrays, as `read_stopping` returns it, or a fraction.
+    `stopping` is a pair of arrays, as `read_stopping` returns it, a fraction, or None for no stopping nodes.
     """
     pair: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
     if len(pair) == 2:
@@ -281,6 +281,10 @@ def divide_nodes(
         classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
         known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes)
         train_nodes = nodes
+    elif stopping is None:
+        classes, codes = np.unique(labels, return_inverse=True)
+        known = known_labels(nodes, codes, n_nodes)
+        train_nodes, watched = nodes, nodes[:0]
     else:
         try:
             fraction = check_float(cast("object", stopping), "stopping", "fit", "(0, 1)")

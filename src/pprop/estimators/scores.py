@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,11 +11,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
-from pprop._validate import check_array, describe, reject
+from pprop._validate import describe, reject
 from pprop.estimators.explanation import Explainable
 from pprop.estimators.fitted import check_same_graph
-from pprop.estimators.samples import Labelled, check_some, node_positions, read_labelled
+from pprop.estimators.samples import check_some, node_positions, read_labelled
 from pprop.estimators.targets import LabelsLike, check_same_kind
+from pprop.estimators.weighting import check_sample_weight
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.settings import ALPHA, check_fields
@@ -90,7 +90,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
         given = read_labelled(X, y, ("X", "y"), "score", self.graph_, ids=ids, missing=missing, classes=self.classes_)
         check_some(given, "score")
         check_same_kind(given.labels, self.classes_, "y", "score")
-        weights = None if sample_weight is None else _weights_of(sample_weight, given)
+        weights = check_sample_weight(sample_weight, given.length, given.rows, "score")
         return float(accuracy_score(given.labels, self.predict(given.nodes), sample_weight=weights))
 
     def _check_graph(self) -> Graph:
@@ -115,14 +115,6 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
         tags.input_tags.one_d_array = True
         tags.input_tags.positive_only = True
         return tags
-
-
-def _weights_of(sample_weight: object, given: Labelled) -> NDArray[np.float64]:
-    expected = f"an array of {given.length} numbers, one per label"
-    weights = check_array(sample_weight, "sample_weight", "score", expected)
-    if weights.shape != (given.length,) or weights.dtype.kind not in "iuf":
-        reject("sample_weight", "score", expected, weights)
-    return weights[given.rows].astype(np.float64)
 
 
 def recommended_alpha(graph: Graph) -> float:

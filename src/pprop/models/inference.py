@@ -68,7 +68,7 @@ class Inference:
         assert isinstance(self._model, Model)
         predictor = self._model.predictor
         if isinstance(predictor, FeatureNetwork):
-            return RunsNetwork(self._kernels, self._features, weights).forward(None)
+            return RunsNetwork(self._kernels, self._features, weights, bias=predictor.bias).forward(None)
         inputs = module_inputs(self._graph)
         predictions: list[Tensor] = []
         for run in range(len(weights[0])):

@@ -12,7 +12,7 @@ from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.models.network import FeatureNetwork
 from pprop.propagation import Exact, PowerIteration, PPROperator, RowSolver, Solver
-from pprop.settings import ALPHA, DROPOUT, HIDDEN, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
+from pprop.settings import ALPHA, DROPOUT, HIDDEN, NETWORK_BIAS, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
 
 # The paper's network; or a module, copied for every run with the weights it has; or a function that makes one.
 Predictor = FeatureNetwork | nn.Module | Callable[[], nn.Module]
@@ -90,6 +90,7 @@ def APPNP(  # noqa: N802  the method's name
     dropout: float = DROPOUT.default,
     propagation_dropout: float | None = None,
     penalty: float = PENALTY.default,
+    bias: bool = NETWORK_BIAS.default,
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
@@ -110,11 +111,13 @@ def APPNP(  # noqa: N802  the method's name
         On the entries of the propagation matrix, drawn again at every step. None: the same as `dropout`.
     penalty
         lambda of the L2 penalty on the first layer.
+    bias
+        Whether every layer of the network adds a bias; the paper's has none.
     normalization, self_loops
         See `transition_matrix`.
     predictor
-        In place of the paper's network: any torch module, or a function that makes one. `hidden` and `dropout` then
-        have no meaning for it.
+        In place of the paper's network: any torch module, or a function that makes one. `hidden`, `dropout` and
+        `bias` then have no meaning for it.
 
     Examples
     --------
@@ -123,7 +126,7 @@ def APPNP(  # noqa: N802  the method's name
     """
     on_matrix = dropout if propagation_dropout is None else propagation_dropout
     settings = PropagationSettings(alpha, PowerIteration(steps), on_matrix, normalization, self_loops)
-    return Model(_network(hidden, dropout) if predictor is None else predictor, settings, penalty)
+    return Model(_network(hidden, dropout, bias) if predictor is None else predictor, settings, penalty)
 
 
 def PPNP(  # noqa: N802  the method's name
@@ -133,6 +136,7 @@ def PPNP(  # noqa: N802  the method's name
     dropout: float = DROPOUT.default,
     propagation_dropout: float | None = None,
     penalty: float = PENALTY.default,
+    bias: bool = NETWORK_BIAS.default,
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
@@ -146,7 +150,7 @@ def PPNP(  # noqa: N802  the method's name
     """
     on_matrix = dropout if propagation_dropout is None else propagation_dropout
     settings = PropagationSettings(alpha, Exact(), on_matrix, normalization, self_loops)
-    return Model(_network(hidden, dropout) if predictor is None else predictor, settings, penalty)
+    return Model(_network(hidden, dropout, bias) if predictor is None else predictor, settings, penalty)
 
 
 def MLP(  # noqa: N802  the method's name
@@ -154,6 +158,7 @@ def MLP(  # noqa: N802  the method's name
     hidden: int | Sequence[int] = HIDDEN.default,
     dropout: float = DROPOUT.default,
     penalty: float = PENALTY.default,
+    bias: bool = NETWORK_BIAS.default,
     predictor: Predictor | None = None,
 ) -> Model:
     """Return the network alone, without propagation. Parameters are those of `APPNP`.
@@ -163,9 +168,9 @@ def MLP(  # noqa: N802  the method's name
     >>> MLP().propagation is None
     True
     """
-    return Model(_network(hidden, dropout) if predictor is None else predictor, None, penalty)
+    return Model(_network(hidden, dropout, bias) if predictor is None else predictor, None, penalty)
 
 
-def _network(hidden: int | Sequence[int], dropout: float) -> FeatureNetwork:
+def _network(hidden: int | Sequence[int], dropout: float, bias: bool) -> FeatureNetwork:
     widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
-    return FeatureNetwork(widths, dropout)
+    return FeatureNetwork(widths, dropout, bias)

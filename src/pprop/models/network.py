@@ -1,4 +1,4 @@
-"""The paper's network f_theta on the runs axis: bias-free layers on sparse features, R weight matrices at once."""
+"""The paper's network f_theta on the runs axis: layers on sparse features, R weight matrices at once, biases if wanted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import WEIGHTS, stream, uniform
-from pprop.settings import DROPOUT, WIDTH, check_fields
+from pprop.settings import DROPOUT, NETWORK_BIAS, WIDTH, check_fields
 
 
 @final
@@ -52,9 +52,10 @@ class Weight:
 @final
 @dataclass(frozen=True)
 class FeatureNetwork:
-    """The paper's predictor: ReLU layers without biases, dropout on the input and before the last layer.
+    """The paper's predictor: ReLU layers, dropout on the input and before the last layer; the paper's has no biases.
 
-    The features of each node are scaled to sum to one in absolute value. Weights start uniform after Glorot.
+    The features of each node are scaled to sum to one in absolute value. Weights start uniform after Glorot, biases at
+    zero.
 
     Parameters
     ----------
@@ -62,15 +63,18 @@ class FeatureNetwork:
         Widths of the hidden layers: ``(64,)`` is the paper's two-layer network, ``()`` a linear one.
     dropout
         Probability of dropping a nonzero of the input, or a hidden unit, in [0, 1).
+    bias
+        Whether every layer adds a bias, X W + b, which is never dropped and has no penalty.
 
     Examples
     --------
     >>> FeatureNetwork()
-    FeatureNetwork(hidden=(64,), dropout=0.5)
+    FeatureNetwork(hidden=(64,), dropout=0.5, bias=False)
     """
 
     hidden: tuple[int, ...] = (WIDTH.default,)
     dropout: float = DROPOUT.field()
+    bias: bool = NETWORK_BIAS.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple):
@@ -88,9 +92,15 @@ class FeatureNetwork:
         return [n_features, *self.hidden, n_classes]
 
     def weights(self, n_features: int, n_classes: int, penalty: float = 0.0) -> tuple[Weight, ...]:
-        """Return the weights of all layers; the penalty is on the first."""
-        shapes = itertools.pairwise(self.widths(n_features, n_classes))
-        return tuple(Weight(f"layer{at}", shape, 0.0 if at else penalty, fans=shape) for at, shape in enumerate(shapes))
+        """Return the weights of all layers, then their biases; the penalty is on the first layer.
+
+        >>> [weight.name for weight in FeatureNetwork(bias=True).weights(100, 7)]
+        ['layer0', 'layer1', 'bias0', 'bias1']
+        """
+        shapes = list(itertools.pairwise(self.widths(n_features, n_classes)))
+        layers = [Weight(f"layer{at}", shape, 0.0 if at else penalty, fans=shape) for at, shape in enumerate(shapes)]
+        biases = [Weight(f"bias{at}", (1, shape[1])) for at, shape in enumerate(shapes)] if self.bias else []
+        return (*layers, *biases)
 
 
 def network_inputs(graph: Graph) -> sparse.csr_array:
@@ -150,35 +160,54 @@ class RunsNetwork:
     first
         The first layer, bound to the features.
     weights
-        One tensor (R, a, b) per layer.
+        One tensor (R, a, b) per layer, then with `bias` one tensor (R, 1, b) per layer.
+    bias
+        Whether there are biases.
     """
 
-    def __init__(self, kernels: Kernels, first: FeatureProduct, weights: list[Tensor]) -> None:
-        self.weights = weights
+    def __init__(self, kernels: Kernels, first: FeatureProduct, weights: list[Tensor], *, bias: bool) -> None:
+        layers = len(weights) // 2 if bias else len(weights)
+        self.weights, self._biases = weights[:layers], weights[layers:]
         self._kernels, self._first = kernels, first
         self._saved: tuple[list[Tensor], Draw | None] = ([], None)
 
     def forward(self, draw: Draw | None) -> Tensor:
         """Return the predictions H, shape (R, n, c), and remember what `backward` needs."""
         inputs: list[Tensor] = []
-        values = self._first.forward(self.weights[0], draw)
+        values = self._shifted(self._first.forward(self.weights[0], draw), 0)
         for layer, weights in enumerate(self.weights[1:], start=1):
             values = self._kernels.activate(values, layer, self._hidden_draw(layer, draw))
             inputs.append(values)
-            values = self._kernels.linear(values, weights)
+            values = self._shifted(self._kernels.linear(values, weights), layer)
         self._saved = (inputs, draw)
         return values
 
     def backward(self, gradient: Tensor) -> list[Tensor]:
-        """Return the gradient of every layer's weights, for that of H in the last `forward`."""
+        """Return the gradient of every layer's weights, then of the biases, for that of H in the last `forward`."""
         inputs, draw = self._saved
         gradients: list[Tensor] = []
+        shifts: list[Tensor] = []
         for layer in reversed(range(1, len(self.weights))):
+            shifts += self._summed(gradient)
             gradients.append(self._kernels.linear_weight_adjoint(inputs[layer - 1], gradient))
             gradient = self._kernels.linear_input_adjoint(gradient, self.weights[layer])
             gradient = self._kernels.activate_adjoint(gradient, inputs[layer - 1], self._hidden_draw(layer, draw))
+        shifts += self._summed(gradient)
         gradients.append(self._first.adjoint(gradient, draw))
-        return gradients[::-1]
+        return gradients[::-1] + shifts[::-1]
+
+    def _shifted(self, values: Tensor, layer: int) -> Tensor:
+        return values.add_(self._biases[layer]) if self._biases else values
+
+    def _summed(self, gradient: Tensor) -> list[Tensor]:
+        """Return the gradient of a bias, the sum over nodes, (R, n, b) to (R, 1, b); nothing without biases.
+
+        The kernels make it: the order of torch's own sums depends on the batch.
+        """
+        if not self._biases:
+            return []
+        ones = gradient.new_ones(len(gradient), gradient.shape[1], 1)
+        return [self._kernels.linear_weight_adjoint(ones, gradient)]
 
     def _hidden_draw(self, layer: int, draw: Draw | None) -> Draw | None:
         return draw if layer == len(self.weights) - 1 else None  # dropout before the last layer only

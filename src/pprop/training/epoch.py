@@ -60,21 +60,25 @@ class NetworkObjective(Objective):
         assert isinstance(bound.model.predictor, FeatureNetwork)
         self._kernels, self._readout = task.kernels, bound.readout
         self._features = task.kernels.features(network_inputs(task.graph))
+        self._bias = bound.model.predictor.bias
         self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
 
     def loss_and_gradients(self, weights: Weights, nodes: LabelledNodes, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         on_network, on_matrix = masks.draw(self._dropout), masks.draw(self._matrix_dropout)
-        network = RunsNetwork(self._kernels, self._features, weights)
+        network = self._network(weights)
         H = network.forward(on_network)
         Z = self._readout.forward(H, nodes.nodes, on_matrix)
         loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
-        H = RunsNetwork(self._kernels, self._features, weights).forward(None)
+        H = self._network(weights).forward(None)
         Z = self._readout.forward(H, nodes.nodes, None)
         loss, right, _ = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, right
+
+    def _network(self, weights: Weights) -> RunsNetwork:
+        return RunsNetwork(self._kernels, self._features, weights, bias=self._bias)
 
     def keep(self, slots: Tensor) -> None:
         self._readout = self._readout.of_runs(slots)

@@ -121,6 +121,8 @@ def self_train(
     split: Split,
     *,
     labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
+    class_weights: NDArray[np.float64] | None = None,
     seed: int = 0,
     first: Trained | None = None,
     options: TrainOptions,
@@ -143,6 +145,9 @@ def self_train(
         Training and stopping nodes.
     labels
         Class indices, shape (n,), of these nodes; those of others are not read.
+    weights, class_weights
+        How much each of these nodes counts, shape (n,), and each node with a predicted class, by that, shape (c,); None:
+        all the same.
     seed
         Of the first member of the first round; member k of round r has ``run_seed(seed, r * members + k)``.
     first
@@ -171,17 +176,20 @@ def self_train(
     free = np.ones(graph.n_nodes, dtype=np.bool_)
     free[split.train], free[split.stopping] = False, False
     own = member_splits(split, labels, model.members, teaching.folds)
-    learnt, known, taught = own, labels, np.empty(0, dtype=np.int64)
+    learnt, known, much, taught = own, labels, weights, np.empty(0, dtype=np.int64)
     for number in range(teaching.rounds + 1):
         trained = first
         if number > 0 or trained is None:
             seeds = member_seeds(seed, number, model.members)
-            trained = train(model.member, graph, learnt, seeds=seeds, labels=known, **vars(options))
+            trained = train(model.member, graph, learnt, seeds=seeds, labels=known, weights=much, **vars(options))
         logits = mean_log_probabilities(trained.logits)
-        yield Round(trained, taught, logits, *scores(trained.logits, own, split.train, labels))
+        yield Round(trained, taught, logits, *scores(trained.logits, own, split.train, labels, weights))
         taught = most_certain(logits, free, teaching.share)
         known = labels.copy()
         known[taught] = logits[taught].argmax(axis=1)
+        if weights is not None:
+            much = weights.copy()
+            much[taught] = 1.0 if class_weights is None else class_weights[known[taught]]
         learnt = [
             Split(np.concatenate([np.tile(one.train, teaching.emphasis), taught]), one.stopping, one.evaluation)
             for one in own
@@ -229,6 +237,7 @@ def choose_alpha(
     alphas: Sequence[float],
     folds: int,
     labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
     seed: int = 0,
     options: TrainOptions,
 ) -> AlphaChoice:
@@ -246,7 +255,7 @@ def choose_alpha(
     folds
         As in `SelfTraining`. With folds the nodes that choose are all stopping nodes, each by the members that did
         not train on it.
-    graph, split, labels, seed, options
+    graph, split, labels, weights, seed, options
         As for `self_train`.
 
     Examples
@@ -263,8 +272,10 @@ def choose_alpha(
     """
     own = member_splits(split, labels, model.members, folds)
     seeds = member_seeds(seed, 0, model.members)
-    trained = train_alphas(model.member, graph, own, options, alphas=alphas, seeds=seeds, labels=labels)
-    found = [scores(one.logits, own, split.train, labels) for one in trained]
+    trained = train_alphas(
+        model.member, graph, own, options, alphas=alphas, seeds=seeds, labels=labels, weights=weights
+    )
+    found = [scores(one.logits, own, split.train, labels, weights) for one in trained]
     losses, accuracies = [score[1] for score in found], [score[2] for score in found]
     index = best_of(accuracies, losses)
     member = trained[index].model

@@ -62,11 +62,12 @@ def training_of(model: Model | Architecture, task: Task) -> ModelTraining:
 
 @final
 class _NetworkTraining(ModelTraining):
-    """The paper's network: fused where the backend has a trainer for it."""
+    """The paper's network: fused where it has one hidden layer, no biases, and the backend a trainer for it."""
 
     def __init__(self, bound: PropagatedModel, task: Task) -> None:
         self._bound, self._task, self.operator = bound, task, bound.operator
-        self._fused = len(_network(bound.model).hidden) == 1
+        network = _network(bound.model)
+        self._fused = len(network.hidden) == 1 and not network.bias
         if self._fused:
             self.at_once = task.kernels.runs_at_once(len(task.seeds))
 
@@ -103,7 +104,7 @@ class _NetworkTraining(ModelTraining):
         )
         trainer = task.kernels.trainer_bytes(sizes) if self._fused else None
         if trainer is None:
-            floats, words = (4 * hidden + 6 * classes) * n, _mask_words(task) * dropout
+            floats, words = (4 * hidden + 6 * classes + predictor.bias) * n, _mask_words(task) * dropout
             trainer = operations_bytes(features, floats, weights, sizes.entries, words, sizes.ppr_rows)
         return training_bytes(trainer, features.shape, hidden, classes, weights, task.rule.max_epochs)
 

@@ -92,7 +92,11 @@ def held_out(logits: NDArray[Any], splits: list[Split]) -> tuple[Nodes, NDArray[
 
 
 def scores(
-    logits: NDArray[np.float32], splits: list[Split], train: Nodes, labels: NDArray[np.int64]
+    logits: NDArray[np.float32],
+    splits: list[Split],
+    train: Nodes,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
 ) -> tuple[float, float, float]:
     """Return the mean cross entropy of training and of stopping nodes, and the accuracy on the latter.
 
@@ -106,6 +110,8 @@ def scores(
         Training nodes of all members.
     labels
         Class indices, shape (n,).
+    weights
+        How much each node counts, shape (n,); None: all the same.
 
     Examples
     --------
@@ -118,9 +124,14 @@ def scores(
     stopping_logs = special.log_softmax(found.astype(np.float64), axis=1)
     train_logs = special.log_softmax(mean_log_probabilities(logits[:, train]).astype(np.float64), axis=1)
     right = stopping_logs.argmax(axis=1) == labels[watched]
-    train_loss = -float(train_logs[np.arange(len(train)), labels[train]].mean())
-    stopping_loss = -float(stopping_logs[np.arange(len(watched)), labels[watched]].mean())
-    return train_loss, stopping_loss, float(np.count_nonzero(right) / len(watched))
+    each_train = -train_logs[np.arange(len(train)), labels[train]]
+    each_stopping = -stopping_logs[np.arange(len(watched)), labels[watched]]
+    if weights is None:
+        accuracy = float(np.count_nonzero(right) / len(watched))
+        return float(each_train.mean()), float(each_stopping.mean()), accuracy
+    train_loss = np.average(each_train, weights=weights[train])
+    stopping_loss, accuracy = (np.average(each, weights=weights[watched]) for each in (each_stopping, right))
+    return float(train_loss), float(stopping_loss), float(accuracy)
 
 
 def vote_errors(logits: NDArray[Any], splits: list[Split], labels: NDArray[np.int64]) -> KnownErrors:
