@@ -107,6 +107,10 @@ def test_chunks_views_and_dictionaries_are_the_same_cells():
         chunked.cast(pa.string_view()),
     ):
         assert column(cells, typed=True).texts().to_pylist() == ["a", "b", None]
+    views = pa.chunked_array(
+        [pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["b", "a"], pa.string_view()))]
+    )
+    assert column(views, typed=True).texts().to_pylist() == ["a", "b", None]
 
 
 def test_a_whole_number_is_the_same_text_from_every_type():

@@ -15,6 +15,8 @@ from scipy import sparse
 
 from pprop.graph.recipe import Recipe
 
+pytestmark = pytest.mark.slow
+
 many = settings(
     max_examples=200,
     deadline=None,
@@ -136,7 +138,8 @@ def test_every_column_is_used_or_left_out_for_a_reason_and_the_features_are_soun
     assert [column.name for column in recipe.columns] == list(table)
     assert set(recipe.used) | set(recipe.unused) == set(table)
     assert all(len(text) > len("left out: ") for text in recipe.unused.values())
-    assert all(name in str(recipe) for name in table)
+    assert len(str(recipe).splitlines()) == len(table)
+    assert all(name in str(recipe) or repr(name) in str(recipe) for name in table)
     features, names = features_of(recipe, table, typed)
     rows = len(next(iter(table.values())))
     assert features.shape == (rows, len(names)) == (rows, recipe.n_features) == (rows, len(recipe.numbers))

@@ -6,7 +6,6 @@ count, and a cell that says one of `MISSING_CELLS` is missing, as are nulls and 
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NoReturn, final
@@ -45,11 +44,6 @@ PADDED = r"^(0\d\d+|\+\d{7,})$"
 FIRST = 1000  # cells that are tried before all others
 DAY_NS = 86_400_000_000_000
 UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
-
-def arrow() -> tuple[Any, Any]:
-    """Return pyarrow and its functions on columns; graphs that come without tables do not load them."""
-    return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
 
 
 @final
@@ -91,7 +85,8 @@ class Column:
     @cached_property
     def _encoded(self) -> tuple[Any, NDArray[np.int64]]:
         """The distinct cells in the order of appearance, and the index of each cell among them, -1 where missing."""
-        _, pc = arrow()
+        from pprop.graph.arrow import pc
+
         encoded = self.cells.dictionary_encode()
         return encoded.dictionary, pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -106,7 +101,8 @@ class Column:
 
     def share(self, pattern: str) -> float:
         """Return the share of the cells of text, missing ones aside, that match."""
-        _, pc = arrow()
+        from pprop.graph.arrow import pc
+
         values, at = self._encoded
         weights = np.bincount(at[at >= 0], minlength=len(values))
         return float(weights[_flags(pc.match_substring_regex(values, pattern))].sum() / self.n_present)
@@ -116,13 +112,15 @@ class Column:
         """Whether a cell of text is of three or more digits of which the first is zero, or of seven and a plus before."""
         if self.form != "text":
             return False
-        _, pc = arrow()
+        from pprop.graph.arrow import pc
+
         starts = pc.or_(pc.starts_with(self.cells, "0"), pc.starts_with(self.cells, "+"))
         return bool(pc.any(pc.match_substring_regex(self.cells.filter(starts), PADDED)).as_py())
 
     def texts(self) -> Any:
         """Return the cells as text, an Arrow array with nulls where missing; a whole number has no decimal point."""
-        pa, pc = arrow()
+        from pprop.graph.arrow import pa, pc
+
         if self.form == "number":
             values, _ = self.numbers()
             present = values[~np.isnan(values)]
@@ -136,14 +134,16 @@ class Column:
 
     def counts(self) -> dict[str, int]:
         """Return the distinct values as text with the number of cells of each, the most frequent first, ties sorted."""
-        _, pc = arrow()
+        from pprop.graph.arrow import pc
+
         pairs = pc.value_counts(self.texts().drop_null())
         counts: dict[str, int] = dict(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True))
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def numbers(self, *, comma: bool = False) -> Parsed:
         """Return the cells as numbers, infinite ones included, each of shape (n,); text may have a decimal comma."""
-        pa, pc = arrow()
+        from pprop.graph.arrow import pa, pc
+
         if self.form in ("number", "boolean"):
             return _floats(pc.cast(self.cells, pa.float64(), safe=False)), np.zeros(len(self.cells), dtype=bool)
         if self.form != "text":
@@ -161,7 +161,8 @@ class Column:
 
     def truths(self) -> Parsed:
         """Return the cells as 0 for false and 1 for true, each of shape (n,)."""
-        pa, pc = arrow()
+        from pprop.graph.arrow import pa, pc
+
         if self.form == "text":
             words = pa.array([*(word for pair in FALSE_TRUE for word in pair), *ZERO_ONE], pa.large_string())
             found = _floats(pc.cast(pc.index_in(pc.utf8_lower(self._encoded[0]), value_set=words), pa.float64()))
@@ -194,14 +195,17 @@ def read_column(
     >>> column.form, column.missing.tolist(), column.numbers()[0].tolist()
     ('text', [False, True, False], [31.0, nan, 27.0])
     """
-    pa, pc = arrow()
-    kind, categorical = cells.type, False
-    if pa.types.is_dictionary(kind):
-        kind, categorical = kind.value_type, True
-        cells = pc.cast(cells, kind)
+    from pprop.graph.arrow import pa, pc
+
+    categorical = pa.types.is_dictionary(cells.type)
+    kind = cells.type.value_type if categorical else cells.type
     form = _form(kind)
+    kind = pa.large_string() if form == "text" else kind
+    if categorical:
+        chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+        cells = pa.chunked_array([pc.cast(chunk.dictionary, kind).take(chunk.indices) for chunk in chunks], kind)
     if form == "text":
-        cells = pc.utf8_trim_whitespace(pc.cast(cells, pa.large_string()))
+        cells = pc.utf8_trim_whitespace(pc.cast(cells, kind))
         absent = pc.is_in(cells, value_set=pa.array(MISSING_CELLS, pa.large_string()))
         cells = pc.if_else(absent, pa.scalar(None, pa.large_string()), cells)
     elif pa.types.is_floating(kind):
@@ -213,7 +217,9 @@ def read_column(
 
 
 def _form(kind: Any) -> Form:
-    types = arrow()[0].types
+    from pprop.graph.arrow import pa
+
+    types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "number"
     if types.is_boolean(kind):
@@ -230,7 +236,8 @@ def _floats(cells: Any) -> NDArray[np.float64]:
 
 
 def _flags(cells: Any) -> NDArray[np.bool_]:
-    _, pc = arrow()
+    from pprop.graph.arrow import pc
+
     return np.asarray(pc.fill_null(cells, fill_value=False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -240,7 +247,8 @@ def _join(days: NDArray[np.int64], nanoseconds: NDArray[np.int64]) -> NDArray[np
 
 
 def _typed_days(cells: Any) -> NDArray[np.float64]:
-    pa, pc = arrow()
+    from pprop.graph.arrow import pa, pc
+
     missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), dtype=bool)
     if pa.types.is_date32(cells.type):
         numbers, unit = pc.cast(cells, pa.int32()), DAY_NS
@@ -254,7 +262,8 @@ def _typed_days(cells: Any) -> NDArray[np.float64]:
 
 def _spelled_days(texts: Any, pattern: str) -> NDArray[np.float64]:
     """Return the days that texts spell in one form, NaN where they do not, or where there is no such day."""
-    pa, pc = arrow()
+    from pprop.graph.arrow import pa, pc
+
     parts: Any = pc.extract_regex(texts, pattern=pattern)
     found = ~np.asarray(parts.is_null().to_numpy(zero_copy_only=False), dtype=bool)
 

@@ -232,8 +232,10 @@ class Recipe:
         return {column.name: column.summary for column in self.columns if column.encoder is None}
 
     def __str__(self) -> str:
-        width = max((len(column.name) for column in self.columns), default=0)
-        return "\n".join(f"{column.name:{width}}  {column.summary}" for column in self.columns)
+        names = [_shown(column.name) for column in self.columns]
+        width = max(map(len, names), default=0)
+        pairs = zip(names, self.columns, strict=True)
+        return "\n".join(f"{name:{width}}  {column.summary}" for name, column in pairs)
 
 
 def _to_entry(column: ColumnRecipe) -> dict[str, Any]:
@@ -356,6 +358,11 @@ def _complain_absent(name: str, new: list[str], title: str, function: str) -> No
     remedy = _nearest(name, new) or (f"The recipe does not know its {_listed(new)}." if new else "")
     expected = f"a table with the column {name!r}, as in the training"
     reject("nodes", function, expected, f"{title} without it", remedy=remedy, error=FormatError)
+
+
+def _shown(name: str) -> str:
+    """Return a name as it is if it is seen as it is, else in quotes: it may be empty, or break the line."""
+    return name if name.isprintable() and name.strip() == name and name else repr(name)
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
