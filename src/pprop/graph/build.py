@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, final
 
@@ -68,7 +69,10 @@ class TableColumns:
 
     def parts(self, edges: DataTable, nodes: DataTable | None) -> dict[str, Any]:
         """Return the arguments of `Graph._of_parts`, but for the name."""
-        ends = edges.keys(self.source, "source"), edges.keys(self.target, "target")
+        with ThreadPoolExecutor(2) as threads:
+            one, other = threads.map(edges.keys, (self.source, self.target), ("source", "target"))
+        ends = one, other
+        del one, other
         weights = None if self.weight is None else _weights(edges, self.weight)
         attributes: dict[str, Any] = {}
         if nodes is None:

@@ -82,7 +82,5 @@ def _merged(entries: NDArray[np.int64], values: NDArray[np.float64], merge: Any)
 
 
 def _csr(entries: NDArray[np.int64], n: int, weights: NDArray[np.float64] | None) -> Csr:
-    rows, columns = _places(entries)
-    indptr = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=n), out=indptr[1:])
-    return indptr, columns, weights
+    indptr = np.searchsorted(entries, np.arange(n + 1, dtype=np.int64) << ROW)
+    return indptr.astype(np.int64, copy=False), entries.astype(np.int32), weights

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
@@ -23,6 +24,7 @@ Complaint: TypeAlias = Callable[..., NoReturn]  # complain(expected, got, row=No
 DELIMITERS = ",;\t"
 QUOTE, BOM = b'"', b"\xef\xbb\xbf"
 SAMPLE = 2**16  # bytes that are looked at to understand the header
+BLOCK = 2**20  # bytes that a processor keeps at hand
 CHUNK = 500  # rows: too few for the garbage collector to wake up and walk all the columns again and again
 BLANKS = "".join(chr(code) for code in range(2**16) if chr(code).isspace())  # what str.strip takes away
 ASCII_BLANKS = tuple(blank.encode() for blank in BLANKS if blank.isascii() and blank not in "\r\n")
@@ -102,21 +104,28 @@ def _odd_quotes(content: bytes, delimiter: str) -> bool:
     A run of quotes opens a cell after a delimiter, closes one before a delimiter, and is a number of pairs inside.
     """
     text = np.frombuffer(content, dtype=np.uint8)
-    size = 2**24
-    at: NDArray[np.int64] = np.concatenate(
-        [np.flatnonzero(text[start : start + size] == QUOTE[0]) + start for start in range(0, len(text), size)]
-    )
-    first = np.flatnonzero(np.diff(at, prepend=-2) > 1)  # of each run
-    lengths = np.diff(first, append=len(at))
-    starts, ends = at[first], at[first] + lengths
     edge = np.zeros(256, dtype=bool)
     edge[[ord(delimiter), ord("\n"), ord("\r")]] = True
-    before = np.where(starts == 0, True, edge[text[np.maximum(starts - 1, 0)]])
-    after = np.where(ends == len(text), True, edge[text[np.minimum(ends, len(text) - 1)]])
-    if content.startswith(BOM):
-        before |= starts == len(BOM)
-    odd = lengths % 2 == 1
-    return bool(len(at) % 2) or bool(np.any((odd & ~before & ~after) | (~odd & (before != after))))
+    begin = len(BOM) if content.startswith(BOM) else 0
+
+    def is_odd(start: int) -> bool:
+        """Whether a run of quotes that begins in the block from `start` is odd."""
+        stop = min(start + BLOCK, len(text))
+        while stop < len(text) and text[stop] == QUOTE[0]:
+            stop += 1
+        while start and start < stop and text[start] == QUOTE[0] == text[start - 1]:
+            start += 1  # of a run that began before
+        at: NDArray[np.int64] = np.flatnonzero(text[start:stop] == QUOTE[0]) + start
+        first = np.flatnonzero(np.diff(at, prepend=-2) > 1)  # of each run
+        lengths = np.diff(first, append=len(at))
+        starts, ends = at[first], at[first] + lengths
+        before = (starts == begin) | edge[text[starts - 1]]
+        after = (ends == len(text)) | edge[text[np.minimum(ends, len(text) - 1)]]
+        odd = lengths % 2 == 1
+        return bool(np.any((odd & ~before & ~after) | (~odd & (before != after))))
+
+    with ThreadPoolExecutor(2) as threads:
+        return content.count(QUOTE) % 2 == 1 or any(threads.map(is_odd, range(0, len(text), BLOCK)))
 
 
 def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> dict[str, Column]:

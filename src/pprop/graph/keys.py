@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,18 +25,41 @@ def number_nodes(source: Column, target: Column) -> tuple[Positions, Positions, 
     """
     source, target = alike(source, target)
     spellings = None
-    if not pa.types.is_int64(source.type):  # text is read once, then numbers stand for it
-        encoded = join(source, target).dictionary_encode().combine_chunks()
-        spellings, codes = encoded.dictionary, encoded.indices.to_numpy()
-        ends = codes[: len(source)], codes[len(source) :]
-    else:
+    edges = len(source)
+    if pa.types.is_int64(source.type):
         ends = source.to_numpy(), target.to_numpy()
-    pairs = np.empty(2 * len(source), dtype=ends[0].dtype)
+    else:  # text is read once, then numbers stand for it
+        codes, spellings = encode(source, target)
+        ends = codes[:edges], codes[edges:]
+    pairs = np.empty(2 * edges, dtype=ends[0].dtype)
     pairs[0::2], pairs[1::2] = ends
     del ends, source, target
-    numbered = pa.array(pairs).dictionary_encode()
-    positions, ids = numbered.indices.to_numpy(), numbered.dictionary
+    halves = (pa.chunked_array([pa.array(half)]) for half in (pairs[:edges], pairs[edges:]))
+    positions, ids = encode(*halves)
     return positions[0::2], positions[1::2], pa.chunked_array([ids if spellings is None else spellings.take(ids)])
+
+
+def encode(*columns: Column) -> tuple[Positions, Column]:
+    """Return the number of each cell of columns below each other, and the distinct cells by first appearance.
+
+    Each column is read by a thread of its own.
+
+    >>> codes, distinct = encode(pa.chunked_array([["b", "a"]]), pa.chunked_array([["a", "c"]]))
+    >>> codes, distinct.to_pylist()
+    (array([0, 1, 1, 2], dtype=int32), ['b', 'a', 'c'])
+    """
+    with ThreadPoolExecutor(2) as threads:
+        parts = list(threads.map(_encode_one, columns))
+    whole = join(*(pa.chunked_array([distinct]) for _, distinct in parts)).dictionary_encode().combine_chunks()
+    sizes = [len(distinct) for _, distinct in parts]
+    new: list[NDArray[np.int32]] = np.split(whole.indices.to_numpy(), np.cumsum(sizes)[:-1])
+    codes = np.concatenate([names[part] for names, (part, _) in zip(new, parts, strict=True)])
+    return codes, whole.dictionary
+
+
+def _encode_one(column: Column) -> tuple[Positions, Any]:
+    encoded = join(column).dictionary_encode().combine_chunks()
+    return encoded.indices.to_numpy(), encoded.dictionary
 
 
 def look_up_nodes(source: Column, target: Column, ids: Column) -> tuple[Positions, Positions]:

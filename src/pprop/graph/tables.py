@@ -91,7 +91,7 @@ class DataTable:
             numbers = self._whole(column, name)
             return pc.fill_null(pc.cast(numbers, pa.string()), "")
         column = pc.fill_null(column, "")
-        ended = first_row(pc.ends_with(column, "\0"))
+        ended = first_row(pc.ends_with(column, "\0")) if self.typed else None  # a CSV file has no such character
         if ended is not None:
             expected = "a table whose ids and labels do not end in a null character"
             self.complain(expected, f"{describe(column[ended].as_py())} under {name!r}", ended)
@@ -100,15 +100,16 @@ class DataTable:
     def keys(self, name: object, parameter: str) -> Column:
         """Return a column of ids, one in every row: int64 where all are integers as Python prints them, else text."""
         column = self.column(name, parameter)
-        numbers = None if is_text(column.type) else self._whole(column, name)
-        cells = self.texts(name, parameter) if numbers is None else numbers
-        empty = first_row(pc.is_null(cells) if numbers is not None else pc.equal(cells, ""))
+        cells = pc.fill_null(column, "") if is_text(column.type) else self._whole(column, name)
+        if is_text(cells.type):
+            integers = as_integers(cells)
+            if integers is not None:
+                return pa.chunked_array([pa.array(integers)])
+            cells = self.texts(name, parameter)
+        empty = first_row(pc.equal(cells, "") if is_text(cells.type) else pc.is_null(cells))
         if empty is not None:
             self.complain(f"a table with an id in every row of {name!r}", "an empty cell", empty)
-        if numbers is not None and pa.types.is_int64(numbers.type):
-            return numbers
-        integers = as_integers(cells)
-        return cells if integers is None else pa.chunked_array([pa.array(integers)])
+        return cells
 
     def _whole(self, column: Column, name: object) -> Column:
         """Return a typed column of whole numbers as int64, or as uint64 or text where they are too large for it."""
@@ -224,15 +225,24 @@ def as_integers(column: Column) -> NDArray[np.int64] | None:
             values = chunk.cast(pa.int64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:
             return None
-        # A number has no shorter spelling than Python's, but for hexadecimal ones, which Arrow reads, too.
-        if (
-            pc.sum(pc.binary_length(chunk)).as_py() != _digits(values)
-            or pc.any(pc.match_substring(chunk, "x", ignore_case=True)).as_py()
-        ):
+        if not _printed(chunk, values):
             return None
         found[start : start + len(chunk)] = values
         start += len(chunk)
     return found
+
+
+def _printed(chunk: Any, values: NDArray[np.int64]) -> bool:
+    """Whether all the numbers that Arrow read in texts are spelled as Python prints them."""
+    _, offsets, data = chunk.buffers()
+    if data is None:
+        return len(values) == 0
+    text = bytes(data)
+    if b"x" in text or b"X" in text:  # Arrow reads hexadecimal numbers, too
+        return pc.all(pc.equal(pa.array(values).cast(chunk.type), chunk)).as_py()
+    places = np.frombuffer(offsets, dtype=np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
+    # of the decimal spellings of a number Python's is the shortest
+    return int(places[chunk.offset + len(chunk)] - places[chunk.offset]) == _digits(values)
 
 
 def _digits(values: NDArray[np.int64]) -> int:
