@@ -24,7 +24,7 @@ from pprop.graph import LOSSES
 
 # Texts that are hard to keep: numbers, blanks, separators, markers of missing values, other scripts.
 WORDS = ("a", "b", "7", "007", "-1", "1.0", "", " x", "a,b", "NA", "nan", "true", "é", "日本", "\n", '"', "2020-01-01")
-NAMES = tuple(word for word in WORDS if word)
+NAMES = tuple(word for word in WORDS if word not in ("", "nan"))  # see LOSSES["pandas"]
 
 
 def random_graph(rng: np.random.Generator) -> Graph:
@@ -97,22 +97,27 @@ def unchanged(graph: Graph) -> Graph:
     return graph
 
 
+def spells_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and str(int(text)) == text
+
+
 def after_pandas(graph: Graph) -> Graph:
     """Return the graph less what `LOSSES["pandas"]` lists."""
-    changes: dict[str, Any] = {"name": None, "recommended": None}
+    changes: dict[str, Any] = {"name": None, "recommended": None, "recipe": None, "scaling": None}
     if graph.ids is None:
         changes["ids"] = np.arange(graph.n_nodes)
+    elif all(spells_integer(str(key)) for key in graph.ids.tolist()):
+        changes["ids"] = [int(key) for key in graph.ids.tolist()]
     if graph.features is not None:
-        dense: Any = graph.features
-        if not isinstance(dense, np.ndarray):
-            dense = dense.toarray()
+        given = graph.features
+        dense: np.ndarray = given if isinstance(given, np.ndarray) else given.toarray()
         names = graph.feature_names or tuple(f"x{k}" for k in range(dense.shape[1]))
         changes |= {"features": dense.astype(np.float32), "feature_names": names}
     if graph.labels is not None:
-        classes = graph.class_names or tuple(str(k) for k in range(graph.n_nodes))
+        classes = [name.removesuffix(".0") for name in graph.class_names or map(str, range(graph.n_nodes))]
         labels: list[int] = graph.labels.tolist()
         kept = sorted({classes[code] for code in labels if code >= 0})
-        if all(name.lstrip("-").isdigit() and str(int(name)) == name for name in kept):
+        if all(spells_integer(name) for name in kept):
             kept.sort(key=int)
         codes = [kept.index(classes[code]) if code >= 0 else -1 for code in labels]
         changes |= {"labels": codes, "class_names": kept}

@@ -101,6 +101,7 @@ __all__ = [
     "ppr",
     "propagate",
     "read_edges",
+    "read_graph",
     "read_npz",
     "run_seed",
     "solve",

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -116,6 +118,58 @@ def test_an_attribute_of_vectors_becomes_the_features_as_it_is() -> None:
         GraphError, match=r"a vector of 2 numbers under 'x' for every node. Got None for the node at position 1"
     ):
         Graph.from_networkx(g, features=["x"])
+
+
+def test_attributes_become_features_by_a_recipe() -> None:
+    g = nx.path_graph(4)
+    columns = {"age": [31.5, 27.0, None, 45.0], "club": ["chess", "go", "go", "chess"], "team": ["r", "b", "r", "b"]}
+    for name, values in columns.items():
+        nx.set_node_attributes(g, {at: value for at, value in enumerate(values) if value is not None}, name)
+    graph = Graph.from_networkx(g, label="team", features="auto")
+    assert graph.feature_names == ("age", "age is missing", "club=chess", "club=go")
+    assert graph.recipe is not None
+    assert list(graph.recipe.used) == ["age", "club"]
+    expected = np.array([[31.5, 0, 1, 0], [27, 0, 0, 1], [31.5, 1, 0, 1], [45, 0, 1, 0]], dtype=np.float32)
+    assert np.array_equal(graph.features, expected)  # type: ignore[reportArgumentType]
+    chosen = Graph.from_networkx(g, features={"age": "unused", "team": "category"})
+    assert chosen.feature_names == ("club=chess", "club=go", "team=b", "team=r")
+    named = igraph.Graph(n=4, edges=[(0, 1)], vertex_attrs=columns)
+    assert Graph.from_igraph(named, label="team", features="auto").feature_names == graph.feature_names
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"features": "age"}, r"'features' .* or 'auto'\. Got 'age' instead\. Pass \['age'\]"),
+        ({"features": ["agee"]}, "'features' .* a node attribute. Got 'agee'.* Did you mean 'age'"),
+        (
+            {"features": {"age": "nubmer", "x": "unused", "mixed": "unused"}},
+            r"'features' parameter of Graph\.from_networkx .* kinds of columns.* Did you mean 'number'",
+        ),
+        ({"features": ["age", "x"]}, r"one attribute of vectors, or others\. Got 'x', whose values are vectors"),
+        ({"features": ["mixed"]}, r"one type\. Got 'b' \(str\) after 1 \(int\) under 'mixed'"),
+        (
+            {"label": "score"},
+            r"'label' parameter of Graph\.from_networkx .* not whole, such as 0\.5, under 'score' of the nodes",
+        ),
+        ({"label": "tags"}, "several tags in a cell"),
+    ],
+)
+def test_attributes_that_cannot_be_used_are_refused(options: dict[str, Any], sentence: str) -> None:
+    g = nx.path_graph(3)
+    columns = {"age": [1, 2, 4], "x": [[1.0], [2.0], [3.0]], "mixed": [1, "b", 2], "score": [0.5, 0.25, 1]}
+    for name, values in {**columns, "tags": ["a|b", "b|c", "a"]}.items():
+        nx.set_node_attributes(g, dict(enumerate(values)), name)
+    with pytest.raises(InputError, match=sentence):
+        Graph.from_networkx(g, **options)
+
+
+def test_integer_classes_of_an_attribute_are_named_as_in_a_table() -> None:
+    g = nx.path_graph(3)
+    nx.set_node_attributes(g, {0: 70, 1: 9, 2: -1}, "zone")
+    graph = Graph.from_networkx(g, label="zone")
+    assert graph.labels is not None
+    assert (graph.labels.tolist(), graph.class_names) == ([1, 0, -1], ("9", "70"))
 
 
 @pytest.mark.parametrize(
@@ -326,6 +380,40 @@ def test_given_class_names_order_the_classes_and_may_be_like_a_missing_label() -
     graph = Graph.from_scipy(sparse.csr_array((3, 3)), labels=["x", "NA", "?"], class_names=["x", "NA", "y"])
     assert graph.labels is not None
     assert (graph.labels.tolist(), graph.class_names) == ([0, 1, -1], ("x", "NA", "y"))
+
+
+def test_a_frame_of_features_goes_through_the_recipe() -> None:
+    frame = pd.DataFrame({"age": [31.5, 27.0, 45.0, 38.0], "club": ["chess", "go", "go", "chess"]})
+    expected = [[31.5, 1, 0], [27, 0, 1], [45, 0, 1], [38, 1, 0]]
+    for features in (frame, pl.DataFrame(frame.to_dict("list")), pa.table(frame)):
+        graph = Graph.from_scipy(sparse.csr_array((4, 4)), features=features)
+        assert np.array_equal(graph.features, expected)  # type: ignore[reportArgumentType]
+        assert graph.feature_names == ("age", "club=chess", "club=go")
+        assert graph.recipe is not None
+    with pytest.raises(GraphError, match=r"'features' .* with 3 rows"):
+        Graph.from_scipy(sparse.csr_array((3, 3)), features=frame)
+
+
+def test_rows_of_pandas_are_found_by_their_index_where_it_holds_the_ids() -> None:
+    frame = pd.DataFrame({"age": [31.5, 27.0, 45.25]}, index=["c", "a", "b"])
+    labels = pd.Series(["x", "y", "z"], index=["b", "c", "a"])
+    graph = Graph.from_scipy(sparse.csr_array((3, 3)), features=frame, labels=labels, ids=["a", "b", "c"])
+    assert np.array_equal(graph.features, [[27], [45.25], [31.5]])  # type: ignore[reportArgumentType]
+    assert graph.labels is not None
+    assert graph.labels.tolist() == [2, 0, 1]
+
+
+def test_an_index_that_has_nothing_to_do_with_the_ids_does_not_count() -> None:
+    frame = pd.DataFrame({"age": [31.5, 27.0, 45.25]})
+    for index, ids in ((range(3), [2, 0, 1]), ([7, 8, 9], ["a", "b", "c"]), (["u", "v", "w"], None)):
+        graph = Graph.from_scipy(sparse.csr_array((3, 3)), features=frame.set_axis(index), ids=ids)
+        assert np.array_equal(graph.features, [[31.5], [27], [45.25]])  # type: ignore[reportArgumentType]
+
+
+def test_an_index_that_holds_some_of_the_ids_is_refused() -> None:
+    labels = pd.Series(["x", "y", "z"], index=["b", "c", "d"])
+    with pytest.raises(GraphError, match=r"'labels' .* Got 3 rows, of which 2 belong to the 3 nodes .*reset_index"):
+        Graph.from_scipy(sparse.csr_array((3, 3)), labels=labels, ids=["a", "b", "c"])
 
 
 # libraries

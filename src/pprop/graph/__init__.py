@@ -3,6 +3,7 @@
 from pprop.graph.attributes import Recommended
 from pprop.graph.edges import read_edges
 from pprop.graph.exchange import LOSSES
+from pprop.graph.formats import read_graph
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz, write_npz
 from pprop.graph.scaling import Scaling
@@ -15,6 +16,7 @@ __all__ = [
     "Scaling",
     "Transition",
     "read_edges",
+    "read_graph",
     "read_npz",
     "transition_matrix",
     "write_npz",

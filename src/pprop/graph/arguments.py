@@ -11,7 +11,9 @@ from scipy import sparse
 from pprop._errors import CapacityError, GraphError
 from pprop._memory import usable_memory
 from pprop._validate import check_array, check_texts, describe, reject
+from pprop.graph.attributes import check_names
 from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.links import is_a
 
 BYTES_AN_ENTRY = 16  # of a sparse matrix: the value and its column
 
@@ -35,6 +37,59 @@ def as_sparse(adjacency: object, function: str) -> object:
             "Pass a scipy sparse matrix."
         )
     return sparse.csr_array(array)
+
+
+def as_arrays(fields: dict[str, Any], function: str) -> dict[str, Any]:
+    """Return fields of a Graph with features and labels as arrays: frames encoded, names of classes as indices."""
+    made = dict(fields)
+    for field in ("features", "labels"):
+        made[field] = in_order_of(fields["ids"], fields[field], field, function)
+    if is_frame(made["features"]):
+        made |= encoded_frame(made["features"], function)
+    if made["labels"] is not None:
+        classes = check_names(fields["class_names"], "class_names", function)
+        made["labels"], made["class_names"] = as_class_indices(made["labels"], classes, function)
+    return made
+
+
+def is_frame(features: object) -> bool:
+    """Whether features are a table with named columns: a data frame of pandas, polars or another library."""
+    arrow = hasattr(features, "__arrow_c_stream__") or hasattr(features, "__dataframe__")
+    return arrow and hasattr(features, "columns")
+
+
+def encoded_frame(frame: object, function: str) -> dict[str, Any]:
+    """Return the fields ``features``, ``feature_names`` and ``recipe`` of a Graph for a table of features."""
+    from pprop.graph.frames import table_of
+    from pprop.graph.recipe import Recipe
+
+    table = table_of(frame, "features", function)
+    about: dict[str, Any] = {"typed": table.typed, "title": table.title, "function": function}
+    recipe = Recipe.fit(table.columns, **about)
+    features, names = recipe.encode(table.columns, **about)
+    return {"features": features if names else None, "feature_names": names or None, "recipe": recipe}
+
+
+def in_order_of(ids: Any, data: Any, parameter: str, function: str) -> Any:
+    """Return a frame or series of pandas with its rows in the order of the nodes; anything else as it is.
+
+    Where its index holds the ids, rows are found by them, in any order; an index that numbers the rows, or has nothing
+    to do with the ids, does not count.
+    """
+    if not (is_a(data, "pandas.DataFrame") or is_a(data, "pandas.Series")):
+        return data
+    keys: list[Any] = data.index.tolist()
+    wanted: list[Any] = [] if ids is None else np.asarray(ids).tolist()
+    place = {key: row for row, key in enumerate(keys)}
+    known = sum(key in place for key in wanted)
+    if known and keys != list(range(len(keys))):
+        if known < len(wanted) or len(place) < len(keys) or len(keys) > len(wanted):
+            expected = "a table with one row for each node, where its index holds ids"
+            got = f"{len(keys)} rows, of which {known} belong to the {len(wanted)} nodes"
+            remedy = "Where rows are in the order of the nodes, pass it with .reset_index(drop=True)."
+            reject(parameter, function, expected, got, remedy=remedy, error=GraphError)
+        data = data.iloc[[place[key] for key in wanted]]
+    return data.reset_index(drop=True)
 
 
 def as_class_indices(

@@ -23,8 +23,9 @@ LOSSES: dict[str, tuple[str, ...]] = {
         "The name, the paper's settings, the recipe and the scaling of the features are left out.",
         "Features come back as a dense matrix of float32, and not at all if they have no columns; without names their "
         "columns are x0, x1 and so on.",
-        "Classes are numbered anew, in the order of their names, and those without a node left out.",
-        "Nodes without ids have their positions for ids.",
+        "Classes are numbered anew, in the order of their names, and those without a node left out; one named 1.0 is "
+        "named 1, one with an empty name is unknown, and names like several tags or numbers to regress are refused.",
+        "Nodes without ids have their positions for ids, and ids of text that all spell integers become integers.",
     ),
 }
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, describe, reject
 from pprop.graph import attributes
-from pprop.graph.arguments import as_class_indices, as_sparse
+from pprop.graph.arguments import as_arrays, as_sparse
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
 from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
@@ -92,7 +92,7 @@ class Graph(Derived, Exchange):
         adjacency: object,
         directed: bool = False,
         features: object = None,
-        labels: ArrayLike | None = None,
+        labels: object = None,
         ids: ArrayLike | None = None,
         *,
         class_names: Sequence[str] | None = None,
@@ -113,12 +113,14 @@ class Graph(Derived, Exchange):
             False demands a symmetric matrix; of two weights that differ by rounding the larger counts for both.
         features
             Sparse or dense, shape (n, ...), finite numbers. A memory-mapped array is read into memory, since the file
-            could change; `PropagatedClassifier` takes one beside the graph, as it is.
+            could change; `PropagatedClassifier` takes one beside the graph, as it is. The columns of a data frame
+            become features by a recipe, see `from_pandas`.
         labels
             Class indices, shape (n,), or the names of classes, which are sorted unless `class_names` has their order.
             Unknown are -1, None and NaN, and of text what `MISSING_LABELS` lists.
         ids
-            Names of the nodes, shape (n,), unique: all integers or all strings.
+            Names of the nodes, shape (n,), unique: all integers or all strings. Where the index of a pandas frame of
+            features or series of labels holds them, its rows are found by them; else they are in the nodes' order.
         class_names, feature_names, name, recommended, recipe, scaling
             See the class.
 
@@ -147,10 +149,7 @@ class Graph(Derived, Exchange):
         for field, kind in {"recipe": Recipe, "scaling": Scaling}.items():
             if not isinstance(fields[field], kind | None):
                 reject(field, "Graph.from_scipy", f"a pprop.graph.{kind.__name__} or None", describe(fields[field]))
-        if fields["labels"] is not None:
-            classes = attributes.check_names(fields["class_names"], "class_names", "Graph.from_scipy")
-            codes, classes = as_class_indices(fields["labels"], classes, "Graph.from_scipy")
-            fields |= {"labels": codes, "class_names": classes}
+        fields = as_arrays(fields, "Graph.from_scipy")
         return cls._of_parts(csr, directed, **attributes.check_fields(fields, len(csr[0]) - 1, "Graph.from_scipy"))
 
     @classmethod

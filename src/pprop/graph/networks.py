@@ -141,13 +141,27 @@ def _facts_of(graph: GraphLike) -> dict[str, object]:
 
 
 def _facts(network: Any) -> dict[str, Any]:
-    """Return what `to_networkx` wrote beside the nodes, as far as it is still sound; else nothing."""
+    """Return what `to_networkx` wrote beside the nodes; nothing where it is not of that form, as from a file."""
     text = network.graph.get(FACTS)
     try:
         found: object = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    facts = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    width = facts.get("shape")
+    sound = (
+        isinstance(facts.get("ids"), bool),
+        facts.get("label") in (None, LABEL),
+        facts.get("features") in (None, FEATURES),
+        facts.get("dtype") in ((None,) if facts.get("features") is None else ("float32", "float64")),
+        width is None or (isinstance(width, int) and 0 <= width <= np.iinfo(np.int32).max),
+        all(_are_names(facts.get(key)) for key in ("class_names", "feature_names")),
+    )
+    return facts if all(sound) else {}
+
+
+def _are_names(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(one, str) for one in cast("list[Any]", value)))
 
 
 def _check_nodes(keys: list[Any], function: str, what: str = "nodes are") -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any, cast, final
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import GraphError
+from pprop._errors import GraphError, InputError
 from pprop._validate import check_sequence, counted, describe, reject
 from pprop.graph.arguments import as_class_indices
 from pprop.graph.links import is_a
+
+if TYPE_CHECKING:
+    from pprop.graph.tables import DataTable
 
 Wanted = str | Sequence[str] | Mapping[str, str] | None
 
@@ -25,6 +30,8 @@ class NodeColumns:
     def __init__(self, records: Sequence[Mapping[Any, object]], function: str) -> None:
         self.records = records
         self.function = function
+        own = function != "read_graph"  # whose arguments are those of tables
+        self.label, self.features = ("label", "features") if own else ("label_column", "feature_columns")
         self.names = list(dict.fromkeys(key for record in records for key in record))
 
     def column(self, name: object, parameter: str) -> list[Any]:
@@ -45,45 +52,80 @@ class NodeColumns:
         if label is None and own_label is not None and own_label not in self.names:  # every label is unknown
             fields |= {"labels": np.full(len(self.records), -1), "class_names": names}
         elif label is not None or own_label is not None:
-            fields |= self._labels(
-                own_label if label is None else label, None if label not in (None, own_label) else names
-            )
+            kept = own_label is not None and label in (None, own_label)
+            fields |= self._kept_labels(own_label, names) if kept else self._labels(label)
         if wanted is None and own_features is not None and own_features in self.names:
-            values = self.column(own_features, "features")
-            found = _matrix(values, facts) if isinstance(values[0], Mapping) else self._vectors(own_features, values)
+            values = self.column(own_features, self.features)
+            found = (
+                self._sparse(values, facts) if facts.get("shape") is not None else self._vectors(own_features, values)
+            )
             return fields | {"features": found, "feature_names": facts.get("feature_names")}
         return fields | ({} if wanted is None else self._features(wanted, label or own_label))
 
-    def _labels(self, label: object, names: Sequence[str] | None) -> dict[str, Any]:
+    def _kept_labels(self, label: object, names: Sequence[str] | None) -> dict[str, Any]:
+        """Return the labels that `to_networkx` wrote."""
         cells = np.empty(len(self.records), dtype=object)
-        cells[:] = self.column(label, "label")
+        cells[:] = self.column(label, self.label)
         known = {cell for cell in cells.tolist() if isinstance(cell, str)}
         if names is not None and not known <= {*names}:  # edited since: named anew
             names = None
-        codes, classes = as_class_indices(cells, None if names is None else tuple(names), self.function, "label")
+        codes, classes = as_class_indices(cells, None if names is None else tuple(names), self.function, self.label)
         return {"labels": codes, "class_names": classes}
+
+    def _labels(self, label: object) -> dict[str, Any]:
+        """Return the labels under an attribute, read as a column of a table is."""
+        from pprop.graph.classes import read_labels
+
+        with self._own_words():
+            codes, names = read_labels(self._table({str(label): self.column(label, self.label)}), str(label))
+        return {"labels": codes, "class_names": names}
 
     def _features(self, wanted: Wanted, label: object) -> dict[str, Any]:
         expected = "a sequence of attribute names, a mapping of names to kinds, or 'auto'"
-        if isinstance(wanted, str):
-            if wanted != "auto":
-                reject("features", self.function, expected, describe(wanted), remedy=f"Pass [{wanted!r}].")
-            chosen: list[object] = [name for name in self.names if name != label]
+        if isinstance(wanted, str) and wanted != "auto":
+            reject(self.features, self.function, expected, describe(wanted), remedy=f"Pass [{wanted!r}].")
+        if isinstance(wanted, str | Mapping):
+            kinds: dict[Any, str] = {} if isinstance(wanted, str) else dict(wanted)
+            every = dict.fromkeys([*self.names, *kinds])  # names that no node has are refused below
+            chosen: list[object] = [name for name in every if name != label and kinds.get(name) != "unused"]
+            wanted = {name: kind for name, kind in kinds.items() if name in chosen} or "auto"
         else:
-            given = list(wanted) if isinstance(wanted, Mapping) else wanted
-            chosen = check_sequence(given, "features", self.function, expected)
-        columns = {name: self.column(name, "features") for name in chosen}
+            chosen = check_sequence(wanted, self.features, self.function, expected)
+        columns = {name: self.column(name, self.features) for name in chosen}
         vectors = [name for name, values in columns.items() if any(_is_vector(value) for value in values)]
         if not vectors:
             return {} if not columns else self._encoded(columns, wanted)
         if len(columns) > 1:
             got = f"{describe(vectors[0])}, whose values are vectors, among {counted(len(columns), 'attribute')}"
-            remedy = f"Pass features=[{vectors[0]!r}], or the names of the others."
-            reject("features", self.function, "one attribute of vectors, or others", got, remedy=remedy)
+            remedy = f"Pass {self.features}=[{vectors[0]!r}], or the names of the others."
+            reject(self.features, self.function, "one attribute of vectors, or others", got, remedy=remedy)
         return {"features": self._vectors(vectors[0], columns[vectors[0]])}
 
     def _encoded(self, columns: dict[Any, list[Any]], wanted: Wanted) -> dict[str, Any]:
-        raise NotImplementedError  # by the recipe
+        from pprop.graph.recipe import Recipe
+
+        with self._own_words():
+            table = self._table({str(name): values for name, values in columns.items()})
+            about: dict[str, Any] = {"typed": True, "title": "the nodes", "function": self.function}
+            recipe = Recipe.fit(table.columns, wanted="auto" if wanted is None else wanted, **about)
+            features, names = recipe.encode(table.columns, **about)
+        return {"features": features, "feature_names": names, "recipe": recipe} if names else {"recipe": recipe}
+
+    def _table(self, columns: Mapping[str, list[Any]]) -> DataTable:
+        from pprop.graph.frames import table_of
+
+        return replace(table_of(columns, "g", self.function), title="the nodes")
+
+    @contextmanager
+    def _own_words(self) -> Generator[None]:
+        """Let errors about columns of tables speak of the arguments of `function`."""
+        try:
+            yield
+        except InputError as error:
+            text = (
+                str(error).replace("'label_column'", repr(self.label)).replace("'feature_columns'", repr(self.features))
+            )
+            raise type(error)(text) from error
 
     def _vectors(self, name: object, values: list[Any]) -> NDArray[Any]:
         """Return one array of the vectors of all nodes, shape (n, ...)."""
@@ -92,19 +134,21 @@ class NodeColumns:
             if array.ndim == 0 or array.shape != arrays[0].shape or array.dtype.kind not in "buif":
                 expected = f"a vector of {counted(arrays[0].size, 'number')} under {name!r} for every node"
                 got = f"{describe(values[at])} for the node at position {at}"
-                reject("features", self.function, expected, got, error=GraphError)
+                reject(self.features, self.function, expected, got, error=GraphError)
         return np.stack(arrays)
+
+    def _sparse(self, rows: list[Any], facts: Mapping[str, Any]) -> sparse.csr_array:
+        """Return the matrix whose rows are mappings of column to value, as `to_networkx` writes sparse features."""
+        try:
+            indices = np.asarray([int(column) for row in rows for column in row], dtype=np.int64)
+            values = np.asarray([float(value) for row in rows for value in row.values()])
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            expected = "a mapping of columns to numbers for every node, as written by to_networkx"
+            reject(self.features, self.function, expected, "something else", error=GraphError)
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+        shape = (len(rows), cast("int", facts["shape"]))
+        return sparse.csr_array((values.astype(facts["dtype"]), indices, indptr), shape=shape)
 
 
 def _is_vector(value: object) -> bool:
     return isinstance(value, list | tuple | np.ndarray) or is_a(value, "torch.Tensor")
-
-
-def _matrix(rows: Sequence[Any], facts: Mapping[str, Any]) -> sparse.csr_array:
-    """Return the matrix whose rows are mappings of column to value, as `to_networkx` writes sparse features."""
-    lengths = [len(row) for row in rows]
-    indices = np.asarray([int(column) for row in rows for column in row], dtype=np.int64)
-    values = np.asarray([value for row in rows for value in row.values()], dtype=np.float64)
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    shape = (len(rows), cast("int", facts["shape"]))
-    return sparse.csr_array((values.astype(facts["dtype"]), indices, indptr), shape=shape)

@@ -1,0 +1,269 @@
+"""One reader for graphs in files: it finds out which format a file has, and reads it with that format's own reader."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, final
+from xml.etree.ElementTree import ParseError
+
+import numpy as np
+
+from pprop._errors import FormatError, GraphError
+from pprop._optional import require
+from pprop._validate import check_bool, counted, describe, reject
+from pprop.graph.attributes import canonical_csr, symmetrized
+from pprop.graph.edges import read_edges
+from pprop.graph.files import check_memory, existing_file, read_file
+from pprop.graph.graph import Graph
+from pprop.graph.networks import from_networkx
+from pprop.graph.npz import read_npz
+
+FUNCTION = "read_graph"
+BLOCK = 2**20
+XML_BYTES = 30  # of memory for a byte of GraphML
+ENTRY_BYTES = 48  # of memory for an entry of a Matrix Market file: two places and a value, twice if symmetric
+TABLE_OPTIONS = (
+    "source",
+    "target",
+    "weight",
+    "directed",
+    "id_column",
+    "label_column",
+    "feature_columns",
+    "missing_labels",
+    "unknown_nodes",
+    "name",
+)
+NODE_OPTIONS = ("id_column", "label_column", "feature_columns", "missing_labels")
+
+
+@final
+@dataclass(frozen=True)
+class Format:
+    """A format of graphs: what people call it, its reader, and the options that it takes; those about a node table too."""
+
+    title: str
+    read: Callable[..., Graph]
+    options: tuple[str, ...]
+    takes_nodes: bool
+
+
+def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = None, **options: Any) -> Graph:
+    r"""Read a graph from a file of any known format.
+
+    =====================================================  ============================================================
+    ``.csv``, ``.tsv``, ``.tab`` (``.gz``, ``.zst``),      Edge tables, see `read_edges`: all its options.
+    ``.parquet``
+    ``.npz``                                               The layout of `write_npz`, or a matrix that
+                                                           ``scipy.sparse.save_npz`` wrote: ``directed``, ``name``.
+    ``.mtx`` (``.gz``)                                     A Matrix Market file: ``directed``, ``name``.
+    ``.graphml`` (``.gz``)                                 GraphML, read by networkx: ``weight``, ``directed``, ``name``,
+                                                           ``label_column`` and ``feature_columns`` (attributes of its
+                                                           nodes, see `Graph.from_networkx`).
+    =====================================================  ============================================================
+
+    Entry (i, j) of a matrix is what node i receives from node j.
+
+    Parameters
+    ----------
+    path
+        The file.
+    nodes
+        A table of the nodes with features and labels. That of a matrix has a row for each node, in the order of the
+        matrix, and if it has the column `id_column` the ids are there.
+    options
+        Those of the format, and with a node table ``id_column``, ``label_column``, ``feature_columns`` and
+        ``missing_labels``; as in `read_edges`. Of a matrix, ``directed=None`` makes the graph undirected exactly when
+        it is symmetric.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged or not what its suffix says.
+    InputError
+        The format is unknown, or has no use for an option.
+    MissingDependencyError
+        A GraphML file, and networkx is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "path.mtx")
+    >>> _ = file.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n5 5 4\n2 1\n3 2\n4 3\n5 4\n")
+    >>> read_graph(file)
+    Graph(5 nodes, 4 edges, undirected)
+    >>> folder.cleanup()
+    """
+    file = existing_file(path, "path", FUNCTION)
+    form = _format_of(file)
+    taken = (*form.options, *(NODE_OPTIONS if form.takes_nodes and nodes is not None else ()))
+    for name, value in options.items():
+        if name not in taken:
+            expected = f"left out for {form.title}"
+            if name in NODE_OPTIONS and form.takes_nodes:
+                expected += " without a node table"
+            reject(name, FUNCTION, expected, describe(value), remedy=f"Its options are: {', '.join(taken)}.")
+    if nodes is None:
+        return form.read(file, **options)
+    if not form.takes_nodes:
+        remedy = "Its nodes have attributes of their own: name them with label_column=... and feature_columns=..."
+        reject("nodes", FUNCTION, f"left out for {form.title}", describe(nodes), remedy=remedy)
+    return form.read(file, nodes, **options)
+
+
+def _format_of(file: Path) -> Format:
+    """Return the format of a file by its suffix."""
+    from pprop.graph.readers import table_suffix
+
+    if table_suffix(file) is not None:
+        return Format("a table", read_edges, TABLE_OPTIONS, takes_nodes=True)
+    suffix, inner = file.suffix.lower(), Path(file.stem).suffix.lower()
+    match inner if suffix == ".gz" else suffix:
+        case ".mtx":
+            return Format("a Matrix Market file", _read_matrix_market, ("directed", "name"), takes_nodes=True)
+        case ".npz" if suffix == ".npz":
+            return Format("an npz file", _read_archive, ("directed", "name"), takes_nodes=True)
+        case ".graphml":
+            options = ("weight", "directed", "name", "label_column", "feature_columns")
+            return Format("a GraphML file", _read_graphml, options, takes_nodes=False)
+        case _:
+            known = ".csv, .tsv, .parquet, .npz, .mtx or .graphml (.gz is fine for all but .parquet and .npz)"
+            reject("path", FUNCTION, f"a file whose name ends in {known}", repr(str(file)), error=FormatError)
+
+
+def _read_archive(file: Path, nodes: object = None, *, directed: Any = None, name: Any = None, **about: Any) -> Graph:
+    graph = read_npz(file, directed=directed)
+    return _finished(graph, file, nodes, name, about)
+
+
+def _read_matrix_market(
+    file: Path, nodes: object = None, *, directed: Any = None, name: Any = None, **about: Any
+) -> Graph:
+    """Read a matrix of which entry (i, j) is what i receives from j."""
+    from scipy.io import mminfo, mmread
+
+    if directed is not None:
+        directed = check_bool(directed, "directed", FUNCTION)
+    content = _content(file)
+    try:
+        rows, columns, entries, *_ = mminfo(io.BytesIO(content))
+        if rows != columns or rows == 0:
+            raise ValueError(f"a matrix of {rows} rows and {columns} columns, not square or empty,")
+        if entries > len(content):
+            raise ValueError(f"a header that claims {entries} entries")
+        check_memory(file, ENTRY_BYTES * entries + 16 * rows)
+        matrix: Any = mmread(io.BytesIO(content))
+    except (ValueError, OverflowError, TypeError) as error:
+        got = f"{str(file)!r} with damaged or other content ({_short(error)})"
+        reject("path", FUNCTION, "a sound Matrix Market file, as its suffix says", got, error=FormatError)
+    try:
+        graph = Graph.from_scipy(matrix if hasattr(matrix, "__array__") else matrix.tocsr(), directed=True)
+        symmetric = symmetrized(canonical_csr(graph.adjacency, FUNCTION)) is not None
+        if directed is False or (directed is None and symmetric):
+            graph = graph.replace(directed=False)
+    except GraphError as error:
+        raise FormatError(f"The file {str(file)!r} holds no valid graph. {error}") from error
+    return _finished(graph, file, nodes, name, about)
+
+
+def _read_graphml(
+    file: Path,
+    *,
+    weight: Any = "weight",
+    directed: Any = None,
+    name: Any = None,
+    label_column: Any = None,
+    feature_columns: Any = None,
+) -> Graph:
+    """Read GraphML by networkx. Ids are integers where all of them are written as Python prints integers."""
+    networkx: Any = require("networkx", extra="convert", purpose="Reading GraphML files")
+    content = _content(file)
+    check_memory(file, XML_BYTES * len(content))
+    if b"<!ENTITY" in content:  # which can stand for a text as long as one likes
+        got = f"{str(file)!r} with entities of its own, which are never read,"
+        reject("path", FUNCTION, "a plain GraphML file", got, error=FormatError)
+    try:
+        network = networkx.read_graphml(io.BytesIO(content))
+    except (ParseError, networkx.NetworkXException, ValueError, KeyError, TypeError, AttributeError) as error:
+        got = f"{str(file)!r} with damaged or other content ({_short(error)})"
+        reject("path", FUNCTION, "a sound GraphML file, as its suffix says", got, error=FormatError)
+    keys: list[Any] = list(network)
+    if all(isinstance(key, str) and _is_integer(key) for key in keys):
+        network = networkx.relabel_nodes(network, {key: int(key) for key in keys}, copy=True)
+    fields = from_networkx(
+        network, weight=weight, label=label_column, features=feature_columns, directed=directed, function=FUNCTION
+    )
+    fields["name"] = name if name is not None else fields["name"] or _stem(file)
+    return Graph.from_scipy(**fields)
+
+
+def _finished(graph: Graph, file: Path, nodes: object, name: object, about: dict[str, Any]) -> Graph:
+    """Return a graph with the name wanted, and with what the node table says about its nodes."""
+    changes: dict[str, Any] = {"name": _stem(file) if name is None else name}
+    if nodes is not None:
+        changes |= _of_table(graph, file, nodes, **about)
+    return graph.replace(**changes)
+
+
+def _of_table(graph: Graph, file: Path, nodes: object, **about: Any) -> dict[str, Any]:
+    """Return the fields of a Graph that a node table tells, row by row in the order of the graph's nodes."""
+    from pprop.graph.arrow import pa
+    from pprop.graph.build import TableColumns
+    from pprop.graph.frames import table_of
+    from pprop.graph.readers import read_table
+
+    if graph.features is not None or graph.labels is not None or graph.ids is not None:
+        expected = f"left out for {str(file)!r}, which has features, labels or ids of its own"
+        reject("nodes", FUNCTION, expected, describe(nodes))
+    table = read_table(nodes, "nodes", FUNCTION)
+    if table.n_rows != graph.n_nodes:
+        expected = f"a table with a row for each of the {graph.n_nodes} nodes of {str(file)!r}"
+        table.complain(expected, counted(table.n_rows, "row"))
+    columns = TableColumns(FUNCTION, **about)
+    named = columns.id_column in table.columns or "id_column" in about
+    if not named:  # by position
+        positions = pa.chunked_array([np.arange(graph.n_nodes)])
+        table = replace(table, columns={**table.columns, columns.id_column: positions})
+    none = table_of({"source": np.empty(0, np.int64), "target": np.empty(0, np.int64)}, "path", FUNCTION)
+    parts = columns.parts(none, table)
+    return {field: parts[field] for field in parts if field not in ("csr", "directed") and (named or field != "ids")}
+
+
+def _content(file: Path) -> bytes:
+    """Return what is in a file, decompressed, as far as memory goes."""
+    content = read_file(file)
+    if file.suffix.lower() != ".gz":
+        return content
+    blocks: list[bytes] = []
+    size = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            while block := stream.read(BLOCK):
+                size += len(block)
+                check_memory(file, size)  # a few bytes can become gigabytes
+                blocks.append(block)
+    except (OSError, EOFError, zlib.error):
+        got = f"{str(file)!r} with damaged or other content"
+        reject("path", FUNCTION, "a sound gzip file, as its suffix says", got, error=FormatError)
+    return b"".join(blocks)
+
+
+def _stem(file: Path) -> str:
+    return Path(file.stem).stem if file.suffix.lower() == ".gz" else file.stem
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
+
+
+def _short(error: Exception) -> str:
+    return describe(str(error)).strip("'\"")
