@@ -142,6 +142,10 @@ class Column:
 
     def numbers(self, *, comma: bool = False) -> Parsed:
         """Return the cells as numbers, infinite ones included, each of shape (n,); text may have a decimal comma."""
+        return self._parsed(DECIMAL_COMMA) if comma else self._numbers
+
+    @cached_property
+    def _numbers(self) -> Parsed:
         from pprop.graph.arrow import pa, pc
 
         if self.form in ("number", "boolean"):
@@ -152,12 +156,19 @@ class Column:
             pc.cast(self.cells[:FIRST], pa.float64())  # where text is no number, that takes pyarrow longer to see
             return _floats(pc.cast(self.cells, pa.float64())), np.zeros(len(self.cells), dtype=bool)
         except pa.ArrowInvalid:
-            values = self._encoded[0]
-            if comma:
-                values = pc.replace_substring_regex(values, DECIMAL_COMMA, r"\1.\2")
-            spelled = pc.match_substring_regex(values, NUMBER)
-            parsed = _floats(pc.cast(pc.if_else(spelled, values, None), pa.float64()))
-            return self._spread(parsed, np.nan), self._spread(~_flags(spelled), False)
+            return self._parsed()
+
+    def _parsed(self, comma: str = "") -> Parsed:
+        """Return the numbers among the cells of text, of which some may be none."""
+        from pprop.graph.arrow import pa, pc
+
+        if self.form != "text":
+            return self._numbers
+        values = self._encoded[0]
+        values = pc.replace_substring_regex(values, comma, r"\1.\2") if comma else values
+        spelled = pc.match_substring_regex(values, NUMBER)
+        parsed = _floats(pc.cast(pc.if_else(spelled, values, None), pa.float64()))
+        return self._spread(parsed, np.nan), self._spread(~_flags(spelled), False)
 
     def truths(self) -> Parsed:
         """Return the cells as 0 for false and 1 for true, each of shape (n,)."""
