@@ -215,6 +215,7 @@ def test_what_is_wanted_by_name_is_left_out_only_where_there_is_no_way():
         return decide(read_column(name, pa.array(cells), typed=typed), wanted=True).kind
 
     assert wanted([f"0{k}" for k in range(100, 160)], "phone") == "number"
+    assert wanted([10115, 10115, 20095] * 9, "zip", typed=True) == "number"
     assert wanted(["1.5", "2.5", "3.5"], typed=True) == "number"
     assert wanted(["5", "5"]) == "number"
     assert wanted(list(range(N)), typed=True) == "number"

@@ -70,6 +70,7 @@ COLUMN = "columns"
         ([COLUMN, AGE, "kind"], "numbr", r"one of number, .* at the recipe\.columns\[0\]\.kind. Got 'numbr'"),
         ([COLUMN, AGE, "kind"], "date", r"members fill, missing, order"),
         ([COLUMN, AGE, "name"], 3, r"a text at the recipe\.columns\[0\]\.name"),
+        ([COLUMN, AGE, "name"], "\ud800", r"a text at .*name. Got '.ud800'"),
         ([COLUMN, AGE, "name"], "flag", r"distinct columns at the recipe\.columns. Got 'flag' twice"),
         ([COLUMN, AGE, "parameters"], None, r"members fill, missing, comma"),
         ([COLUMN, AGE, "parameters", "fill"], float("nan"), r"a finite number at .*fill. Got nan"),

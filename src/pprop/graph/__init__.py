@@ -6,12 +6,14 @@ from pprop.graph.exchange import LOSSES
 from pprop.graph.formats import read_graph
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz, write_npz
+from pprop.graph.recipe import Recipe
 from pprop.graph.scaling import Scaling
 from pprop.graph.transition import Transition, transition_matrix
 
 __all__ = [
     "LOSSES",
     "Graph",
+    "Recipe",
     "Recommended",
     "Scaling",
     "Transition",

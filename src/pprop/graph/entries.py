@@ -61,7 +61,7 @@ class Entry:
 
     def text(self) -> str:
         """Return a text."""
-        if not isinstance(self.value, str):
+        if not isinstance(self.value, str) or not _is_unicode(self.value):
             self.complain("a text")
         return self.value
 
@@ -96,6 +96,15 @@ class Entry:
             if one == self.value:
                 return one
         self.complain(f"one of {', '.join(choices)}")
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text is one: JSON can spell half of a pair of surrogates, which no file or column holds."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_encoder(kind: Kind, entry: Entry) -> Encoder:

@@ -207,11 +207,8 @@ def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) ->
         lambda: not quantity and column.is_padded,
         lambda: not quantity and whole and distinct and len(values) >= FEW_ROWS and _same_length(values),
     ]
-    if n_distinct > 1 and any(rule() for rule in rules):
-        if _few(n_distinct, len(values)):
-            return Decision("category")
-        if not wanted:
-            return Decision("unused", IDENTIFIER)
+    if not wanted and n_distinct > 1 and any(rule() for rule in rules):
+        return Decision("category") if _few(n_distinct, len(values)) else Decision("unused", IDENTIFIER)
     if whole and not wanted and n_distinct == len(column.cells) and _counts_rows(column.name, values, quantity):
         return Decision("unused", ROW_NUMBER)
     broken = unfit(values)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import FormatError
-from pprop._validate import check_sequence, describe, reject
+from pprop._validate import check_sequence, counted, describe, reject
 from pprop.graph.columns import Column, read_column
 from pprop.graph.encoders import ENCODERS, Block, DateEncoder, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.entries import Entry, read_encoder
@@ -47,7 +47,7 @@ class ColumnRecipe:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recipe:
     """How columns become features, fitted on one table (`fit`) and applied to others by name (`encode`).
 
@@ -66,6 +66,8 @@ class Recipe:
     age    number, 1 missing filled with 34.5
     team   category, 2 values
     phone  left out: looks like an identifier
+    >>> recipe
+    Recipe(4 features of 2 used and 1 unused column)
     >>> features, names = recipe.encode(table, typed=False)
     >>> names
     ('age', 'age is missing', 'team=blue', 'team=red')
@@ -230,6 +232,10 @@ class Recipe:
     def unused(self) -> dict[str, str]:
         """Why each of the other columns is left out, for people."""
         return {column.name: column.summary for column in self.columns if column.encoder is None}
+
+    def __repr__(self) -> str:
+        used, features = len(self.encoders), counted(self.n_features, "feature")
+        return f"Recipe({features} of {used} used and {counted(len(self.columns) - used, 'unused column')})"
 
     def __str__(self) -> str:
         names = [_shown(column.name) for column in self.columns]
