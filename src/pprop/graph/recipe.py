@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import FormatError
-from pprop._validate import check_sequence, counted, describe, reject
-from pprop.graph.columns import Column, read_column
-from pprop.graph.encoders import ENCODERS, Block, DateEncoder, Encoder, NumberEncoder, TextEncoder
-from pprop.graph.entries import Entry, read_encoder
-from pprop.graph.kinds import KINDS, Decision, Kind, decide, decide_date
+from pprop._validate import counted, describe, reject
+from pprop.graph.column_recipe import (
+    ColumnRecipe,
+    decided_column,
+    from_entry,
+    listed,
+    nearest,
+    plain_number,
+    to_entry,
+    wanted_column,
+    wanted_kinds,
+)
+from pprop.graph.columns import read_column
+from pprop.graph.encoders import Block, Encoder, TextEncoder
+from pprop.graph.entries import Entry
+from pprop.graph.kinds import decide
 
 Wanted = str | Sequence[str] | Mapping[str, str]
 
 MOST_DENSE_FLAGS = 100  # of categories together; with more of them the features are sparse
-NAMES_SHOWN = 5
 VERSION = 1
-
-
-@final
-@dataclass(frozen=True)
-class ColumnRecipe:
-    """What becomes of one column: its fitted encoder, or the reason why it is left out."""
-
-    name: str
-    encoder: Encoder | None
-    reason: str = ""
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of the column: "number", "boolean", "category", "date", "text" or "unused"."""
-        return "unused" if self.encoder is None else self.encoder.kind
-
-    @property
-    def summary(self) -> str:
-        """What becomes of it, for people."""
-        return f"left out: {self.reason}" if self.encoder is None else self.encoder.summary
 
 
 @final
@@ -112,7 +101,7 @@ class Recipe:
             A name or kind is unknown.
         """
         present = [name for name in columns if name not in exclude]
-        kinds = _kinds(wanted, present, exclude, title, function)
+        kinds = wanted_kinds(wanted, present, exclude, title, function)
         named = not isinstance(wanted, str | Mapping)
         order = [*kinds, *(name for name in present if name not in kinds)] if named else present
         made: list[ColumnRecipe] = []
@@ -122,11 +111,11 @@ class Recipe:
                 continue
             column = read_column(name, columns[name], typed=typed, title=title, function=function)
             if wanted == "numbers":
-                made.append(_plain_number(column))
+                made.append(plain_number(column))
             elif name in kinds:
-                made.append(_wanted_column(column, kinds[name]))
+                made.append(wanted_column(column, kinds[name]))
             else:
-                made.append(_decided_column(column, decide(column)))
+                made.append(decided_column(column, decide(column)))
         return cls(tuple(made))
 
     def encode(
@@ -161,16 +150,14 @@ class Recipe:
                 column.complain(f"a {part.kind}", 0, got=f"the type {column.cells.type}")
             blocks.append(part.encoder.encode(column))
         if new:
-            message = (
-                f"{_listed(new)} of {title} {'was' if len(new) == 1 else 'were'} not in the training and not used."
-            )
+            message = f"{listed(new)} of {title} {'was' if len(new) == 1 else 'were'} not in the training and not used."
             warnings.warn(message, UserWarning, stacklevel=3)
         rows = len(next(iter(columns.values()), ()))
         return _joined(blocks, rows, self.n_features, self.is_sparse), self.feature_names
 
     def to_json(self) -> dict[str, Any]:
         """Return the recipe as what JSON can hold: texts, numbers, lists and dictionaries."""
-        return {"version": VERSION, "columns": [_to_entry(column) for column in self.columns]}
+        return {"version": VERSION, "columns": [to_entry(column) for column in self.columns]}
 
     @classmethod
     def from_json(cls, entry: object) -> Recipe:
@@ -184,7 +171,7 @@ class Recipe:
         given = Entry(entry, "the recipe").fields("version", "columns")
         if given["version"].value != VERSION:
             given["version"].complain(f"{VERSION}, the version of recipes that this pprop reads,")
-        columns = [_from_entry(column) for column in given["columns"].items()]
+        columns = [from_entry(column) for column in given["columns"].items()]
         names = [column.name for column in columns]
         if len(set(names)) < len(names):
             given["columns"].complain("a list of distinct columns", f"{describe(max(names, key=names.count))} twice")
@@ -244,124 +231,8 @@ class Recipe:
         return "\n".join(f"{name:{width}}  {column.summary}" for name, column in pairs)
 
 
-def _to_entry(column: ColumnRecipe) -> dict[str, Any]:
-    if column.encoder is None:
-        return {"name": column.name, "kind": "unused", "reason": column.reason}
-    return {"name": column.name, "kind": column.kind, "parameters": column.encoder.parameters}
-
-
-def _from_entry(entry: Entry) -> ColumnRecipe:
-    kind = entry.member("kind").choice(KINDS)
-    given = entry.fields("name", "kind", "reason" if kind == "unused" else "parameters")
-    name = given["name"].text()
-    if kind == "unused":
-        if not given["reason"].text():
-            given["reason"].complain("a reason")
-        return ColumnRecipe(name, None, given["reason"].text())
-    return ColumnRecipe(name, read_encoder(kind, given["parameters"]))
-
-
-def _kinds(
-    wanted: object, present: list[str], exclude: Collection[str], title: str, function: str
-) -> dict[str, Kind | None]:
-    """Return the names that are wanted, each with its kind if that is said."""
-    expected = 'feature columns: "auto", "numbers", a sequence of column names, or a mapping from names to kinds'
-    if isinstance(wanted, str):
-        if wanted not in ("auto", "numbers"):
-            reject("feature_columns", function, expected, describe(wanted))
-        return {}
-    given: list[tuple[object, object]]
-    if isinstance(wanted, Mapping):
-        given = list(cast("Mapping[object, object]", wanted).items())
-    else:
-        given = [(name, None) for name in check_sequence(wanted, "feature_columns", function, expected)]
-    kinds: dict[str, Kind | None] = {}
-    for name, kind in given:
-        if name in exclude and isinstance(name, str):
-            if kind == "unused":
-                continue
-            got = f"{describe(name)}, which holds ids, labels or a split,"
-            reject("feature_columns", function, f"columns of {title} that are features", got)
-        if not isinstance(name, str) or name not in present:
-            hint = _nearest(str(name), present)
-            remedy = f"{hint} Its columns are {_listed(present, 20)}.".strip()
-            reject("feature_columns", function, f"names of columns of {title}", describe(name), remedy=remedy)
-        if name in kinds:
-            reject("feature_columns", function, "distinct column names", f"{describe(name)} more than once")
-        if kind is not None and kind not in KINDS:
-            hint = _nearest(str(kind), KINDS)
-            choices = ", ".join(KINDS)
-            reject(
-                "feature_columns",
-                function,
-                f"kinds of columns ({choices})",
-                f"{describe(kind)} for {name!r}",
-                remedy=hint,
-            )
-        kinds[name] = next((one for one in KINDS if one == kind), None)
-    return kinds
-
-
-def _decided_column(column: Column, decision: Decision) -> ColumnRecipe:
-    match decision.kind:
-        case "unused":
-            return ColumnRecipe(column.name, None, decision.reason)
-        case "date":
-            return ColumnRecipe(column.name, DateEncoder.fit(column, decision.order))
-        case "number":
-            return ColumnRecipe(column.name, NumberEncoder.fit(column, decision.comma))
-        case "text":
-            try:
-                return ColumnRecipe(column.name, TextEncoder.fit(column, 2))
-            except FormatError:
-                return ColumnRecipe(column.name, None, "text of which no word occurs in two rows")
-        case kind:
-            return ColumnRecipe(column.name, ENCODERS[kind].fit(column))
-
-
-def _wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
-    """Return the recipe of a column that is named; the kind is decided if it is None."""
-    if kind == "unused":
-        return ColumnRecipe(column.name, None, "as asked for")
-    if column.form == "other":
-        _complain_unusable(column, f"has the type {column.cells.type}")
-    if not column.n_present:
-        _complain_unusable(column, "all values are missing")
-    match kind:
-        case None:
-            decision = decide(column, wanted=True)
-        case "date":
-            decision = decide_date(column) or Decision("date")
-        case "number":
-            comma = column.form == "text" and decide(column, wanted=True).comma
-            decision = Decision("number", comma=comma)
-        case _:
-            decision = Decision(kind)
-    if decision.kind == "unused":
-        _complain_unusable(column, decision.reason)
-    made = _decided_column(column, decision)
-    # words that never recur are better than nothing where text is asked for
-    return ColumnRecipe(column.name, TextEncoder.fit(column)) if made.encoder is None else made
-
-
-def _plain_number(column: Column) -> ColumnRecipe:
-    """Return a number as version 0.1 took it: as it is, with nothing missing. Numbers among text are an error."""
-    _, wrong = column.numbers()
-    spelled = column.form in ("number", "boolean") or (column.form == "text" and not column.typed)
-    if not spelled or not column.n_present or int(wrong.sum()) == column.n_present:
-        return ColumnRecipe(column.name, None, "not a column of numbers")
-    encoder = NumberEncoder(None)
-    encoder.encode(column)
-    return ColumnRecipe(column.name, encoder)
-
-
-def _complain_unusable(column: Column, reason: str) -> NoReturn:
-    got = f"{column.name!r}, a column of {column.title} that cannot be used ({reason}),"
-    reject("feature_columns", column.function, "columns that can become features", got, error=FormatError)
-
-
 def _complain_absent(name: str, new: list[str], title: str, function: str) -> NoReturn:
-    remedy = _nearest(name, new) or (f"The recipe does not know its {_listed(new)}." if new else "")
+    remedy = nearest(name, new) or (f"The recipe does not know its {listed(new)}." if new else "")
     expected = f"a table with the column {name!r}, as in the training"
     reject("nodes", function, expected, f"{title} without it", remedy=remedy, error=FormatError)
 
@@ -369,16 +240,6 @@ def _complain_absent(name: str, new: list[str], title: str, function: str) -> No
 def _shown(name: str) -> str:
     """Return a name as it is if it is seen as it is, else in quotes: it may be empty, or break the line."""
     return name if name.isprintable() and name.strip() == name and name else repr(name)
-
-
-def _nearest(name: str, names: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"Did you mean {near[0]!r}?" if near else ""
-
-
-def _listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _joined(blocks: list[Block], rows: int, width: int, as_sparse: bool) -> Block:

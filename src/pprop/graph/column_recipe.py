@@ -1,0 +1,160 @@
+"""The recipe of one column: fitted to the kind that was decided, or to the kind that the user wants."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast, final
+
+from pprop._errors import FormatError
+from pprop._validate import check_sequence, describe, reject
+from pprop.graph.columns import Column
+from pprop.graph.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
+from pprop.graph.entries import Entry, read_encoder
+from pprop.graph.kinds import KINDS, Decision, Kind, decide, decide_date
+
+NAMES_SHOWN = 5
+
+
+@final
+@dataclass(frozen=True)
+class ColumnRecipe:
+    """What becomes of one column: its fitted encoder, or the reason why it is left out."""
+
+    name: str
+    encoder: Encoder | None
+    reason: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the column: "number", "boolean", "category", "date", "text" or "unused"."""
+        return "unused" if self.encoder is None else self.encoder.kind
+
+    @property
+    def summary(self) -> str:
+        """What becomes of it, for people."""
+        return f"left out: {self.reason}" if self.encoder is None else self.encoder.summary
+
+
+def wanted_kinds(
+    wanted: object, present: list[str], exclude: Collection[str], title: str, function: str
+) -> dict[str, Kind | None]:
+    """Return the names that are wanted, each with its kind if that is said."""
+    expected = 'feature columns: "auto", "numbers", a sequence of column names, or a mapping from names to kinds'
+    if isinstance(wanted, str):
+        if wanted not in ("auto", "numbers"):
+            reject("feature_columns", function, expected, describe(wanted))
+        return {}
+    given: list[tuple[object, object]]
+    if isinstance(wanted, Mapping):
+        given = list(cast("Mapping[object, object]", wanted).items())
+    else:
+        given = [(name, None) for name in check_sequence(wanted, "feature_columns", function, expected)]
+    kinds: dict[str, Kind | None] = {}
+    for name, kind in given:
+        if isinstance(name, str) and name in exclude:
+            if kind == "unused":
+                continue
+            got = f"{describe(name)}, which holds ids, labels or a split,"
+            reject("feature_columns", function, f"columns of {title} that are features", got)
+        if not isinstance(name, str) or name not in present:
+            remedy = f"{nearest(str(name), present)} Its columns are {listed(present, 20)}.".strip()
+            reject("feature_columns", function, f"names of columns of {title}", describe(name), remedy=remedy)
+        if name in kinds:
+            reject("feature_columns", function, "distinct column names", f"{describe(name)} more than once")
+        if kind is not None and kind not in KINDS:
+            expected, got = f"kinds of columns ({', '.join(KINDS)})", f"{describe(kind)} for {name!r}"
+            reject("feature_columns", function, expected, got, remedy=nearest(str(kind), KINDS))
+        kinds[name] = next((one for one in KINDS if one == kind), None)
+    return kinds
+
+
+def decided_column(column: Column, decision: Decision) -> ColumnRecipe:
+    """Return the recipe of a column whose kind is decided, fitted to its cells."""
+    match decision.kind:
+        case "unused":
+            return ColumnRecipe(column.name, None, decision.reason)
+        case "date":
+            return ColumnRecipe(column.name, DateEncoder.fit(column, decision.order))
+        case "number":
+            return ColumnRecipe(column.name, NumberEncoder.fit(column, decision.comma))
+        case "text":
+            try:
+                return ColumnRecipe(column.name, TextEncoder.fit(column, 2))
+            except FormatError:
+                return ColumnRecipe(column.name, None, "text of which no word occurs in two rows")
+        case kind:
+            return ColumnRecipe(column.name, ENCODERS[kind].fit(column))
+
+
+def wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
+    """Return the recipe of a column that is named; the kind is decided if it is None."""
+    if kind == "unused":
+        return ColumnRecipe(column.name, None, "as asked for")
+    if column.form == "other":
+        _complain_unusable(column, f"has the type {column.cells.type}")
+    if not column.n_present:
+        _complain_unusable(column, "all values are missing")
+    match kind:
+        case None:
+            decision = decide(column, wanted=True)
+        case "date":
+            decision = decide_date(column) or Decision("date", order=DateEncoder.fit(column).order)
+        case "number":
+            comma = column.form == "text" and decide(column, wanted=True).comma
+            decision = Decision("number", comma=comma)
+        case _:
+            decision = Decision(kind)
+    if decision.kind == "unused":
+        _complain_unusable(column, decision.reason)
+    made = decided_column(column, decision)
+    # words that never recur are better than nothing where text is asked for
+    return ColumnRecipe(column.name, TextEncoder.fit(column)) if made.encoder is None else made
+
+
+def plain_number(column: Column) -> ColumnRecipe:
+    """Return a number as version 0.1 took it: as it is, with nothing missing. Numbers among text are an error."""
+    _, wrong = column.numbers()
+    spelled = column.form in ("number", "boolean") or (column.form == "text" and not column.typed)
+    if not spelled or not column.n_present or int(wrong.sum()) == column.n_present:
+        return ColumnRecipe(column.name, None, "not a column of numbers")
+    encoder = NumberEncoder(None)
+    encoder.encode(column)
+    return ColumnRecipe(column.name, encoder)
+
+
+def _complain_unusable(column: Column, reason: str) -> NoReturn:
+    got = f"{column.name!r}, a column of {column.title} that cannot be used ({reason}),"
+    reject("feature_columns", column.function, "columns that can become features", got, error=FormatError)
+
+
+def to_entry(column: ColumnRecipe) -> dict[str, Any]:
+    """Return the recipe of a column as JSON holds it."""
+    if column.encoder is None:
+        return {"name": column.name, "kind": "unused", "reason": column.reason}
+    return {"name": column.name, "kind": column.kind, "parameters": column.encoder.parameters}
+
+
+def from_entry(entry: Entry) -> ColumnRecipe:
+    """Return the recipe of a column that `to_entry` wrote, trusting nothing in it."""
+    kind = entry.member("kind").choice(KINDS)
+    given = entry.fields("name", "kind", "reason" if kind == "unused" else "parameters")
+    name = given["name"].text()
+    if kind == "unused":
+        if not given["reason"].text():
+            given["reason"].complain("a reason")
+        return ColumnRecipe(name, None, given["reason"].text())
+    return ColumnRecipe(name, read_encoder(kind, given["parameters"]))
+
+
+def nearest(name: str, names: Collection[str]) -> str:
+    """Return the question whether the nearest of `names` was meant; empty if none is near."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
+def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
+    """Return names in quotes, at most so many of them."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
