@@ -15,7 +15,7 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast golden kills solves lint types format results clean
+.PHONY: help venv demo test test-fast golden kills solves roundtrips lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
@@ -62,6 +62,9 @@ kills: venv  ## Kill studies inside their computations, 200 times (output: resul
 
 solves: venv  ## Compare 5,000 certified solves with exact arithmetic (output: results/certified_solves.txt)
 	@$(BIN)/python experiments/certified_solves.py --solves 5000
+
+roundtrips: venv  ## Send 10,000 graphs through networkx, PyG, scipy and pandas and back (output: results/roundtrips.txt)
+	@$(BIN)/python experiments/roundtrips.py --graphs 10000
 
 lint: venv  ## Check style and formatting with ruff
 	$(BIN)/ruff check

@@ -20,7 +20,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "PyG": ("The paper's settings, the recipe and the scaling of the features are left out.",),
     "scipy": (),
     "pandas": (
-        "The name, the paper's settings, the recipe and the scaling of the features are left out.",
+        "The paper's settings, the recipe and the scaling of the features are left out.",
         "Features come back as a dense matrix of float32, and not at all if they have no columns; without names their "
         "columns are x0, x1 and so on.",
         "Classes are numbered anew, in the order of their names, and those without a node left out; one named 1.0 is "
