@@ -60,6 +60,7 @@ __all__ = [
     "History",
     "InputError",
     "JKClassifier",
+    "LabelPropagationClassifier",
     "Limit",
     "LiveDifference",
     "LiveGraph",

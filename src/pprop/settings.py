@@ -234,6 +234,7 @@ ALPHAS = Setting[Sequence[float]](
     "alphas", (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5), "Teleport probabilities in [0, 1] to choose from.", _check_alphas
 )
 STEPS = whole("steps", 10, 0, "Power steps K, at most 10000.", MOST_STEPS, Range(2, 20))
+LABEL_STEPS = STEPS.but(50, "Power steps K that spread the labels, at most 10000.")
 TOL = number("tol", 1e-4, "(0, 1)", "Relative error of each solve. Training is in float32, which reaches 1e-6 / alpha.")
 LIVE_TOL = number(
     "tol",

@@ -33,6 +33,7 @@ from pprop import (
     GCNClassifier,
     Graph,
     InputError,
+    LabelPropagationClassifier,
     MLPNodeClassifier,
     PPNPClassifier,
     PropagatedClassifier,
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.slow
 CLASSES = (
     *(APPNPClassifier, PPNPClassifier, SolvedPPNPClassifier, MLPNodeClassifier),
     *(APPNPClassifierCV, APPNPEnsembleClassifier),
-    *(GCNClassifier, BootstrappedFPClassifier, PropagatedClassifier),
+    *(GCNClassifier, BootstrappedFPClassifier, PropagatedClassifier, LabelPropagationClassifier),
 )
 """GCN stands for the other baselines that are trained, whose classifiers differ in the names of settings alone."""
 
@@ -191,6 +192,8 @@ def make(kind: type, graph: Graph, epochs: int) -> Any:
     """Return a classifier that computes in plain torch: numba would compile for each number of classes."""
     if kind is PropagatedClassifier:
         return PropagatedClassifier(LogisticRegression(C=100.0), graph, backend="reference")
+    if kind is LabelPropagationClassifier:
+        return LabelPropagationClassifier(graph, backend="reference")
     if kind is BootstrappedFPClassifier:
         return BootstrappedFPClassifier(graph, rounds=1, random_state=0)
     quick = {"hidden": 16, "dropout": 0.0, "penalty": 0.0, "learning_rate": 0.1, "max_epochs": epochs}

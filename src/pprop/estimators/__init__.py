@@ -18,6 +18,7 @@ from pprop.estimators.baselines import (
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
+from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.live_model import live
 from pprop.estimators.loading import load
 from pprop.estimators.propagated import PropagatedClassifier
@@ -33,6 +34,7 @@ __all__ = [
     "GCNClassifier",
     "GraphSource",
     "JKClassifier",
+    "LabelPropagationClassifier",
     "MLPNodeClassifier",
     "NGCNClassifier",
     "NodeClassifier",

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._validate import reject
-from pprop.estimators.base import FitData, TrainedClassifier
 from pprop.estimators.fitted import AnyModel, Learned
+from pprop.estimators.learning import FitData, TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP

@@ -9,8 +9,8 @@ import numpy as np
 
 from pprop import settings
 from pprop._validate import reject
-from pprop.estimators.base import FitData, NodeClassifier, TrainedClassifier
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
+from pprop.estimators.learning import FitData, LearningClassifier, TrainedClassifier
 from pprop.estimators.parameters import parameters
 from pprop.models import GAT, GCN, JK, NGCN
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
@@ -141,7 +141,7 @@ class JKClassifier(TrainedClassifier):
 
 @final
 @parameters
-class BootstrappedFPClassifier(NodeClassifier):
+class BootstrappedFPClassifier(LearningClassifier):
     """Bootstrapped feature propagation: diffuse the features, then let logistic regression label ever more nodes.
 
         F <- (1 - alpha) M F + alpha X,   K times from F = X

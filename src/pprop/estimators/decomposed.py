@@ -17,6 +17,7 @@ from pprop.kernels import Kernels, choose_backend
 from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
 from pprop.models.inference import Inference, make_module
+from pprop.models.label_propagation import LabelPropagation
 from pprop.propagation import Propagation, Solver
 
 EXPECTED = {
@@ -98,6 +99,8 @@ def decompose(
 def _why_not(model: AnyModel, function: str) -> str:
     if function == "explain":
         return "whose logits are no sum over nodes"
+    if isinstance(model, LabelPropagation):
+        return "which spreads labels"
     if isinstance(model, Ensemble):
         return "whose members vote"
     return "whose layers propagate in between" if isinstance(model, Architecture) else "which propagates features"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._validate import describe, reject
-from pprop.estimators.base import FitData, TrainedClassifier
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
+from pprop.estimators.learning import FitData, TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
 from pprop.graph import Graph

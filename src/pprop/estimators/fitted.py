@@ -20,10 +20,11 @@ from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference, make_module, module_state
+from pprop.models.label_propagation import LabelPropagation
 from pprop.training import History, Trained
 
 # What a classifier may learn.
-AnyModel = Model | Architecture | BootstrappedFP | Ensemble
+AnyModel = Model | Architecture | BootstrappedFP | Ensemble | LabelPropagation
 
 # Arrays by name: "layer0", "layer1", ..., "bias0", ... of the built-in network, or the names of a module's state or a description.
 # Those of an ensemble begin with "member0.", "member1.", ...
@@ -51,6 +52,8 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterat
         one = list(expected_weights(model.member, n_features, n_classes))
         for k in range(model.members):
             yield from (weight._replace(name=f"member{k}.{weight.name}") for weight in one)
+    elif isinstance(model, LabelPropagation):
+        return  # labels are all it has
     elif isinstance(model, BootstrappedFP):
         yield ExpectedWeight("coefficients", (n_classes, n_features), np.dtype(np.float64))
         yield ExpectedWeight("intercepts", (n_classes,), np.dtype(np.float64))
@@ -71,6 +74,8 @@ def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backen
         arrays, each = list(weights.values()), len(weights) // model.members
         layers = [torch.from_numpy(np.stack(arrays[layer::each])) for layer in range(each)]
         return mean_log_probabilities(Inference(model.member, graph, backend.kernels).logits(layers).numpy())
+    if isinstance(model, LabelPropagation):  # they are made of labels alone
+        return np.empty((graph.n_nodes, 0), dtype=np.float32)
     if isinstance(model, BootstrappedFP):
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]

@@ -19,7 +19,7 @@ from safetensors.numpy import load as read_tensors
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import describe, reject
-from pprop.estimators import appnp, baselines, ensemble
+from pprop.estimators import appnp, baselines, ensemble, label_propagation
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.fitted import ExpectedWeight, Weights, expected_weights, logits_from
 from pprop.estimators.inputs import FILE as FEATURES
@@ -38,6 +38,7 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.files import path_of, read_file
 from pprop.graph.recipe import Recipe
 from pprop.kernels import BACKENDS, choose_backend
+from pprop.models.label_propagation import LabelPropagation
 from pprop.settings import ALPHA, CLASS_WEIGHT, NETWORK_BIAS, settings_of
 from pprop.training import History
 
@@ -50,7 +51,7 @@ Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 # What a manifest may name: the classifiers that these modules define.
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
     name: kind
-    for module in (appnp, baselines, ensemble)
+    for module in (appnp, baselines, ensemble, label_propagation)
     for name, kind in inspect.getmembers(module, inspect.isclass)
     if kind.__module__ == module.__name__ and issubclass(kind, NodeClassifier)
 }
@@ -133,6 +134,8 @@ def load(
     usable = any(b.name == manifest.record.backend and "cpu" in b.devices and b.available for b in BACKENDS)
     backend = choose_backend(manifest.record.backend if usable else "auto", "cpu", FUNCTION)
     changed = used.fingerprint != manifest.fingerprint
+    if changed and isinstance(model, LabelPropagation):
+        raise InputError(label_propagation.elsewhere(manifest.model))
     estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
     estimator.classes_, estimator.weights_ = manifest.classes, weights
     known = (known[0][:0], known[1][:0]) if changed else known
