@@ -103,6 +103,9 @@ def test_a_few_rows_that_happen_to_count_are_numbers():
     [
         (["1.5", "-2e3", "", ".5", "7."], "number"),
         (["31,5", "27", "1,234", "4,0"], "number"),
+        (["27", "30", "31,5", "40", "45"], "number"),
+        (["5 %", "10 %", "5 %"], "category"),
+        (["1.0.2", "1.2.10", "1.0.2"], "category"),
         (["true", "FALSE", "True", ""], "boolean"),
         (["Yes", "no", "no"], "boolean"),
         (["t", "f", "f"], "boolean"),
@@ -166,7 +169,7 @@ def test_the_kind_of_a_typed_column_follows_its_type(cells, kind):
             ["1,234", "5,678"],
             "numbers that are written with signs, or with commas of unclear meaning ('1,234' in row 1)",
         ),
-        (["12 %", "5"], "mixes numbers and text ('12 %' in row 1)"),
+        (["12 km", "5"], "mixes numbers and text ('12 km' in row 1)"),
         (
             ["12 %", "5 %", "7%"],
             "numbers that are written with signs, or with commas of unclear meaning ('12 %' in row 1)",

@@ -18,9 +18,9 @@ all distinct" means nine of ten.
         for the names there.
 6.  Dates and times, or text that is one in every cell (ISO 8601; 31.12.2024; 31/12/2024 or 12/31/2024 where some cell tells
     day from month): date. Unused where day and month cannot be told apart.
-7.  Cells of a CSV of which half or more spell numbers, but not all: unused.
-8.  Cells of a CSV that are numbers with commas: number where these are decimal commas in one cell at least (``31,5``),
-    else unused, as are numbers with a sign for percent or money.
+7.  Cells of a CSV that are numbers with commas: number where these are decimal commas in one cell at least (``31,5``).
+    Other numbers with commas, or with a sign for percent or money, are unused unless they are few.
+8.  Cells of a CSV of which half or more spell numbers, but not all: unused.
 9.  Text of few distinct values: category.
 10. Text in a typed table that spells numbers: unused, as an identifier where nearly all are distinct and digits only.
 11. Single words or telephone numbers, nearly all distinct (e-mail addresses, URLs, UUIDs, user names), or named as a code:
@@ -129,10 +129,10 @@ def _decide_values(column: Column, wanted: bool) -> Decision:
         return _decide_number(column, values[~column.missing], wanted)
     if (dates := decide_date(column)) is not None:
         return dates
-    if not column.typed and 2 * int(wrong.sum()) <= column.n_present:
-        return Decision("unused", f"mixes numbers and text ({_cell(column, wrong)})")
     if not column.typed and (commas := _decide_commas(column, wanted)) is not None:
         return commas
+    if not column.typed and 2 * int(wrong.sum()) <= column.n_present:
+        return Decision("unused", f"mixes numbers and text ({_cell(column, wrong)})")
     if _few(column.n_distinct, column.n_present) or column.n_distinct == 1:
         return Decision("category")
     distinct = column.n_distinct >= NEARLY_ALL * column.n_present
@@ -145,14 +145,16 @@ def _decide_values(column: Column, wanted: bool) -> Decision:
 
 
 def _decide_commas(column: Column, wanted: bool) -> Decision | None:
-    """Decide about numbers with commas, which are thousands or decimals, or with signs; None if there are none."""
-    if column.share(r"^[$€£]?[+-]?\d[\d.,']* ?[%$€£]?$") < 1.0:
+    """Decide about numbers with decimal commas, commas of unclear meaning, or signs; None about all else."""
+    if column.share(r"^[$€£]?[+-]?\d[\d.,']* ?[%$€£]?$") < 1.0 or not column.share(r"[,'%$€£]"):
         return None
     values, wrong = column.numbers(comma=True)
-    if wrong.any() or column.share(r"^[+-]?\d{1,3},\d{3}$") == column.share(","):
-        cell = _cell(column, column.numbers()[1])
-        return Decision("unused", f"numbers that are written with signs, or with commas of unclear meaning ({cell})")
-    return replace(_decide_number(column, values[~column.missing], wanted), comma=True)
+    if not wrong.any() and column.share(r"^[+-]?\d{1,3},\d{3}$") < column.share(","):
+        return replace(_decide_number(column, values[~column.missing], wanted), comma=True)
+    if _few(column.n_distinct, column.n_present):
+        return None
+    cell = _cell(column, column.numbers()[1])
+    return Decision("unused", f"numbers that are written with signs, or with commas of unclear meaning ({cell})")
 
 
 def _few(n_distinct: int, n_present: int) -> bool:
