@@ -79,6 +79,13 @@ def test_what_looks_like_an_identifier_is_left_out(cells, typed):
     assert reason_of(cells, "column", typed) == "looks like an identifier"
 
 
+def test_numbers_of_things_are_identifiers_if_they_are_distinct():
+    numbers = [17 * k + 3 for k in range(N)]
+    assert reason_of(numbers, "invoice_number", typed=True) == "looks like an identifier"
+    assert kind_of([number % 80 for number in numbers * 3], "house number", typed=True) == "number"
+    assert kind_of([1_600_000_000 + number for number in numbers], "created_at", typed=True) == "number"
+
+
 @pytest.mark.parametrize("start", [0, 1])
 def test_row_numbers_are_left_out_in_any_order(start):
     numbers = list(range(start, start + N))

@@ -11,7 +11,7 @@ all distinct" means nine of ten.
 
     a.  codes, which are a category where the values are few and otherwise look like an identifier: padded with zeros
         (``00420``) or with a plus before seven digits or more; named as one (`CODE_NAMES`: zip, phone, ``..._id``) and
-        whole; nearly all distinct, whole, of the same nine digits or more;
+        whole; nearly all distinct, whole, and of the same nine digits or more, or named ``... number``;
     b.  a row number: named as one (``Unnamed: 0``) with distinct values, or each of 0 ... n-1 or 1 ... n once: unused;
     c.  a number that float32 cannot hold, or infinity: unused;
     d.  all else: number. A name that says so (`QUANTITY_NAMES`: age, income, hour, year, score) rules out a and b but
@@ -63,7 +63,7 @@ CODE_ENDINGS = ("code", "number", "no", "nr", "num")  # zip code, phone number
 QUANTITY_NAMES = re.compile(
     r"(age|hour|year|score|count|day|month|week|minute|second|price|cost|point|vote|view|click|visit|sale|value)s?|"
     r"income|amount|rank|salary|wage|revenue|total|sum|mean|average|min|max|size|weight|height|width|length|"
-    r"duration|time|timestamp|date|level|rate|ratio|percent|share|distance|balance|population|temperature|degree|"
+    r"duration|time|timestamp|ts|at|epoch|date|level|rate|ratio|percent|share|distance|balance|population|temperature|degree|"
     r"quantity|rating"
 )
 
@@ -207,7 +207,9 @@ def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) ->
     rules: list[Callable[[], bool]] = [
         lambda: whole and _named_as_code(column.name),
         lambda: not quantity and column.is_padded,
-        lambda: not quantity and whole and distinct and len(values) >= FEW_ROWS and _same_length(values),
+        lambda: (
+            not quantity and whole and distinct and len(values) >= FEW_ROWS and _numbers_things(column.name, values)
+        ),
     ]
     if not wanted and n_distinct > 1 and any(rule() for rule in rules):
         return Decision("category") if _few(n_distinct, len(values)) else Decision("unused", IDENTIFIER)
@@ -221,9 +223,11 @@ def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) ->
     return Decision("number")
 
 
-def _same_length(values: NDArray[np.float64]) -> bool:
+def _numbers_things(name: str, values: NDArray[np.float64]) -> bool:
+    """Whether distinct whole numbers are named as numbers of things, or are long and all of the same length."""
     low, high = float(values.min()), float(values.max())
-    return low >= LONG_NUMBER and np.floor(np.log10(low)) == np.floor(np.log10(high))
+    same_length = low >= LONG_NUMBER and np.floor(np.log10(low)) == np.floor(np.log10(high))
+    return same_length or (_words(name) or [""])[-1] in CODE_ENDINGS
 
 
 def _counts_rows(name: str, values: NDArray[np.float64], quantity: bool) -> bool:
