@@ -26,6 +26,7 @@ from pprop.graph.tables import DataTable, is_text
 
 UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
 FeatureColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | Recipe
+FROM_EDGES = "Graph.from_edges"
 UNKNOWN_NODES = ("error", "drop", "add")
 
 
@@ -112,8 +113,8 @@ class TableColumns:
             "an edge list of ids in the node table",
             f"the unknown id {describe(str(key))}",
             row,
-            remedy=f"{counted(int(strange.sum()), 'row')} of {edges.n_rows:,} with unknown ids: "
-            "add these nodes to the node table, or pass unknown_nodes='drop' or 'add'.",
+            remedy=f"{counted(int(strange.sum()), 'row')} of {edges.n_rows:,} with unknown ids: add these nodes"
+            + (", or pass unknown_nodes='drop' or 'add'." if self.function != FROM_EDGES else "."),
         )
 
     def _attributes(self, nodes: DataTable) -> dict[str, Any]:
@@ -190,15 +191,15 @@ def edge_parts(
     source: object, target: object, weight: object, *, directed: bool, nodes: object, features: object, labels: object
 ) -> dict[str, Any]:
     """Return the arguments of `Graph._of_parts` for the ends of edges, as `Graph.from_edges` takes them."""
-    function = "Graph.from_edges"
+    function = FROM_EDGES
     columns = TableColumns(function, weight=None if weight is None else "weight", directed=directed)
     given = {"source": source, "target": target} | ({} if weight is None else {"weight": weight})
     if nodes is None and (features is not None or labels is not None):
         which = "features" if features is not None else "labels"
         remedy = "Pass nodes=..., the ids in the order of the rows (np.arange(n) for positions)."
         reject(which, function, "left out where the order of the nodes is not given", "a value", remedy=remedy)
-    edges = table_of(given, "source", function)
-    of_nodes = None if nodes is None else table_of({"id": nodes}, "nodes", function)
+    edges = table_of(given, "source", function, title="the edges")
+    of_nodes = None if nodes is None else table_of({"id": nodes}, "nodes", function, title="the nodes")
     parts = columns.parts(edges, of_nodes)
     n = len(parts["ids"])
     if features is not None:

@@ -84,7 +84,7 @@ def _texts(table: DataTable, name: str) -> Any:
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         row = next((row for row, cell in enumerate(column) if cell.is_valid), 0)
-        _refuse(table, name, f"several in a cell, {describe(column[row].as_py()) if len(column) else 'a list'},", TAGS)
+        _refuse(table, name, f"lists, such as {describe(column[row].as_py()) if len(column) else '[]'},", TAGS)
     if pa.types.is_boolean(kind):
         return pc.fill_null(pc.cast(column, pa.string()), "")
     if pa.types.is_floating(kind):

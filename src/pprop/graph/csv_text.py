@@ -10,14 +10,14 @@ import csv
 import io
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop.graph.arrow import Column, arrow_csv, pa, pc
-from pprop.graph.tables import spelled
+from pprop.graph.tables import HEADLESS, spelled
 
 Complaint: TypeAlias = Callable[..., NoReturn]  # complain(expected, got, row=None)
 
@@ -58,6 +58,8 @@ def parse_csv(
     sample = content[:SAMPLE].decode("utf-8-sig", "replace")
     delimiter = delimiter or _delimiter(sample)
     header = _check_header(next(_rows(sample, delimiter, strict=False), list[str]()), complain)
+    if any("\ufffd" in name for name in header):
+        _decode(content, complain)
     headless = _looks_like_data(header, sample, delimiter)
     chosen = [name for name in header if wanted is None or name in wanted]
     found = _fast(content, delimiter, header, chosen)
@@ -87,7 +89,11 @@ def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) 
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return None
-    blanks = not content.isascii() or any(blank in content for blank in ASCII_BLANKS if blank.decode() != delimiter)
+    blanks = (
+        quoted
+        or not content.isascii()
+        or any(blank in content for blank in ASCII_BLANKS if blank.decode() != delimiter)
+    )
     columns: dict[str, Column] = {}
     for name, place in zip(chosen, places, strict=True):
         column = table.column(place)
@@ -101,31 +107,35 @@ def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) 
 def _odd_quotes(content: bytes, delimiter: str) -> bool:
     """Whether quotes stand where only a strict reader says what they mean.
 
-    A run of quotes opens a cell after a delimiter, closes one before a delimiter, and is a number of pairs inside.
+    A run of quotes that begins outside of quotes follows a delimiter, and one that ends there precedes a delimiter.
     """
     text = np.frombuffer(content, dtype=np.uint8)
     edge = np.zeros(256, dtype=bool)
     edge[[ord(delimiter), ord("\n"), ord("\r")]] = True
     begin = len(BOM) if content.startswith(BOM) else 0
+    blocks = range(0, len(text), BLOCK)
+    quotes = [content.count(QUOTE, start, start + BLOCK) for start in blocks]
 
-    def is_odd(start: int) -> bool:
-        """Whether a run of quotes that begins in the block from `start` is odd."""
+    def is_odd(start: int, earlier: int) -> bool:
+        """Whether a run that begins in the block from `start`, with so many quotes before it, is odd."""
         stop = min(start + BLOCK, len(text))
         while stop < len(text) and text[stop] == QUOTE[0]:
-            stop += 1
-        while start and start < stop and text[start] == QUOTE[0] == text[start - 1]:
-            start += 1  # of a run that began before
+            stop += 1  # of the last run
         at: NDArray[np.int64] = np.flatnonzero(text[start:stop] == QUOTE[0]) + start
         first = np.flatnonzero(np.diff(at, prepend=-2) > 1)  # of each run
         lengths = np.diff(first, append=len(at))
         starts, ends = at[first], at[first] + lengths
+        outside = (earlier + first) % 2 == 0
+        left = (earlier + first + lengths) % 2 == 0
         before = (starts == begin) | edge[text[starts - 1]]
         after = (ends == len(text)) | edge[text[np.minimum(ends, len(text) - 1)]]
-        odd = lengths % 2 == 1
-        return bool(np.any((odd & ~before & ~after) | (~odd & (before != after))))
+        whole = (starts > start) | (text[starts - 1] != QUOTE[0])  # not the end of a run that began before the block
+        return bool(np.any(whole & ((outside & ~before) | (left & ~after))))
 
+    if sum(quotes) % 2 == 1:
+        return True
     with ThreadPoolExecutor(2) as threads:
-        return content.count(QUOTE) % 2 == 1 or any(threads.map(is_odd, range(0, len(text), BLOCK)))
+        return any(threads.map(is_odd, blocks, [0, *accumulate(quotes[:-1])]))
 
 
 def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> dict[str, Column]:
@@ -178,7 +188,8 @@ def _check_header(cells: list[str], complain: Complaint) -> list[str]:
         complain("a table with a header", "no columns")
     for name in header:
         if header.count(name) > 1:
-            complain("a table with distinct column names", f"the column {name!r} twice")
+            remedy = "" if spelled(name) is None else HEADLESS
+            complain("a table with distinct column names", f"the column {name!r} twice", remedy=remedy)
     return header
 
 

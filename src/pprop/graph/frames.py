@@ -15,7 +15,9 @@ from pprop.graph.tables import DataTable, is_text, plain
 EXPECTED = "a table: a data frame of pandas, polars, DuckDB or pyarrow, or a dict of columns"
 
 
-def table_of(data: object, parameter: str, function: str, wanted: Collection[object] | None = None) -> DataTable:
+def table_of(
+    data: object, parameter: str, function: str, wanted: Collection[object] | None = None, title: str | None = None
+) -> DataTable:
     """Return a table in memory as Arrow columns; of these only the ones in `wanted`, where they exist. None is all.
 
     Parameters
@@ -25,6 +27,8 @@ def table_of(data: object, parameter: str, function: str, wanted: Collection[obj
         one-dimensional arrays. The index of a DataFrame is a column where it has a name or is text.
     parameter, function
         The argument that brought it, for messages.
+    title
+        What messages call it; None for its type.
 
     Examples
     --------
@@ -32,7 +36,7 @@ def table_of(data: object, parameter: str, function: str, wanted: Collection[obj
     >>> {name: column.to_pylist() for name, column in table.columns.items()}
     {'source': [1, 2], 'target': ['a', None]}
     """
-    make = partial(DataTable, f"the {type(data).__name__}", parameter, function)
+    make = partial(DataTable, title or f"the {type(data).__name__}", parameter, function)
     complain = make({}, 0).complain
     if isinstance(data, str | bytes):
         reject(parameter, function, EXPECTED, describe(data), remedy="For a file use pprop.read_edges.")

@@ -196,7 +196,10 @@ def plain(column: Column) -> Column:
         column = column.cast(kind.storage_type)
         kind = column.type
     if pa.types.is_dictionary(kind):
-        return plain(column.cast(kind.value_type))
+        view = pa.types.is_string_view(kind.value_type)  # which no cast unpacks
+        values = pa.large_string() if view else kind.value_type
+        chunks = [chunk.dictionary.cast(values).take(chunk.indices) for chunk in column.chunks]
+        return plain(pa.chunked_array(chunks, type=values))
     if pa.types.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(column))
     return column.cast(pa.large_string()) if pa.types.is_string_view(kind) else column

@@ -1,0 +1,97 @@
+"""Labels as people write them: marks of the unknown, numbers and words, and columns that hold no classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pprop import Graph
+from pprop._errors import FormatError
+
+
+def labelled(cells: Any, **options: Any) -> Graph:
+    ids = [f"n{row}" for row in range(len(cells))]
+    return Graph.from_pandas(
+        {"source": ids[:1], "target": ids[-1:]}, {"id": ids, "y": cells}, label_column="y", **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "names", "codes"),
+    [
+        (["b", "", "NA", "N/A", "nan", "NaN", "None", "null", "?", "-1", None, "a"], ("a", "b"), [1] + 10 * [-1] + [0]),
+        (["none", "na", "No"], ("No", "na", "none"), [2, 1, 0]),  # words that differ from a mark by a letter's case
+        ([3, 1, -1, 7], ("1", "3", "7"), [1, 0, -1, 2]),
+        ([3, 1, None, 7], ("1", "3", "7"), [1, 0, -1, 2]),  # as pandas and Arrow have integers with gaps
+        ([3.0, 1.0, np.nan, 10.0], ("1", "3", "10"), [1, 0, -1, 2]),
+        (["3.0", "1.0", "", "10"], ("1", "3", "10"), [1, 0, -1, 2]),  # as pandas writes them
+        (["10", "9", "-1", "x"], ("10", "9", "x"), [0, 1, -1, 2]),
+        ([True, False, None], ("false", "true"), [1, 0, -1]),
+        (pd.Categorical(["b", "a", None]), ("a", "b"), [1, 0, -1]),
+        ([-1, -1], (), [-1, -1]),
+        ([None, None], (), [-1, -1]),
+        ([-1, 0, 1], ("0", "1"), [-1, 0, 1]),
+    ],
+)
+def test_classes_and_marks(cells: Any, names: tuple[str, ...], codes: list[int]) -> None:
+    graph = labelled(cells)
+    assert graph.class_names == names
+    np.testing.assert_array_equal(graph.labels, codes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cells", [[-1, 1, 1, -1], ["-1", "1", "1", "-1"], [-1.0, 1.0, 1.0, -1.0]])
+def test_minus_one_beside_one_other_number_is_a_class_and_a_warning_says_so(cells: Any) -> None:
+    with pytest.warns(
+        UserWarning, match=r"are -1 and one other number: -1 is taken for a class\. Pass missing_labels="
+    ):
+        graph = labelled(cells)
+    assert graph.class_names == ("-1", "1")
+    np.testing.assert_array_equal(graph.labels, [0, 1, 1, 0])  # type: ignore[arg-type]
+    assert labelled(cells, missing_labels=["-1"]).class_names == ("1",)
+    assert labelled(cells, missing_labels=[]).class_names == ("-1", "1")
+
+
+def test_the_list_of_marks_can_be_changed() -> None:
+    graph = labelled(["NA", "unknown", "", "a"], missing_labels=["unknown"])
+    assert graph.class_names == ("NA", "a")
+    np.testing.assert_array_equal(graph.labels, [0, -1, -1, 1])  # type: ignore[arg-type]
+    assert labelled([5, 9, 7], missing_labels=[9]).class_names == ("5", "7")
+
+
+@pytest.mark.parametrize(
+    ("cells", "sentence"),
+    [
+        ([0.25, 1.0, 2.0], r"numbers that are not whole, such as 0\.25, under 'y' of the dict instead\. To classify, divide"),
+        (["0.25", "1", "?"], r"numbers that are not whole, such as 0\.25,"),
+        (list(range(60)), r"60 different numbers for 60 labels under 'y'"),
+        ([f"{number}.0" for number in range(60)], r"60 different numbers for 60 labels"),
+        ([f"person {number}" for number in range(60)], r"60 different texts for 60 labels"),
+        (["a|b", "b|c", "a", "c|a|b"], r"several tags in a cell, such as 'a\|b', .* one column of each tag"),
+        (["a; b", "b", "c"], r"several tags in a cell, such as 'a; b',"),
+        (["a, b", "b, c", "d"], r"several tags in a cell, such as 'a, b',"),
+        ([["a"], ["a", "b"]], r"lists, such as \['a'\], under 'y'"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), r"timestamp.* under 'y' .* Write the classes as text or integers"),
+    ],
+)  # fmt: skip
+def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentence: str) -> None:
+    expected = r"'label_column' parameter of Graph\.from_pandas must be a column with one class for each node\. Got "
+    with pytest.raises(FormatError, match=expected + ".*" + sentence):
+        labelled(cells)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["churn", "stay, maybe", "Größe"],
+        ["yes, probably", "yes", "no, probably", "no"],
+        ["rock|pop", "jazz", "rock|pop"],  # always together
+        ["a;", "b;", ";"],
+        [row % 60 for row in range(180)],  # many classes, each with several nodes
+        ["Washington, DC", "Portland, OR", "Portland, ME"],
+    ],
+)
+def test_names_of_classes_may_look_a_little_like_lists(cells: list[Any]) -> None:
+    assert labelled(cells).n_classes == len(set(cells))

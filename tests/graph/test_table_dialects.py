@@ -1,0 +1,160 @@
+"""Files as programs write them: delimiters, compression, quotes, blanks; fast and slow reading agree."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pprop._errors import CapacityError, FormatError, InputError
+from pprop.graph import csv_text, files, read_edges
+from pprop.graph.readers import read_table
+
+ROWS = [("ann", "bob, jr"), ("bob, jr", "cem;\tdee"), ('"x"', "a\nb"), ("7", "é")]
+
+
+def table(delimiter: str) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerows([("source", "target"), *ROWS])
+    return text.getvalue().encode()
+
+
+def ids(file: Path) -> list[object]:
+    graph = read_edges(file)
+    assert graph.ids is not None
+    assert graph.name == "edges"
+    return graph.ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "delimiter"), [("csv", ","), ("csv", ";"), ("CSV", "\t"), ("tsv", "\t"), ("tab", "\t")]
+)
+@pytest.mark.parametrize(
+    ("codec", "compress"),
+    [("", bytes), (".gz", gzip.compress), (".zst", lambda text: pa.compress(text, codec="zstd", asbytes=True))],
+)
+def test_every_delimiter_and_compression_gives_the_same_ids(
+    suffix: str, delimiter: str, codec: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    file = tmp_path / f"edges.{suffix}{codec}"
+    file.write_bytes(compress(table(delimiter)))
+    assert ids(file) == ["ann", "bob, jr", "cem;\tdee", '"x"', "a\nb", "7", "é"]
+
+
+def test_parts_of_gzip_one_after_another_are_one_file(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(b"source,target\na,b\n") + gzip.compress(b"b,c\n"))
+    assert ids(tmp_path / "edges.csv.gz") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("content", [b"source,target\na,b\n", gzip.compress(b"source,target\na,b\n" * 1000)[:-20]])
+def test_compression_that_is_damaged_or_something_else(content: bytes, tmp_path: Path) -> None:
+    for suffix, kind in ((".gz", "gzip"), (".zst", "zstd")):
+        (tmp_path / f"e.csv{suffix}").write_bytes(content)
+        with pytest.raises(FormatError, match=rf"a sound {kind} file, as its suffix says\. Got '.*' with damaged"):
+            read_edges(tmp_path / f"e.csv{suffix}")
+
+
+def test_a_small_file_that_unpacks_to_more_than_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"source,target\n" + b"a,b\n" * 10**6))
+    monkeypatch.setattr(files, "usable_memory", lambda: 2_000_000)
+    with pytest.raises(CapacityError, match=r"Loading '.*e\.csv\.gz' takes 0\.0 GB"):
+        read_edges(tmp_path / "e.csv.gz")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "1,2\n2,3\n",
+            r"Its columns are: '1', '2'\. The first line looks like data: write the names of the columns above",
+        ),
+        ("ann,bob\nbob,cem\n", r"Its columns are: 'ann', 'bob'\. The first line looks like data"),
+        ("1,1\n2,3\n", r"the column '1' twice .* The first line looks like data"),
+        ("from,to\n1,2\n", r"Its columns are: 'from', 'to'\.$"),
+    ],
+)
+def test_a_missing_header_is_named_where_a_column_is_missed(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        read_edges(tmp_path / "e.csv")
+
+
+def test_a_header_of_numbers_is_a_header_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("0,1\n7,8\n")
+    graph = read_edges(tmp_path / "edges.csv", source="0", target="1")
+    assert graph.ids is not None
+    assert graph.ids.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ('source,target\n"a"b,c\n', r"well-formed CSV file\. Got an error"),
+        ('source,target\n"a"",c\n', r"well-formed CSV file"),
+        ("source,target\na,b\nc\n", r"2 cells in every row\. Got 1 cell in row 2"),
+        ("source,tärget\na,b\n".encode("latin-1"), r"a CSV file in UTF-8\. Got a byte at position 8 that is not UTF-8"),
+        ('source,target\n"a\n\nb",c\n\nd,e,f\n', r"Got 3 cells in row 2"),  # a blank line inside quotes and one outside
+    ],
+)
+def test_the_slow_reader_says_what_is_wrong(content: str | bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FormatError, match=sentence):
+        read_edges(tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize("text", ['a, "b, c"\n', 'a, "b"\n', '5" pipe,"say ""hi"""\n', "\u00a0a\u2003,b\x1f\n"])
+def test_odd_quotes_and_blanks_are_read_as_python_reads_them(text: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(f"source,target\n{text}", newline="")
+    (row,) = csv.reader([text], skipinitialspace=True)
+    assert ids(tmp_path / "edges.csv") == [cell.strip() for cell in row]
+
+
+def test_columns_that_nobody_asked_for_are_named_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("when,source,target,weight\nnow,a,b,2\n")
+    found = read_table(tmp_path / "e.csv", "path", "read_edges", ["source", "target"])
+    assert (list(found.columns), found.others) == (["source", "target"], ("when", "weight"))
+
+
+CELLS = st.text(st.sampled_from('ab7 ,;"\n\r\té_\u2003'), max_size=5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from('ab,; "\n\r"'), max_size=40))
+def test_fast_and_slow_reading_agree_on_any_text(body: str) -> None:
+    """Whatever pyarrow accepts, it reads as Python's strict reader does."""
+
+    def complain(expected: str, got: str, row: int | None = None, **_: Any) -> Any:
+        raise FormatError(f"{expected} {got} {row}")
+
+    content = f"x,y\n{body}".encode()
+    with mock.patch.object(csv_text, "BLOCK", 7):  # so that runs of quotes cross the borders
+        fast = csv_text._fast(content, ",", ["x", "y"], ["x", "y"])
+    if fast is not None:
+        slow = csv_text._slow(content.decode(), ",", ["x", "y"], complain)
+        assert {name: cells.to_pylist() for name, cells in fast.items()} == {
+            name: cells.to_pylist() for name, cells in slow.items()
+        }
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+def test_what_python_writes_is_read_fast(rows: list[tuple[str, str]], quoting: Any) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=quoting).writerows([("x", "y"), *rows])
+    fast = csv_text._fast(text.getvalue().encode(), ",", ["x", "y"], ["x", "y"])
+    if fast is not None:  # a cell that ends in quotes after a blank is read slowly
+        assert list(zip(*(cells.to_pylist() for cells in fast.values()), strict=True)) == [
+            (x.strip(), y.strip()) for x, y in rows
+        ]
