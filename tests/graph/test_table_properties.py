@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def test_ids_of_text_survive_a_csv_file_and_a_frame(pairs: list[tuple[str, str]]
     frame = pd.DataFrame(pairs, columns=["source", "target"])
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "edges.csv")
-        frame.to_csv(file, index=False)
+        frame.to_csv(file, index=False, quoting=csv.QUOTE_ALL)  # else pandas leaves a carriage return without quotes
         for graph in (read_edges(file), Graph.from_pandas(frame)):
             assert graph.ids is not None
             assert graph.ids.tolist() == as_ids(keys)
