@@ -31,7 +31,8 @@ FIELDS = (
 class Graph(Derived, Exchange):
     """An immutable graph with optional node features, labels and ids.
 
-    Make one with `Graph.from_scipy` or a reader (`read_npz`, `read_edges`, `load_dataset`).
+    Make one with `Graph.from_scipy`, `from_pandas`, `from_networkx`, `from_pyg` and so on, or a reader (`read_graph`,
+    `read_edges`, `read_npz`, `load_dataset`).
     The adjacency is kept in CSR form; row i lists the nodes from which node i receives.
 
     Attributes
