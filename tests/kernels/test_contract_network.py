@@ -152,6 +152,44 @@ def test_the_logits_of_a_padded_node_count_for_nothing(kernels, dtype):
     assert torch.equal(gradient, torch.tensor([[[-0.5, 0.5], [0.0, 0.0]]], dtype=dtype))
 
 
+@pytest.mark.parametrize("loss_of", ["cross_entropy", "likelihood"])
+def test_a_weighted_loss_has_the_value_and_the_gradient_of_torch(kernels, dtype, normal, assert_close, loss_of):
+    rng = np.random.default_rng(3)
+    values, _ = normal(3, 12, 4, dtype=dtype)
+    given = values if loss_of == "cross_entropy" else values.softmax(dim=-1)
+    labels, weights = torch.from_numpy(rng.integers(0, 4, (3, 12))), torch.from_numpy(rng.gamma(1.0, size=(3, 12)))
+    labels[1, 1::2] = -1
+    weights[2, ::3] = 0.0
+    weights = weights.float()
+    twin = given.double().clone().requires_grad_()
+    logs = twin.log_softmax(dim=-1) if loss_of == "cross_entropy" else twin.log()
+    much = weights.double().where(labels >= 0, 0.0)
+    each = -logs.gather(-1, labels.clamp(min=0)[..., None])[..., 0] * much
+    expected = each.sum(dim=1) / much.sum(dim=1)
+    (slopes,) = torch.autograd.grad(expected.sum(), twin)
+    loss, right, gradient = getattr(kernels, loss_of)(given, labels, weights)
+    assert_close(loss, expected.detach().numpy())
+    assert_close(gradient, slopes.numpy(), factor=4)
+    assert right.dtype == torch.float64
+    hit = (given.argmax(dim=-1) == labels).double() * much
+    np.testing.assert_allclose(right.numpy(), hit.sum(dim=1).numpy(), rtol=1e-12)
+
+
+def test_weights_of_one_change_no_bit_and_a_weight_of_zero_hides_any_logits(kernels, dtype, normal):
+    logits, _ = normal(2, 9, 5, dtype=dtype)
+    labels = torch.from_numpy(np.random.default_rng(0).integers(-1, 5, (2, 9)))
+    plain, ones = (kernels.cross_entropy(logits, labels, w) for w in (None, torch.ones(2, 9)))
+    assert torch.equal(plain[0], ones[0])
+    assert plain[1].tolist() == ones[1].tolist()
+    assert torch.equal(plain[2], ones[2])
+    labels, weights = torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[1.0, 0.0]])
+    logits = torch.tensor([[[0.0, 0.0], [torch.nan, torch.inf]]], dtype=dtype)
+    loss, right, gradient = kernels.cross_entropy(logits, labels, weights)
+    assert float(loss) == pytest.approx(np.log(2), rel=8 * torch.finfo(dtype).eps)
+    assert right.tolist() == [1]
+    assert torch.equal(gradient, torch.tensor([[[-0.5, 0.5], [0.0, 0.0]]], dtype=dtype))
+
+
 # -- optimiser ----------------------------------------------------------------------------------------------------
 
 

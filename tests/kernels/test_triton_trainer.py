@@ -39,7 +39,9 @@ class Twin:
         self.spec, self.T, self.seed = spec, T, spec.seeds[run].cpu()
         self.X = torch.from_numpy(spec.features.toarray()).double()
         self.W = [torch.nn.Parameter(w[run].detach().cpu().double()) for w in spec.weights]
-        self.sets = [(s.nodes[run].cpu(), s.labels[run].cpu()) for s in (spec.train, spec.stopping)]
+        sets = [s.to("cpu") for s in (spec.train, spec.stopping)]
+        much = [torch.ones(s.labels.shape) if s.weights is None else s.weights for s in sets]
+        self.sets = [(s.nodes[run], s.labels[run], w[run].double()) for s, w in zip(sets, much, strict=True)]
         self.optimiser = torch.optim.Adam(self.W, lr=RATE)
         self.law, self.matrix_law = (p and Bernoulli.from_probability(p) for p in (dropout, matrix_dropout))
         self.epochs = 0
@@ -71,9 +73,11 @@ class Twin:
         return H[nodes]
 
     def loss(self, which, *, training):
-        logits, labels = self.logits(which, training=training), self.sets[which][1]
-        entropy = torch.nn.functional.cross_entropy(logits, labels, ignore_index=-1)
-        accuracy = (logits.argmax(dim=1) == labels)[labels >= 0].double().mean()
+        logits, (_, labels, weights) = self.logits(which, training=training), self.sets[which]
+        each = torch.nn.functional.cross_entropy(logits, labels, ignore_index=-1, reduction="none")
+        total = weights[labels >= 0].sum()
+        entropy = (each * weights).sum() / total
+        accuracy = weights[logits.argmax(dim=1) == labels].sum() / total
         return entropy + 0.5 * PENALTY * (self.W[0] ** 2).sum(), accuracy
 
     def epoch(self):
@@ -146,6 +150,26 @@ def compare(trainer, twins, epochs):
 def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph, dense_transition, kind, dropout):
     """Probabilities of 3, 0, 16 and 1 binary digits."""
     spec, twins = make(make_graph, dense_transition, kind, dropout=dropout)
+    trainer = TritonTrainer(spec, SMALL)
+    compare(trainer, twins, 1)
+    trainer.keep(torch.tensor([1], device=DEVICE))
+    compare(trainer, twins[1:], 1)
+
+
+@pytest.mark.parametrize("kind", ["steps", "rows"])
+def test_weighted_nodes_count_as_in_the_twin_also_after_runs_have_left(make_graph, dense_transition, kind):
+    """Labels are kept by node for steps, in the order given for rows."""
+    spec, _ = make(make_graph, dense_transition, kind, dropout=0.0)
+    rng = np.random.default_rng(8)
+
+    def weighted(nodes):
+        weights = rng.gamma(1.0, size=tuple(nodes.labels.shape))
+        weights[:, 1] = 0.0
+        return dataclasses.replace(nodes, weights=torch.from_numpy(weights).float().to(DEVICE))
+
+    spec = dataclasses.replace(spec, train=weighted(spec.train), stopping=weighted(spec.stopping))
+    _, plain = make(make_graph, dense_transition, kind, dropout=0.0)
+    twins = [Twin(spec, run, plain[run].T, 0.0, 0.0) for run in range(2)]
     trainer = TritonTrainer(spec, SMALL)
     compare(trainer, twins, 1)
     trainer.keep(torch.tensor([1], device=DEVICE))

@@ -117,3 +117,23 @@ def test_an_unknown_criterion_is_refused() -> None:
 def test_impossible_settings_are_refused(field: str, value: object) -> None:
     with pytest.raises(InputError, match=f"The '{field}' parameter of Stopping must be an integer of at least 1"):
         Stopping(**{field: value})  # pyright: ignore[reportArgumentType]  the point of the test
+
+
+@pytest.mark.parametrize("criterion", ["paper", "loss", "window"])
+@pytest.mark.parametrize("device", [None, torch.device("cpu")])
+def test_without_patience_a_run_makes_all_epochs_and_keeps_the_last(
+    criterion: str, device: torch.device | None
+) -> None:
+    state = StoppingState(Stopping(None, 5, criterion), runs=1, device=device)
+    make = np.array if device is None else torch.tensor
+    for epoch in range(5):
+        assert not bool(state.ended[0])
+        state.update(make([1.0 + epoch]), make([0.9 - 0.1 * epoch]))  # worse and worse
+    assert bool(state.ended[0])
+    assert (int(state.epochs[0]), int(state.best_epoch[0]), float(state.kept_loss[0])) == (5, 4, 5.0)
+
+
+def test_without_patience_a_run_that_diverges_ends_all_the_same() -> None:
+    state = StoppingState(Stopping(None, 5), runs=2)
+    state.update(np.array([np.nan, 1.0]), np.array([0.5, 0.5]))
+    assert state.ended.tolist() == [True, False]
