@@ -97,6 +97,21 @@ RUN = (
 )
 """These run, and pass."""
 
+WITH_WEIGHTS = (
+    "check_all_zero_sample_weights_error",
+    "check_classifiers_one_label_sample_weights",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weights_list",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_not_overwritten",
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_shape",
+)
+"""These run, and pass, where fit takes sample_weight; BootstrappedFPClassifier has the parameter, and refuses weights."""
+
+WITH_CLASS_WEIGHTS = ("check_class_weight_classifiers",)
+"""This runs where there is a class_weight. It wants one class for nearly all nodes, and passes where there are biases."""
+
 BY_DESIGN: dict[str, tuple[str, type[BaseException], str]] = {
     "check_dtype_object": (
         "passes but for its last step, which wants a TypeError for a dict in X; ours is an InputError, a ValueError",
@@ -122,7 +137,6 @@ BY_DESIGN: dict[str, tuple[str, type[BaseException], str]] = {
 """These cannot apply: what they ask for contradicts nodes as samples. They run, and fail in this way."""
 
 EMPTY = {
-    "check_classifiers_one_label_sample_weights": "does nothing without sample_weight, which fit does not have",
     "check_estimators_partial_fit_n_features": "does nothing without partial_fit",
     "check_fit1d": "wants a one-dimensional X refused; ours would be for its fractions, which is another reason",
     "check_fit_non_negative": (
@@ -134,7 +148,12 @@ EMPTY = {
 }
 """These cannot apply: they pass, but without having looked at anything. They do not count as passed."""
 
-AT_THE_BORDER = ("check_decision_proba_consistency", "check_supervised_y_no_nan")
+AT_THE_BORDER = (
+    "check_decision_proba_consistency",
+    "check_supervised_y_no_nan",
+    *WITH_WEIGHTS[1:],
+    *WITH_CLASS_WEIGHTS,
+)
 """These pass their matrix to the estimator directly, so that the rows are turned into nodes as they enter it."""
 
 NEEDS_LEARNING = ("check_classifiers_train", "check_classifiers_classes", "check_decision_proba_consistency")
@@ -222,12 +241,18 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     def enter(X: Any, parameter: str, function: str, graph: Graph, ids: object = None) -> NDArray[np.int64]:
         return check_positions(rows.to_positions(X), parameter, function, graph)
 
+    def close(one: object, other: object, **how: Any) -> None:
+        compare(one, other, **how | {"rtol": 1e-4, "atol": 1e-5})  # training is in float32
+
+    compare = estimator_checks.assert_allclose_dense_sparse
+    if name == "check_sample_weight_equivalence_on_dense_data":
+        monkeypatch.setattr(estimator_checks, "assert_allclose_dense_sparse", close)
     monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", adapt)
     if name in AT_THE_BORDER:
         for module in (pprop.estimators.scores, pprop.estimators.samples):
             monkeypatch.setattr(module, "node_positions", enter)
-    epochs = 12 if name in NEEDS_LEARNING else 2
-    for _ in range(4):
+    epochs = 60 if name in WITH_CLASS_WEIGHTS else 12 if name in NEEDS_LEARNING else 2
+    for _ in range(6):
         known = len(rows.position)
         estimator = make(kind, rows.to_graph(), epochs)
         error = None
@@ -244,12 +269,22 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_every_check_of_scikit_learn_is_in_exactly_one_list(kind: type) -> None:
-    assert sorted({name for name, _ in CHECKS[kind].values()}) == sorted([*RUN, *BY_DESIGN, *EMPTY])
+    expected = [*RUN, *BY_DESIGN, *EMPTY]
+    expected += (
+        WITH_WEIGHTS[1:2] if kind is PropagatedClassifier else WITH_WEIGHTS
+    )  # does nothing without sample_weight
+    expected += [] if kind in (PropagatedClassifier, BootstrappedFPClassifier) else WITH_CLASS_WEIGHTS
+    assert sorted({name for name, _ in CHECKS[kind].values()}) == sorted(expected)
 
 
-@pytest.mark.parametrize(
-    ("kind", "key"), [(kind, key) for kind in CLASSES for key, (name, _) in CHECKS[kind].items() if name in RUN]
-)
+def passing(kind: type) -> list[str]:
+    """Return the ids of the checks that an estimator passes."""
+    weighted = () if kind in (PropagatedClassifier, BootstrappedFPClassifier) else WITH_WEIGHTS
+    weighted += WITH_CLASS_WEIGHTS if hasattr(kind, "bias") else ()
+    return [key for key, (name, _) in CHECKS[kind].items() if name in (*RUN, *weighted)]
+
+
+@pytest.mark.parametrize(("kind", "key"), [(kind, key) for kind in CLASSES for key in passing(kind)])
 def test_check_passes(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error = run(kind, key, monkeypatch)
     if key == "check_classifier_data_not_an_array" and "pandas is not installed" in str(error):

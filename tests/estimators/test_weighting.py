@@ -228,9 +228,9 @@ def test_biases_are_on_where_features_are_not_scaled_by_rows(
 
 
 def test_a_network_with_biases_is_explained_and_lives(graph: Graph, nodes: Nodes, animals: NDArray[np.str_]) -> None:
-    model = pprop.APPNPClassifier(graph, **QUICK, bias=True).fit(nodes, animals)
-    explained = model.explain(int(nodes[0]))
-    assert explained.predicted == model.predict([nodes[0]])[0]
+    model = pprop.PPNPClassifier(graph, **QUICK, bias=True).fit(nodes, animals)
+    explained = model.explain(int(nodes[0]))  # which compares its sum with the logits
+    assert explained.prediction == model.predict([nodes[0]])[0]
     np.testing.assert_allclose(pprop.live(model).predict_proba(nodes), model.predict_proba(nodes), atol=1e-3)
 
 
@@ -238,7 +238,8 @@ def test_only_an_early_stopping_that_never_came_warns(
     graph: Graph, nodes: Nodes, animals: NDArray[np.str_], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pprop.estimators.options.MAX_EPOCHS", MAX_EPOCHS.but(5))
-    quick = QUICK | {"max_epochs": 5}
+    quick: dict[str, Any] = QUICK | {"max_epochs": 5}
+    shorter: dict[str, Any] = QUICK | {"max_epochs": 4}
     with pytest.warns(ConvergenceWarning, match="Training made all 5 epochs"):
         pprop.APPNPClassifier(graph, **quick).fit(nodes, animals)
     with pytest.warns(ConvergenceWarning, match="Training made all 5 epochs"):
@@ -246,4 +247,4 @@ def test_only_an_early_stopping_that_never_came_warns(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pprop.APPNPClassifier(graph, **quick, stopping=None).fit(nodes, animals)
-        pprop.APPNPClassifier(graph, **quick | {"max_epochs": 4}).fit(nodes, animals)
+        pprop.APPNPClassifier(graph, **shorter).fit(nodes, animals)

@@ -33,7 +33,7 @@ def check_sample_weight(value: object, length: int, rows: NDArray[np.int64], fun
     """
     if value is None:
         return None
-    expected = f"an array of {length} weights, one per label, finite, not negative and not all 0"
+    expected = f"an array of {length} weights, one per label, finite, not negative and not all zero"
     array = check_array(value, "sample_weight", function, expected)
     if array.shape != (length,) or array.dtype.kind not in "fiub":
         reject("sample_weight", function, expected, array)
@@ -42,7 +42,7 @@ def check_sample_weight(value: object, length: int, rows: NDArray[np.int64], fun
     if wrong.size:
         reject("sample_weight", function, expected, f"{weights[wrong[0]]} at index {rows[wrong[0]]}")
     if not weights.any():
-        reject("sample_weight", function, expected, "0 for all nodes with a known label")
+        reject("sample_weight", function, expected, "zero for all nodes with a known label")
     return weights
 
 
