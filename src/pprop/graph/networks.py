@@ -39,9 +39,9 @@ def from_networkx(
     facts = _facts(network)
     index = {key: at for at, key in enumerate(keys)}
     if weight is None:
-        ends, values = network.edges(), None
+        ends, values = iter(network.edges()), None
     else:
-        triples = list(network.edges(data=weight))
+        triples = list(iter(network.edges(data=weight)))  # whose length is found by going through them all
         ends, values = [(s, t) for s, t, _ in triples], [value for _, _, value in triples]
     pairs = np.asarray([(index[s], index[t]) for s, t in ends], dtype=np.int64).reshape(-1, 2)
     columns = NodeColumns([dict(record) for _, record in network.nodes(data=True)], function)
@@ -167,12 +167,12 @@ def _are_names(value: object) -> bool:
 def _check_nodes(keys: list[Any], function: str, what: str = "nodes are") -> None:
     if not keys:
         reject("g", function, "a graph with at least one node", "an empty graph", error=GraphError)
-    texts = sum(isinstance(key, str) for key in keys)
-    if texts == len(keys):
+    if {type(key) for key in keys} in ({str}, {int}):
         return
+    texts = sum(isinstance(key, str) for key in keys)
     strange = next((k for k in keys if not isinstance(k, numbers.Integral | str) or isinstance(k, bool)), None)
     integers = sum(isinstance(key, numbers.Integral) and not isinstance(key, bool) for key in keys)
-    if integers == len(keys):
+    if len(keys) in (texts, integers):
         return
     got = (
         f"{counted(texts, 'string')} and {counted(integers, 'integer')}"
