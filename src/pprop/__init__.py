@@ -39,6 +39,7 @@ __all__ = [
     "APPNPClassifier",
     "APPNPClassifierCV",
     "APPNPEnsembleClassifier",
+    "AutoClassifier",
     "BootstrappedFPClassifier",
     "CapacityError",
     "Certificate",

@@ -309,6 +309,9 @@ STOPPING = number(
 OPTIONAL_STOPPING = STOPPING.optional(
     f"{STOPPING.help} None: no early stopping; all nodes train, for `max_epochs`, and the last weights are kept."
 ).but(STOPPING.default)
+VALIDATION = number(
+    "validation", 0.2, "(0, 1)", "Fraction of the nodes given to `fit`, of each class, by which a classifier is chosen."
+)
 CLASS_WEIGHT = Setting[str | Mapping[Any, float] | None](
     "class_weight",
     None,

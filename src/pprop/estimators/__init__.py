@@ -15,6 +15,7 @@ from pprop.estimators.baselines import (
     JKClassifier,
     NGCNClassifier,
 )
+from pprop.estimators.choice import AutoClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
@@ -28,6 +29,7 @@ __all__ = [
     "APPNPClassifier",
     "APPNPClassifierCV",
     "APPNPEnsembleClassifier",
+    "AutoClassifier",
     "BootstrappedFPClassifier",
     "Explanation",
     "GATClassifier",

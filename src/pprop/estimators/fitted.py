@@ -171,6 +171,8 @@ class FittedScores:
     logits_: NDArray[Any]
     known_nodes_: NDArray[np.int64]
     known_labels_: NDArray[Any]
+    n_unlabelled_: int
+    missing_labels_: tuple[str, ...]
 
 
 class FittedModel(FittedScores):
