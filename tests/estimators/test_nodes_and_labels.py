@@ -238,7 +238,7 @@ def test_score_leaves_unknown_labels_out_with_their_weights(plain: MLPNodeClassi
         plain.score([1, 2], [None, "NA"])
     with pytest.raises(InputError, match=r"of score must be labels like the classes, 'ant' and so on. Got 3 instead"):
         plain.score([1, 2], [3, 4])
-    with pytest.raises(InputError, match=r"of score must be an array of 2 numbers, one per label"):
+    with pytest.raises(InputError, match=r"of score must be an array of 2 weights, one per label"):
         plain.score([1, 2], ["ant", "bee"], [1.0])
     with pytest.raises(InputError, match=r"of score must be an array of at least one node. Got none"):
         plain.score([], [])

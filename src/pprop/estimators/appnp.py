@@ -47,6 +47,8 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
         Positions of the nodes that trained and of those that early stopping watched.
     known_nodes_, known_labels_
         Both of them, each once, and their labels.
+    n_unlabelled_
+        Nodes given to `fit` that were left out, since their label is unknown; not saved with a model.
     n_features_in_
         1: a sample is one number, its position.
 
