@@ -1,4 +1,4 @@
-"""Claim: a table of 10 million edges becomes a Graph on two cores, ids kept,
+"""Claim: a table of 10 million edges becomes a Graph on two cores, ids kept.
 
 - with integer ids in 6 s and 1.5 GB at most, from CSV and from Parquet;
 - with ids of text in 12 s, from CSV and from Parquet;

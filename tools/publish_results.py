@@ -1,7 +1,7 @@
 """Write the published results from the packed rows alone, or check that they are what the rows give.
 
 ``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``, ``docs/results.md`` and the
-README's main table with a sentence below it. ``make results CHECK=1`` writes them into a temporary folder and compares. Text
+README's sentences on significance. ``make results CHECK=1`` writes them into a temporary folder and compares. Text
 is compared byte by byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a
 drawing depend on fonts and matplotlib.
 """
@@ -28,8 +28,6 @@ from pprop.study.report.results import Results
 from pprop.study.store.merge import packs_of, study_folder
 from pprop.study.store.store import Store
 from pprop.study.tables.entries import dataset_title
-from pprop.study.tables.paper import overview_table
-from pprop.study.tables.table import table_markdown
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- begin of what `make results` writes -->", "<!-- end of what `make results` writes -->"
@@ -38,8 +36,8 @@ NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures")
 
 HEAD = """# Results
 
-This page, [results/report.html](../results/report.html), [results/report.md](../results/report.md), the figures and the table
-in the [README](../README.md) are written by `make results` from the rows in {packs} alone; `make results CHECK=1`, which
+This page, [results/report.html](../results/report.html), [results/report.md](../results/report.md), the figures and the sentences
+on significance in the [README](../README.md) are written by `make results` from the rows in {packs} alone; `make results CHECK=1`, which
 continuous integration runs, fails if they differ from what the rows give. What the numbers mean, and what was found about those
 that differ from the paper's, is in [study.md](study.md). GPU rows are of one NVIDIA H200, CPU rows of two Neoverse N1 cores
 (64-bit ARM, Linux); on another kind of CPU the last bits differ. A revision is that of a model on its backend. Some runs end
@@ -69,13 +67,9 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs), made=made)
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    table = table_markdown(overview_table(main, "accuracy", beside_paper=True)).partition("\n\n")[
-        2
-    ]  # the text around it is the caption
     sentences = f"{significance_sentence(main)} {more_splits_sentence(results.many)}".strip()
     text = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
-    part = "\n\n".join(filter(None, (table.strip("\n"), text)))
-    files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), part)
+    files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), text)
     return files
 
 
@@ -83,7 +77,7 @@ def _with_part(text: str, part: str) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise PpropError(f"README.md lacks the lines {BEGIN!r} and {END!r}, between which the main table stands.")
+        raise PpropError(f"README.md lacks the lines {BEGIN!r} and {END!r}, between which its sentences stand.")
     return f"{before}{begin}\n\n{part}\n\n{end}{after}"
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import pprop
-from pprop.cli.graphs import own_split
+from pprop.cli.splits import own_split
 
 pytestmark = pytest.mark.usefixtures("without_drawing")  # test_demo_and_doctor.py draws
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.cli.graphs import GraphInput, Tables, own_split
+from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.splits import own_split
 
 pytestmark = pytest.mark.usefixtures("without_drawing")
 

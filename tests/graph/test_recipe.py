@@ -102,15 +102,21 @@ def test_a_renamed_column_is_an_error_that_names_it():
         encode(recipe, {"Age": PEOPLE["age"], "income": PEOPLE["age"]})
 
 
-def test_a_new_column_is_reported_and_a_column_that_was_left_out_may_be_absent():
+def test_a_new_column_is_refused_and_a_column_that_was_left_out_may_be_absent():
     recipe = fit()
     table = {name: cells for name, cells in PEOPLE.items() if name not in ("phone", "note")}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        expected = encode(recipe, table)[0]
-    with pytest.warns(UserWarning, match=r"'mood', 'hat' of 'nodes\.csv' were not in the training and not used"):
-        features, _ = encode(recipe, table | {"mood": PEOPLE["age"], "hat": PEOPLE["age"]})
-    assert (features != expected).nnz == 0
+        encode(recipe, table)
+    with pytest.raises(FormatError, match=r"Got 'nodes\.csv' with 'mood', 'hat' instead\. Leave it out, or train again"):
+        encode(recipe, table | {"mood": PEOPLE["age"], "hat": PEOPLE["age"]})
+
+
+def test_columns_of_ids_and_labels_are_known_to_a_recipe_wherever_it_is_applied():
+    recipe = Recipe.fit({**PEOPLE, "id": PEOPLE["age"]}, typed=False, exclude=("id", "label"))
+    assert recipe.others == ("id",)
+    features, _ = Recipe.from_json(recipe.to_json()).encode({**PEOPLE, "id": PEOPLE["age"]}, typed=False)
+    assert (features != recipe.encode(PEOPLE, typed=False)[0]).nnz == 0
 
 
 def test_another_type_of_the_same_values_gives_the_same_features():

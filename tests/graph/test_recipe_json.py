@@ -63,7 +63,7 @@ COLUMN = "columns"
     ("path", "value", "message"),
     [
         (["version"], 2, r"at the recipe\.version\. Got 2"),
-        (["version"], DELETE, r"members version, columns at the recipe"),
+        (["version"], DELETE, r"members version, columns, others at the recipe"),
         (["extra"], 1, r"members version, columns"),
         ([COLUMN], {}, r"a list at the recipe\.columns"),
         ([COLUMN, AGE], [], r"the member 'kind' at the recipe\.columns\[0\]"),

@@ -21,7 +21,6 @@ from pprop.graph.keys import code_texts
 from pprop.graph.readers import read_table
 
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
-DOMINANT = 0.9
 
 
 @final
@@ -62,7 +61,7 @@ def inspect_graph(graph: Graph) -> list[Finding]:
     warning | 1 node without edges: its prediction stays as the network makes it.
     note | 2 components; the largest has 2 of 3 nodes, and nothing spreads from one to another.
     note | No ids: nodes are named by their positions, 0 to 2.
-    warning | No features: the models need them; 'pprop propagate' does not.
+    warning | No features: --model label-propagation and 'pprop propagate' need none, --structure makes some of the graph.
     note | 1 of 3 nodes has no label.
     warning | 2 of 2 classes have fewer than 5 labelled nodes ('0': 1, '1': 1).
     """
@@ -106,7 +105,8 @@ def _ids(graph: Graph) -> Iterator[Finding]:
 
 def _features(graph: Graph) -> Iterator[Finding]:
     if graph.features is None:
-        yield _warning("No features: the models need them; 'pprop propagate' does not.", graph.n_nodes)
+        remedy = "--model label-propagation and 'pprop propagate' need none, --structure makes some of the graph"
+        yield _warning(f"No features: {remedy}.", graph.n_nodes)
         return
     if graph.features.ndim != 2:
         return
@@ -118,15 +118,7 @@ def _features(graph: Graph) -> Iterator[Finding]:
     unused = int(np.count_nonzero(column_sums == 0))
     if unused:
         yield _note(f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
-    total = float(column_sums.sum())
-    divided = "the models divide each node's features by their sum"
-    if len(column_sums) == 1:
-        yield _warning(f"Only one feature: {divided}, which leaves a single one without its size.", 1)
-    elif total and float(column_sums.max()) > DOMINANT * total:
-        index = int(column_sums.argmax())
-        name = repr(graph.feature_names[index]) if graph.feature_names is not None else f"number {index}"
-        share = f"Feature {name} makes up {float(column_sums[index]) / total:.0%} of all feature values"
-        yield _warning(f"{share}, and {divided}: bring the columns to a common scale.", 1)
+    yield _note(f"Scaling: {graph.scaled().scaling}.", len(column_sums))
 
 
 def _labels(graph: Graph) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import typer
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.output import BAD_INPUT, Session, columns
+from pprop.cli.training_report import column_lines, columns_of_tables
 from pprop.cli.verbs import examples, make_app, verb
 
 if TYPE_CHECKING:
@@ -93,17 +94,20 @@ def check(
     from pprop.cli.check import inspect
 
     graph, findings = inspect(origin)
-    record = {
+    record: dict[str, Any] = {
         "path": path,
         "usable": graph is not None,
         "graph": None if graph is None else repr(graph),
         "fingerprint": None if graph is None else graph.fingerprint,
         "findings": [vars(finding) for finding in findings],
     }
+    used, unused = ({}, {}) if graph is None else columns_of_tables(graph, origin, None)
+    record["columns"] = {"used": used, "unused": unused}
     levels = [finding.level for finding in findings]
     totals = f"{counted(levels.count('problem'), 'problem')}, {counted(levels.count('warning'), 'warning')}."
     lines = [
         f"{origin.title}: {'cannot be read' if graph is None else repr(graph)}",
+        *(f"  column   {line}" for line in column_lines({**used, **unused})),
         *(f"  {finding.level:<8} {finding.what}" for finding in findings),
         f"{totals} pprop {'cannot' if graph is None else 'can'} use this graph.",
     ]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pprop._validate import counted
-from pprop.cli.graphs import class_names
 from pprop.cli.models import write_artefact, write_figure
 from pprop.cli.output import Session, check_folder, columns, new_folder, picked
+from pprop.cli.splits import class_names
 from pprop.cli.verbs import DeviceOption, VerboseOption, option, setting, verb
 from pprop.settings import ALPHA, DEVICE, MAX_EPOCHS, PATIENCE, STEPS
 

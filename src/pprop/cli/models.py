@@ -43,9 +43,10 @@ def load_model(folder: Path, origin: GraphInput | None, session: Session, remark
     """Load a saved model on another graph, or on its own; say so if it is not the graph of the training."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
-    graph = None if origin is None else origin.read()
     from pprop.estimators import load
+    from pprop.estimators.loading import saved_recipe
 
+    graph = None if origin is None else origin.read(saved_recipe(folder) if origin.is_table else None)
     try:
         model = load(folder, graph=graph)
     except InputError as error:

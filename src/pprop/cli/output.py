@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -82,6 +83,8 @@ class Session:
         self.json = json
         self._debug = debug
         self._kept: list[Path] = []
+        self._warnings = warnings.catch_warnings()
+        self._cautions: set[str] = set()
 
     def say(self, text: str) -> None:
         """Print a line on standard error."""
@@ -100,11 +103,22 @@ class Session:
         self._kept.append(path)
 
     def __enter__(self) -> Self:
+        self._warnings.__enter__()
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = self._show_warning
         return self
+
+    def _show_warning(self, message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        """Print what the library warns of as a line of this verb, once; others keep quiet."""
+        line = f"Caution: {' '.join(str(message).split())}"
+        if issubclass(category, UserWarning) and line not in self._cautions:
+            self._cautions.add(line)
+            self.say(line)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
+        self._warnings.__exit__(None, None, None)
         if error is None:
             try:
                 sys.stdout.flush()

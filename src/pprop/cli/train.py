@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop import settings
-from pprop._validate import counted
-from pprop.cli.graphs import GraphArgument, GraphInput, SplitOptions, Tables, class_names
+from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, check_folder, columns, new_folder, picked
+from pprop.cli.output import Session, check_folder, new_folder
+from pprop.cli.splits import SplitOptions, class_names
+from pprop.cli.training_report import Report, column_lines, columns_of_tables
 from pprop.cli.verbs import (
     BackendOption,
     DeviceOption,
@@ -29,8 +30,10 @@ from pprop.cli.verbs import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pprop.datasets import Split
-    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, NodeClassifier
+    from pprop.graph import Graph
 
 
 class ModelName(StrEnum):
@@ -42,12 +45,27 @@ class ModelName(StrEnum):
     MLP = "mlp"
     APPNP_CV = "appnp-cv"
     APPNP_ENSEMBLE = "appnp-ensemble"
+    LABEL_PROPAGATION = "label-propagation"
+    AUTO = "auto"
 
 
+CLASSIFIERS: Mapping[ModelName, str] = {
+    ModelName.APPNP: "APPNPClassifier",
+    ModelName.PPNP: "PPNPClassifier",
+    ModelName.SOLVED_PPNP: "SolvedPPNPClassifier",
+    ModelName.MLP: "MLPNodeClassifier",
+    ModelName.APPNP_CV: "APPNPClassifierCV",
+    ModelName.APPNP_ENSEMBLE: "APPNPEnsembleClassifier",
+    ModelName.LABEL_PROPAGATION: "LabelPropagationClassifier",
+    ModelName.AUTO: "AutoClassifier",
+}
 # options that not every model has, and the models that have them
 _SEVERAL = (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE)
 _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
-    "alpha": (ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
+    "alpha": (
+        *(ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
+        ModelName.LABEL_PROPAGATION,
+    ),
     "steps": (ModelName.APPNP, *_SEVERAL),
     **dict.fromkeys(("tol", "solver"), (ModelName.SOLVED_PPNP,)),
     "alphas": _SEVERAL,
@@ -118,16 +136,37 @@ class TrainingOptions(Options):
         settings.DROPOUT.default
     )
     penalty: Annotated[float, setting(settings.PENALTY)] = settings.PENALTY.default
+    scaling: Annotated[str, setting(settings.SCALING)] = settings.SCALING.default
+    class_weight: Annotated[
+        str | None,
+        option("How much the nodes of a class count: balanced, or CLASS=WEIGHT,...; by default all the same."),
+    ] = None
     learning_rate: Annotated[float, setting(settings.LEARNING_RATE)] = settings.LEARNING_RATE.default
     patience: Annotated[int, setting(settings.PATIENCE)] = settings.PATIENCE.default
     max_epochs: Annotated[int, setting(settings.MAX_EPOCHS)] = settings.MAX_EPOCHS.default
     backend: BackendOption = settings.BACKEND.default
     device: DeviceOption = settings.DEVICE.default
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of a classifier."""
+    def arguments(self, classes: Sequence[object]) -> dict[str, Any]:
+        """Return the arguments of a classifier of these classes."""
         widths = read_numbers(self.hidden, "hidden", int)
-        return vars(self) | {"hidden": widths[0] if len(widths) == 1 else widths}
+        return vars(self) | {
+            "hidden": widths[0] if len(widths) == 1 else widths,
+            "class_weight": _class_weights(self.class_weight, classes),
+        }
+
+
+def _class_weights(text: str | None, classes: Sequence[object]) -> str | dict[object, float] | None:
+    if text is None or text == "balanced":
+        return text
+    by_name, found = {str(name): name for name in classes}, dict[object, float]()
+    for part in text.split(","):
+        name, equals, weight = part.rpartition("=")
+        if not equals or name.strip() not in by_name:
+            known = ", ".join(by_name)
+            raise typer.BadParameter(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {part!r}.")
+        found[by_name[name.strip()]] = read_numbers(weight, "class-weight", float)[0]
+    return found
 
 
 @verb(
@@ -147,6 +186,7 @@ def train(
     tables: Tables,
     out: Annotated[Path | None, out_option("Folder for the model, its predictions and curves.", "DIR")] = None,
     force: ForceOption = False,
+    baselines: Annotated[bool, option("Leave out the comparison with simple baselines.", "--no-baselines")] = True,
     verbose: VerboseOption = False,
 ) -> None:
     """Train a model on a graph.
@@ -158,35 +198,77 @@ def train(
     Besides APPNP, PPNP and the network alone (mlp), there are solved-ppnp, which is PPNP with a solve for all nodes in
     every epoch, for many labelled nodes; appnp-cv, which trains with several alphas and chooses by the stopping nodes;
     and appnp-ensemble, whose members vote and learn from the votes with the largest majorities. The latter works with
-    neither 'pprop explain' nor 'pprop live', because its logits are not a sum over nodes.
+    neither 'pprop explain' nor 'pprop live', because its logits are not a sum over nodes. label-propagation spreads the
+    labels alone and needs no features; auto tries it, the network alone, APPNP and APPNP with label reuse, and keeps what is
+    best on labelled nodes that neither train nor test.
+
+    The report names the columns that were used and those left out, and compares the model with the majority class, label
+    propagation and the network alone on the same test nodes.
     """
+    if split.split_column is not None and tables.features is None:
+        tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
     origin = GraphInput(graph, tables)
     split.check(origin)
-    arguments = {**model.arguments(), **training.arguments(), "verbose": 2 if verbose else int(sys.stderr.isatty())}
+    chosen = model.arguments()
     if out is not None:
         check_folder(out, names=FILES, force=force)
     known = origin.read()
-    drawn, seed = split.draw(known, origin)
-    session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
-    labels = class_names(known)
-    from pprop import estimators
+    if origin.path is not None:
+        from pprop.cli.check import inspect_graph
 
-    kinds: dict[ModelName, Callable[..., NodeClassifier]] = {
-        ModelName.APPNP: estimators.APPNPClassifier,
-        ModelName.PPNP: estimators.PPNPClassifier,
-        ModelName.SOLVED_PPNP: estimators.SolvedPPNPClassifier,
-        ModelName.MLP: estimators.MLPNodeClassifier,
-        ModelName.APPNP_CV: estimators.APPNPClassifierCV,
-        ModelName.APPNP_ENSEMBLE: estimators.APPNPEnsembleClassifier,
-    }
-    fitted = kinds[model.model](known, random_state=seed, **arguments)
-    fitted.fit(drawn.train, labels[drawn.train], stopping=(drawn.stopping, labels[drawn.stopping]))
-    record, text = _report(fitted, model.model, origin, drawn, split.init_seed)
+        for finding in inspect_graph(known):
+            if finding.level == "warning":
+                session.say(f"Warning: {finding.what}")
+    used, unused = columns_of_tables(known, origin, split.split_column)
+    if used or unused:
+        session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines({**used, **unused}))]))
+    drawn, seed = split.draw(known, origin)
+    labels = class_names(known)
+    import numpy as np
+
+    arguments = training.arguments(np.unique(labels).tolist()) | {"verbose": 2 if verbose else int(sys.stderr.isatty())}
+    session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
+    fitted = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
+    report = Report(fitted, model.model, origin, drawn, labels)
+    if baselines:
+        session.say("Fitting the baselines (--no-baselines leaves them out)")
+        report.compare(seed, arguments)
+    record: dict[str, Any] = {**report.record(split.init_seed), "columns": {"used": used, "unused": unused}}
+    text = report.text()
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:
             write_artefact(folder, fitted, origin.saved, record["test_accuracy"], session)
         text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"
     session.result(record | {"out": out}, text)
+
+
+def _fit(
+    model: ModelName,
+    graph: Graph,
+    split: Split,
+    labels: NDArray[Any],
+    seed: int,
+    chosen: dict[str, Any],
+    arguments: dict[str, Any],
+) -> Any:
+    """Return the fitted classifier of a model."""
+    from pprop import estimators
+
+    kind: Any = getattr(estimators, CLASSIFIERS[model])
+    known = {field.name for field in fields(kind)}
+    if arguments["class_weight"] is not None and "class_weight" not in known:
+        raise typer.BadParameter(f"--class-weight: {model} has none.")
+    own = {name: value for name, value in arguments.items() if name in known} | chosen
+    if "random_state" in known:
+        own["random_state"] = seed
+    pair = (split.stopping, labels[split.stopping]) if len(split.stopping) else None
+    if pair is None and "stopping" in known:
+        own["stopping"] = None
+    fitted = kind(graph, **own)
+    if model in (ModelName.LABEL_PROPAGATION, ModelName.AUTO):
+        given = [*split.train.tolist(), *split.stopping.tolist()]
+        return fitted.fit(given, labels[given])
+    return fitted.fit(split.train, labels[split.train], stopping=pair)
 
 
 def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:
@@ -200,115 +282,3 @@ def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple
     except ValueError:
         noun = "integers" if kind is int else "numbers"
         raise typer.BadParameter(f"--{option} takes {noun} separated by commas, not {text!r}.") from None
-
-
-def _report(
-    fitted: NodeClassifier, model: str, origin: GraphInput, split: Split, init_seed: int | None
-) -> tuple[dict[str, Any], str]:
-    """Return the report: a record for --json, and the text."""
-    training, tested, accuracy = fitted.record_, "not measured (--test 0)", None
-    if len(split.evaluation):
-        accuracy = float(fitted.score(split.evaluation, class_names(fitted.graph_)[split.evaluation]))
-        tested = f"{accuracy:.1%} of {counted(len(split.evaluation), 'node')}"
-    course, lines = _course(fitted)
-    record: dict[str, Any] = {
-        "model": model,
-        "graph": origin.title,
-        "test_accuracy": accuracy,
-        **picked(training, "stopping_accuracy", "stopping_loss"),
-        **course,
-        **picked(training, "seconds", "backend", "device", "seed"),
-        "split_seed": split.seed,
-        "init_seed": (init_seed or 0) if origin.path is None else None,
-        "train_nodes": len(split.train),
-        "stopping_nodes": len(split.stopping),
-        "test_nodes": len(split.evaluation),
-        "alpha": fitted.alpha_,
-        "parameters": sum(int(array.size) for array in fitted.weights_.values()),
-        "classes": fitted.classes_,
-        "fingerprint": fitted.graph_.fingerprint,
-    }
-    stopped = f"{training.stopping_accuracy:.1%} of {counted(len(split.stopping), 'node')}"
-    return record, "\n".join([f"test accuracy      {tested}", f"stopping accuracy  {stopped}", *lines])
-
-
-def _course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
-    """Return the part of the report that differs from model to model: epochs, their speed, and what was chosen."""
-    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier
-
-    training = fitted.record_
-    place = f"({training.backend}, {training.device})"
-    if isinstance(fitted, APPNPEnsembleClassifier):
-        return _of_ensemble(fitted, place)
-    speed = 1000 * training.seconds / training.epochs
-    record = {**picked(training, "epochs", "best_epoch"), "ms_per_epoch": speed}
-    kept = f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})"
-    if isinstance(fitted, APPNPClassifierCV):
-        alphas, lines = _of_choice(fitted, kept, place)
-        return {**record, **alphas}, lines
-    return record, [kept, f"time               {training.seconds:.1f} s, {speed:.1f} ms an epoch {place}"]
-
-
-def _of_choice(fitted: APPNPClassifierCV, kept: str, place: str) -> tuple[dict[str, Any], list[str]]:
-    """Report the alphas. The time is that of all runs together, so the time of an epoch is unknown."""
-    runs = fitted.scores_.shape[1]
-    means = fitted.scores_.mean(axis=1), fitted.losses_.mean(axis=1)
-    alphas = [
-        {"alpha": alpha, "stopping_accuracy": accuracy, "stopping_loss": loss}
-        for alpha, accuracy, loss in zip(fitted.alphas_, *means, strict=True)
-    ]
-    lines = [
-        f"alpha              {fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes",
-        f"{kept}, of the run that was kept",
-        f"time               {fitted.record_.seconds:.1f} s for {counted(fitted.scores_.size, 'run')} together {place}",
-        "",
-        _table(alphas, fitted.best_index_),
-        *([f"Means over {runs} runs each."] if runs > 1 else []),
-        "",
-    ]
-    return {"ms_per_epoch": None, "runs": runs, "alphas": alphas}, lines
-
-
-def _of_ensemble(fitted: APPNPEnsembleClassifier, place: str) -> tuple[dict[str, Any], list[str]]:
-    """Report members and rounds, and the alphas if there were several; the epochs of a member are not kept."""
-    by_round = fitted.history_.stopping_accuracy.tolist()
-    scored = zip(fitted.alphas_, fitted.scores_, strict=True)
-    alphas = [{"alpha": alpha, "stopping_accuracy": accuracy} for alpha, accuracy in scored]
-    record: dict[str, Any] = {
-        **dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")),
-        **picked(fitted, "members", "rounds", "folds", "spread_errors"),
-        "stopping_accuracy_by_round": by_round,
-        "alphas": alphas,
-    }
-    again = f" and {counted(fitted.rounds, 'more time')} from their own predictions" if fitted.rounds else ""
-    runs = counted(fitted.members * (len(by_round) + len(fitted.alphas_) - 1), "run")
-    lines = [f"members            {fitted.members}, trained once{again}"]
-    if fitted.folds:
-        lines.append(f"folds              {fitted.folds}; a member also trains on the stopping nodes of all but one")
-    if fitted.spread_errors:
-        lines.append(f"spread errors      {fitted.spread_errors:g}; stopping accuracies are those before it")
-    lines.append(f"by round           {', '.join(f'{share:.1%}' for share in by_round)} of the stopping nodes")
-    lines.append(f"time               {fitted.record_.seconds:.1f} s for {runs} {place}")
-    if len(fitted.alphas_) > 1:
-        best = f"{fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes in the first round"
-        lines = [f"alpha              {best}", *lines, "", _table(alphas, fitted.best_index_), ""]
-    return record, lines
-
-
-def _table(alphas: Sequence[Mapping[str, float]], best: int) -> str:
-    """Return one line per alpha, the chosen one marked.
-
-    >>> rows = [{"alpha": 0.1, "stopping_accuracy": 0.8}, {"alpha": 0.25, "stopping_accuracy": 0.852}]
-    >>> print(_table(rows, best=1))
-    alpha  stopping accuracy  chosen
-    -----  -----------------  ------
-      0.1              80.0%
-     0.25              85.2%  yes
-    """
-    forms = {"alpha": "{:g}", "stopping_accuracy": "{:.1%}", "stopping_loss": "{:.4f}"}
-    rows = [
-        [*(forms[name].format(value) for name, value in row.items()), "yes" if k == best else ""]
-        for k, row in enumerate(alphas)
-    ]
-    headings = [*(name.replace("_", " ") for name in alphas[0]), "chosen"]
-    return columns(headings, rows, left=(len(alphas[0]),))

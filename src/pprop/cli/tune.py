@@ -14,9 +14,10 @@ import typer
 
 from pprop._errors import InputError
 from pprop._validate import counted
-from pprop.cli.graphs import GraphArgument, GraphInput, SplitOptions, Tables, class_names
+from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, columns, new_folder, picked
+from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, out_option, verb
 from pprop.settings import BACKEND, DEVICE
 

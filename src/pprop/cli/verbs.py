@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -75,8 +75,9 @@ class Options:
         words: list[str] = []
         for field in fields(self):  # pyright: ignore[reportArgumentType]
             value = getattr(self, field.name)
-            if value != field.default:
-                words += [f"--{field.name.replace('_', '-')}", *([] if value is True else [str(value)])]
+            each = cast("list[object]", value) if isinstance(value, list) else [value]
+            for one in each if value != field.default else []:
+                words += [f"--{field.name.replace('_', '-')}", *([] if one is True else [str(one)])]
         return words
 
 

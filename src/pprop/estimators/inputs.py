@@ -109,6 +109,7 @@ class TrainedFeatures:
         if entry is not None:
             recipe = Recipe.from_json(entry)
             return cls(recipe, recipe.feature_names)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[object]", names)):
+        listed = cast("list[object]", names) if isinstance(names, list) else [None]
+        if not all(isinstance(name, str) for name in listed):
             raise FormatError(f"{FILE} has {describe(names)} as names")
-        return cls(None, tuple(cast("list[str]", names)))
+        return cls(None, tuple(str(name) for name in listed))

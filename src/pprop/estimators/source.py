@@ -12,12 +12,15 @@ from typing import Any, Self, cast, final
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, describe, reject
 from pprop.datasets import DATASETS, load_dataset
-from pprop.graph import Graph, read_edges, read_npz
+from pprop.graph import Graph, read_edges, read_graph, read_npz
 from pprop.graph.files import path_of
+from pprop.graph.formats import TABLE_OPTIONS
 from pprop.graph.recipe import Recipe
 from pprop.graph.structure import STRUCTURES
 
-_READERS: Mapping[str, Any] = MappingProxyType({"dataset": load_dataset, "npz": read_npz, "edges": read_edges})
+_READERS: Mapping[str, Any] = MappingProxyType(
+    {"dataset": load_dataset, "npz": read_npz, "edges": read_edges, "file": read_graph}
+)
 _PATHS = ("path", "nodes")
 
 
@@ -29,7 +32,7 @@ class GraphSource:
     Parameters
     ----------
     kind
-        ``"dataset"`` (`load_dataset`), ``"npz"`` (`read_npz`) or ``"edges"`` (`read_edges`).
+        ``"dataset"`` (`load_dataset`), ``"npz"`` (`read_npz`), ``"edges"`` (`read_edges`) or ``"file"`` (`read_graph`).
     arguments
         Of that reader, by name. Paths are made absolute.
     structure
@@ -52,7 +55,9 @@ class GraphSource:
         reader = _READERS[check_choice(self.kind, "kind", "GraphSource", list(_READERS))]
         if self.structure is not None:
             check_choice(self.structure, "structure", "GraphSource", STRUCTURES)
-        allowed = inspect.signature(reader).parameters
+        allowed = {*inspect.signature(reader).parameters} - {"options"}
+        if self.kind == "file":
+            allowed |= set(TABLE_OPTIONS)
         first = "name" if self.kind == "dataset" else "path"
         given = dict(self.arguments)
         for argument, value in given.items():
@@ -83,7 +88,7 @@ class GraphSource:
 
     def read(self, recipe: Recipe | None = None) -> Graph:
         """Read the graph; the columns of a table become features by a recipe, where one is given."""
-        columns = {"feature_columns": recipe} if self.kind == "edges" and recipe is not None else {}
+        columns = {"feature_columns": recipe} if self.kind in ("edges", "file") and recipe is not None else {}
         graph: Graph = _READERS[self.kind](**{**self.arguments, **columns})
         return graph if self.structure is None else graph.with_structure(self.structure, replace=True)
 

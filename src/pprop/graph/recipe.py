@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
@@ -65,6 +64,7 @@ class Recipe:
     """
 
     columns: tuple[ColumnRecipe, ...]
+    others: tuple[str, ...] = ()  # of the same table: ids, labels, a split
 
     @classmethod
     def fit(
@@ -116,7 +116,7 @@ class Recipe:
                 made.append(wanted_column(column, kinds[name]))
             else:
                 made.append(decided_column(column, decide(column)))
-        return cls(tuple(made))
+        return cls(tuple(made), tuple(name for name in columns if name in exclude))
 
     def encode(
         self,
@@ -130,14 +130,15 @@ class Recipe:
         """Return the features of a table, shape (n, f), and their names; columns are found by name, in any order.
 
         The features are a dense float32 array, or a CSR matrix where there is text or more than 100 flags of categories.
-        A column that is not in the recipe is reported in a warning, as are new categories and new missing values.
+        New categories and new missing values are counted in a warning.
 
         Raises
         ------
         FormatError
-            A column of the recipe is not in the table, or a cell cannot be encoded; the message names it.
+            A column of the recipe is not in the table, the table has one that was not in the training, or a cell cannot
+            be encoded; the message names it.
         """
-        known = {column.name for column in self.columns}
+        known = {*self.others, *(column.name for column in self.columns)}
         new = [name for name in columns if name not in known and name not in exclude]
         blocks: list[Block] = []
         for part in self.columns:
@@ -150,14 +151,16 @@ class Recipe:
                 column.complain(f"a {part.kind}", 0, got=f"the type {column.cells.type}")
             blocks.append(part.encoder.encode(column))
         if new:
-            message = f"{listed(new)} of {title} {'was' if len(new) == 1 else 'were'} not in the training and not used."
-            warnings.warn(message, UserWarning, stacklevel=3)
+            expected = "a table with the columns of the training"
+            remedy = "Leave it out, or train again with it."
+            reject("nodes", function, expected, f"{title} with {listed(new)}", remedy=remedy, error=FormatError)
         rows = len(next(iter(columns.values()), ()))
         return _joined(blocks, rows, self.n_features, self.is_sparse), self.feature_names
 
     def to_json(self) -> dict[str, Any]:
         """Return the recipe as what JSON can hold: texts, numbers, lists and dictionaries."""
-        return {"version": VERSION, "columns": [to_entry(column) for column in self.columns]}
+        columns = [to_entry(column) for column in self.columns]
+        return {"version": VERSION, "columns": columns, "others": list(self.others)}
 
     @classmethod
     def from_json(cls, entry: object) -> Recipe:
@@ -168,14 +171,14 @@ class Recipe:
         FormatError
             The entry is not a recipe; the message says what is wrong in it.
         """
-        given = Entry(entry, "the recipe").fields("version", "columns")
+        given = Entry(entry, "the recipe").fields("version", "columns", "others")
         if given["version"].value != VERSION:
             given["version"].complain(f"{VERSION}, the version of recipes that this pprop reads,")
         columns = [from_entry(column) for column in given["columns"].items()]
         names = [column.name for column in columns]
         if len(set(names)) < len(names):
             given["columns"].complain("a list of distinct columns", f"{describe(max(names, key=names.count))} twice")
-        return cls(tuple(columns))
+        return cls(tuple(columns), tuple(other.text() for other in given["others"].items()))
 
     @property
     def encoders(self) -> dict[str, Encoder]:

@@ -1,0 +1,187 @@
+"""Which nodes train, which stop the training and which test it: the options, and the split of a user's own graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
+
+import typer
+
+from pprop._errors import FormatError, InputError
+from pprop.cli.graphs import GraphInput
+from pprop.cli.verbs import Options, option
+from pprop.settings import STOPPING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pprop.datasets import Split
+    from pprop.graph import Graph
+
+TEST = 0.2  # share of the labelled nodes
+# What the cells of a split column may say, in upper or lower case.
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("stopping", "stop", "val", "valid", "validation", "dev"), "stopping"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout"), "test"),
+}
+
+
+@final
+@dataclass(frozen=True)
+class SplitOptions(Options):
+    """How the nodes are divided."""
+
+    panel: ClassVar[str] = "Split"
+    split_seed: Annotated[
+        int | None, option("Datasets: seed of the paper's split.  [default: its first test split]")
+    ] = None
+    init_seed: Annotated[int | None, option("Datasets: seed of the initial weights.  [default: 0]")] = None
+    test: Annotated[float | None, option(f"Own graph: share of labelled nodes for testing.  [default: {TEST}]")] = None
+    stopping: Annotated[
+        float | None, option(f"Own graph: share for early stopping.  [default: {STOPPING.default}]")
+    ] = None
+    seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]")] = None
+    split_column: Annotated[
+        str | None,
+        option("Own graph: column of the node table that says train, stopping (or val) or test.", metavar="COLUMN"),
+    ] = None
+
+    def check(self, origin: GraphInput) -> None:
+        """Refuse the options of a dataset for a graph of the user's, and the other way round."""
+        if origin.path is None:
+            wrong, why = (
+                ("test", "stopping", "seed", "split_column"),
+                "is for a graph of your own; a dataset has --split-seed",
+            )
+        else:
+            wrong = ("split_seed", "init_seed")
+            why = "belongs to a dataset; a graph of your own has --test, --stopping and --seed"
+        for name in wrong:
+            if getattr(self, name) is not None:
+                raise typer.BadParameter(f"--{name.replace('_', '-')} {why}.")
+        if self.split_column is not None and origin.tables.nodes is None:
+            raise typer.BadParameter("--split-column names a column of a node table: add --nodes FILE.")
+        if self.split_column is not None and self.test is not None:
+            raise typer.BadParameter("--split-column says which nodes test; leave --test out.")
+
+    def draw(self, graph: Graph, origin: GraphInput) -> tuple[Split, int]:
+        """Return the split, and the seed of weights and masks as an unsigned number."""
+        from pprop.training import run_seed
+
+        if origin.path is None:
+            from pprop.datasets import TEST_SEEDS, paper_split
+
+            split = paper_split(graph, TEST_SEEDS[0] if self.split_seed is None else self.split_seed)
+        else:
+            test = TEST if self.test is None else self.test
+            stopping = STOPPING.default if self.stopping is None else self.stopping
+            seed = self.seed or 0
+            if self.split_column is None:
+                split = own_split(graph, test, stopping, seed)
+            else:
+                split = column_split(graph, split_words(origin, self.split_column), stopping, seed)
+        return split, run_seed(split.seed, self.init_seed or 0) % 2**64
+
+
+def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:
+    """Divide the labelled nodes; each set gets its share of every class, up to whole nodes.
+
+    One node of each class, drawn at random, is always a training node. The others are shuffled within their class and
+    taken in the order of their rank in it, first for the test set, then for early stopping, the rest for training.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from pprop import Graph
+    >>> graph = Graph.from_scipy(sp.csr_array((10, 10)), labels=[0, 0, 0, 0, 1, 1, 1, 1, -1, -1])
+    >>> own_split(graph, test=0.25, stopping=0.25, seed=0)
+    Split(4 train, 2 stopping, 2 test, seed=0)
+    """
+    import numpy as np
+
+    from pprop._validate import check_float, check_int
+    from pprop.datasets import Split
+
+    test = check_float(test, "test", "train", "[0, 1)")
+    stopping = check_float(stopping, "stopping", "train", "[0, 1)")
+    seed = check_int(seed, "seed", "train", low=0, high=2**32 - 1)
+    labels = _known(graph)
+    random = np.random.default_rng(seed)
+    held, dealt, ranks = list[Any](), list[Any](), list[Any]()
+    for index in np.unique(labels[labels >= 0]):
+        nodes = random.permutation(np.flatnonzero(labels == index))
+        held.append(nodes[:1])
+        dealt.append(nodes[1:])
+        ranks.append((np.arange(len(nodes) - 1) + random.random()) / max(len(nodes) - 1, 1))
+    order = np.concatenate(dealt)[np.argsort(np.concatenate(ranks), kind="stable")]
+    total = len(order) + len(held)
+    n_test = round(test * total)
+    n_stopping = max(1, round(stopping * total)) if stopping else 0
+    if n_test + n_stopping > len(order):
+        raise InputError(
+            f"The graph has {total} labelled nodes, of which one of each of its {len(held)} classes trains. That leaves "
+            f"{len(order)}, too few for {n_test} test and {n_stopping} stopping nodes. "
+            "Ask for smaller --test and --stopping fractions, or label more nodes."
+        )
+    train = np.concatenate([*held, order[n_test + n_stopping :]])
+    return Split(train, order[n_test : n_test + n_stopping], np.sort(order[:n_test]), seed=seed)
+
+
+def split_words(origin: GraphInput, column: str) -> list[str]:
+    """Return the cells of a split column of the node table."""
+    from pprop.graph.readers import read_table
+
+    table = read_table(origin.tables.nodes, "nodes", "train", (column,))
+    return [cell or "" for cell in table.texts(column, "split_column").to_pylist()]
+
+
+def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> Split:
+    """Divide the labelled nodes as a column says; where it names no stopping nodes, a share of the training nodes is taken.
+
+    >>> import scipy.sparse as sp
+    >>> from pprop import Graph
+    >>> graph = Graph.from_scipy(sp.csr_array((5, 5)), labels=[0, 0, 1, 1, -1])
+    >>> column_split(graph, ["train", "Test", "train", "val", "train"], 0.2, 0)
+    Split(2 train, 1 stopping, 1 test, seed=0)
+    """
+    import numpy as np
+
+    from pprop.datasets import Split
+    from pprop.estimators.samples import hold_out
+
+    labels = _known(graph)
+    said = [SPLIT_WORDS.get(word.strip().lower(), "") for word in words]
+    for row, (word, part) in enumerate(zip(words, said, strict=True)):
+        if word.strip() and not part:
+            choices = ", ".join(SPLIT_WORDS)
+            raise FormatError(
+                f"--split-column takes one of {choices}, or an empty cell. Got {word!r} in row {row + 1}."
+            )
+    parts = np.array(said + [""] * (graph.n_nodes - len(said)))
+    train, watched, test = (np.flatnonzero((parts == part) & (labels >= 0)) for part in ("train", "stopping", "test"))
+    if not len(train):
+        raise InputError("The split column names no training node that has a label.")
+    if not len(watched) and stopping:
+        train, watched = hold_out(train, np.unique(labels[train], return_inverse=True)[1], stopping, seed)
+    return Split(train, watched, test, seed=seed)
+
+
+def _known(graph: Graph) -> NDArray[Any]:
+    """Return the labels of a graph that has some."""
+    if graph.labels is None or not (graph.labels >= 0).any():
+        raise InputError(
+            "Training needs the labels of some nodes, and this graph has none. An edge list takes them from a column "
+            "of its node table: --nodes FILE --label-column COLUMN."
+        )
+    return graph.labels
+
+
+def class_names(graph: Graph) -> NDArray[Any]:
+    """Return the label of each node as the name of its class, or its number where classes have no names."""
+    import numpy as np
+
+    if graph.labels is None:
+        raise InputError("Training needs labels, and this graph has none.")
+    names = np.asarray(graph.class_names) if graph.class_names is not None else np.arange(graph.n_classes)
+    return names[graph.labels]

@@ -1,0 +1,138 @@
+"""The report of ``pprop train``: how good the model is and how sure one can be of it, beside simple baselines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+from pprop._validate import counted
+from pprop.cli.course import course
+from pprop.cli.evaluation import Evaluation, baseline_table, cautions, evaluate_baselines
+from pprop.cli.graphs import GraphInput
+from pprop.cli.output import picked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pprop.datasets import Split
+    from pprop.graph import Graph
+
+FEW_STOPPING = 10  # nodes: one of them more or less right moves the stopping accuracy by ten points
+BASELINE_OF = {"mlp": "network", "label-propagation": "label_propagation"}
+
+
+@final
+class Report:
+    """The figures of one fitted model on its test nodes, and of the baselines once they are compared."""
+
+    def __init__(self, fitted: Any, model: str, origin: GraphInput, split: Split, labels: NDArray[Any]) -> None:
+        self._fitted, self._model, self._origin, self._split, self._labels = fitted, model, origin, split, labels
+        test = split.evaluation
+        self._evaluation = Evaluation.of(labels[test], fitted.predict(test)) if len(test) else None
+        self._baselines: dict[str, Evaluation | None] = {}
+
+    def compare(self, seed: int, arguments: Mapping[str, Any]) -> None:
+        """Fit the baselines on the same nodes; the network has the model's settings."""
+        if self._evaluation is None:
+            return
+        own = BASELINE_OF.get(self._model)
+        known = {} if own is None else {own: self._evaluation}
+        settings = {**arguments, "random_state": seed}
+        self._baselines = evaluate_baselines(self._fitted.graph_, self._labels, self._split, settings, known)
+
+    def record(self, init_seed: int | None) -> dict[str, Any]:
+        """Return the report for --json."""
+        fitted, split, origin = self._fitted, self._split, self._origin
+        empty: dict[str, Any] = dict.fromkeys(
+            ("test_accuracy", "test_interval", "balanced_accuracy", "macro_f1", "per_class")
+        )
+        measures = {"baselines": "accuracy", "baselines_balanced_accuracy": "balanced_accuracy"}
+        return {
+            "model": self._model,
+            "graph": origin.title,
+            **(empty if self._evaluation is None else self._evaluation.record()),
+            **{
+                key: {name: None if one is None else getattr(one, measure) for name, one in self._baselines.items()}
+                for key, measure in measures.items()
+            },
+            **picked(fitted.record_, "stopping_accuracy", "stopping_loss"),
+            **course(fitted)[0],
+            **picked(fitted.record_, "seconds", "backend", "device", "seed"),
+            "split_seed": split.seed,
+            "init_seed": (init_seed or 0) if origin.path is None else None,
+            "train_nodes": len(split.train),
+            "stopping_nodes": len(split.stopping),
+            "test_nodes": len(split.evaluation),
+            "alpha": fitted.alpha_,
+            "scaling": None if fitted.scaling_ is None else fitted.scaling_.kind,
+            "parameters": sum(int(array.size) for array in fitted.weights_.values()),
+            "classes": fitted.classes_,
+            "fingerprint": fitted.graph_.fingerprint,
+            "cautions": self.cautions(),
+        }
+
+    def text(self) -> str:
+        """Return the report for people."""
+        evaluation, watched = self._evaluation, len(self._split.stopping)
+        lines = ["test accuracy      not measured: no test nodes"] if evaluation is None else evaluation.lines()
+        if watched:
+            share = f"{self._fitted.record_.stopping_accuracy:.1%} of {counted(watched, 'node')}"
+            lines.append(f"stopping accuracy  {share}")
+        lines += course(self._fitted)[1]
+        if self._fitted.scaling_ is not None:
+            lines.append(f"features           {self._fitted.scaling_}")
+        if evaluation is not None:
+            lines += ["", evaluation.table(), ""]
+            if self._baselines:
+                lines += [baseline_table(self._model, evaluation, self._baselines), ""]
+        return "\n".join([*lines, *(f"Caution: {sentence}" for sentence in self.cautions())])
+
+    def cautions(self) -> list[str]:
+        """Return what someone should know before using the model, one sentence each."""
+        fitted, found = self._fitted, list[str]()
+        balanced = getattr(fitted, "class_weight", None) is not None
+        if self._evaluation is not None:
+            found += cautions(self._model, self._evaluation, self._baselines, balanced=balanced)
+        watched = len(self._split.stopping)
+        if 0 < watched < FEW_STOPPING:
+            found.append(f"Only {counted(watched, 'node')} for early stopping: it may end far too early or too late.")
+        most = getattr(fitted, "max_epochs", None)
+        if (
+            watched
+            and most is not None
+            and fitted.record_.epochs >= most
+            and type(fitted).__name__ != "APPNPEnsembleClassifier"
+        ):
+            found.append(f"The training reached --max-epochs {most} and was still improving: allow more of them.")
+        return found
+
+
+def columns_of_tables(
+    graph: Graph, origin: GraphInput, split_column: str | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what became of each column of the tables, by name: those used as features, and the others with the reason."""
+    if not origin.is_table:
+        return {}, {}
+    used = {} if graph.recipe is None else dict(graph.recipe.used)
+    unused = {} if graph.recipe is None else dict(graph.recipe.unused)
+    if split_column in unused:
+        del unused[split_column]
+    if origin.tables.structure is not None:
+        reason = f"left out: --structure {origin.tables.structure} takes its place"
+        used, unused = {}, {**unused, **dict.fromkeys(used, reason)}
+    beside = origin.unused_edge_columns()
+    return used, {
+        **unused,
+        **{name if name not in {**used, **unused} else f"{name} (edges)": beside[name] for name in beside},
+    }
+
+
+def column_lines(columns: Mapping[str, str]) -> list[str]:
+    """Return one aligned line per column.
+
+    >>> column_lines({"age": "number", "phone": "left out: looks like an identifier"})
+    ['age    number', 'phone  left out: looks like an identifier']
+    """
+    width = max(map(len, columns), default=0)
+    return [f"{name:<{width}}  {what}" for name, what in columns.items()]
