@@ -18,6 +18,7 @@ from pprop._errors import FormatError
 from pprop._validate import describe, reject
 from pprop.graph.arrow import Column, pa, pc
 
+SLICE = 2**15  # rows
 MOST_NAMES = 20  # in one sentence
 HEADLESS = "The first line looks like data: write the names of the columns above it."
 
@@ -223,7 +224,8 @@ def as_integers(column: Column) -> NDArray[np.int64] | None:
     """
     found = np.empty(len(column), dtype=np.int64)
     start = 0
-    for chunk in column.chunks:
+    slices = (chunk.slice(at, SLICE) for chunk in column.chunks for at in range(0, len(chunk), SLICE))
+    for chunk in slices:  # Arrow reads a slice to its end where the first text is no number
         try:
             values = chunk.cast(pa.int64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:
@@ -240,12 +242,12 @@ def _printed(chunk: Any, values: NDArray[np.int64]) -> bool:
     _, offsets, data = chunk.buffers()
     if data is None:
         return len(values) == 0
-    text = bytes(data)
+    places = np.frombuffer(offsets, dtype=np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
+    start, stop = int(places[chunk.offset]), int(places[chunk.offset + len(chunk)])
+    text = bytes(data[start:stop])
     if b"x" in text or b"X" in text:  # Arrow reads hexadecimal numbers, too
         return pc.all(pc.equal(pa.array(values).cast(chunk.type), chunk)).as_py()
-    places = np.frombuffer(offsets, dtype=np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
-    # of the decimal spellings of a number Python's is the shortest
-    return int(places[chunk.offset + len(chunk)] - places[chunk.offset]) == _digits(values)
+    return len(text) == _digits(values)  # of the decimal spellings of a number Python's is the shortest
 
 
 def _digits(values: NDArray[np.int64]) -> int:
