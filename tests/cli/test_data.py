@@ -85,6 +85,27 @@ def test_check_counts_what_keeps_a_table_from_being_read(pprop_here, tmp_path: P
     ]
 
 
+@pytest.mark.parametrize(
+    ("choice", "done"), [("drop", "are left out"), ("add", "add nodes without features and label")]
+)
+def test_check_warns_of_unknown_nodes_that_are_dropped_or_added(pprop_here, tmp_path: Path, choice: str, done: str):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,x\n")
+    (tmp_path / "nodes.csv").write_text("id,v\na,1\nb,2\n")
+    answer = pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--unknown-nodes", choice, "--json")
+    assert answer.record["usable"] is True
+    rows = "1 row of edges.csv (first: row 2) with 1 id that the node table does not have ('x')"
+    assert f"{rows}; they {done}." in levels(answer)["warning"]
+
+
+def test_check_names_the_columns_of_the_edge_list_that_are_not_used(pprop_here, tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("source,target,weight,since\na,b,2,2020\n")
+    unused = "Columns of edges.csv that are not used: "
+    notes = levels(pprop_here("data", "check", "edges.csv", "--json"))["note"]
+    assert f"{unused}'weight', 'since'; --weight COLUMN reads one as weights." in notes
+    notes = levels(pprop_here("data", "check", "edges.csv", "--weight", "weight", "--json"))["note"]
+    assert f"{unused}'since'." in notes
+
+
 def test_check_warns_of_a_feature_that_drowns_the_others(pprop_here, tmp_path: Path):
     (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
     (tmp_path / "nodes.csv").write_text("id,age,income\na,31,52000\nb,27,61000\nc,45,48000\n")

@@ -184,7 +184,12 @@ def _unknown_ends(
     unknown = np.concatenate([end[~known[end]] for end in ends])
     ids = np.unique(unknown)
     which = f"{counted(ids.size, 'id')} that the node table does not have ({listed(_texts(keys, ids), 3)})"
-    yield _problem(f"{_rows(name, strange)} with {which}.", strange.size)
+    rows = f"{_rows(name, strange)} with {which}"
+    if source.tables.unknown_nodes == "error":
+        yield _problem(f"{rows}.", strange.size)
+    else:
+        done = "are left out" if source.tables.unknown_nodes == "drop" else "add nodes without features and label"
+        yield _warning(f"{rows}; they {done}.", strange.size)
     if len(unknown) == 2 * len(ends[0]):
         yield _problem(f"No id of {name} is in the node table: are these the right columns?", known_ids)
 
