@@ -164,8 +164,8 @@ def explain(
     ----------
     model
         A fitted APPNP, PPNP, SolvedPPNP or MLP classifier, also one with a `predictor` that sees each node alone, or a
-        `PropagatedClassifier`. The network's predictions for all nodes are computed at the first call and kept as long
-        as the model.
+        `PropagatedClassifier` or `LabelPropagationClassifier`. The network's predictions for all nodes are computed at
+        the first call and kept as long as the model.
     node
         A position, or the id of a node where ids are text; or several of one kind, or a mask, which are explained
         together, a few times faster than one by one.
