@@ -195,7 +195,7 @@ def test_a_graph_without_features_is_refused(graph: Graph, nodes: Any, animals: 
         (
             "web",
             {},
-            "The 'kind' parameter of GraphSource must be one of 'dataset', 'npz' or 'edges'. Got 'web' instead.",
+            "The 'kind' parameter of GraphSource must be one of 'dataset', 'npz', 'edges' or 'file'. Got 'web' instead.",
         ),
         ("dataset", {}, "The 'arguments' parameter of GraphSource must be given 'name' for kind 'dataset'. Got None"),
         ("npz", {"path": 3}, "The 'arguments' parameter of GraphSource must be a path. Got 3 instead."),
