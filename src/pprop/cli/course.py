@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
     """Return the part of the report that differs from model to model: epochs, their speed, and what was chosen."""
-    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier
+    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, LabelPropagationClassifier
 
     training = fitted.record_
     place = f"({training.backend}, {training.device})"
     if isinstance(fitted, APPNPEnsembleClassifier):
         return _of_ensemble(fitted, place)
+    if isinstance(fitted, LabelPropagationClassifier):
+        return dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")), [f"time               {training.seconds:.1f} s"]
     speed = 1000 * training.seconds / training.epochs
     record = {**picked(training, "epochs", "best_epoch"), "ms_per_epoch": speed}
     kept = f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})"

@@ -228,8 +228,9 @@ def train(
 
     arguments = training.arguments(np.unique(labels).tolist()) | {"verbose": 2 if verbose else int(sys.stderr.isatty())}
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
-    fitted = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
-    report = Report(fitted, model.model, origin, drawn, labels)
+    made = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
+    fitted = getattr(made, "best_", made)  # auto keeps one of several
+    report = Report(fitted, model.model, origin, drawn, labels, getattr(made, "scores_", {}))
     if baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
         report.compare(seed, arguments)
@@ -265,9 +266,6 @@ def _fit(
     if pair is None and "stopping" in known:
         own["stopping"] = None
     fitted = kind(graph, **own)
-    if model in (ModelName.LABEL_PROPAGATION, ModelName.AUTO):
-        given = [*split.train.tolist(), *split.stopping.tolist()]
-        return fitted.fit(given, labels[given])
     return fitted.fit(split.train, labels[split.train], stopping=pair)
 
 

@@ -19,24 +19,37 @@ if TYPE_CHECKING:
     from pprop.graph import Graph
 
 FEW_STOPPING = 10  # nodes: one of them more or less right moves the stopping accuracy by ten points
-BASELINE_OF = {"mlp": "network", "label-propagation": "label_propagation"}
+BASELINE_OF = {"MLPNodeClassifier": "network", "LabelPropagationClassifier": "label_propagation"}
 
 
 @final
 class Report:
     """The figures of one fitted model on its test nodes, and of the baselines once they are compared."""
 
-    def __init__(self, fitted: Any, model: str, origin: GraphInput, split: Split, labels: NDArray[Any]) -> None:
+    def __init__(
+        self,
+        fitted: Any,
+        model: str,
+        origin: GraphInput,
+        split: Split,
+        labels: NDArray[Any],
+        scores: Mapping[str, float],
+    ) -> None:
         self._fitted, self._model, self._origin, self._split, self._labels = fitted, model, origin, split, labels
+        self._scores = scores  # of auto: how good each of its models was on nodes that it set aside
         test = split.evaluation
         self._evaluation = Evaluation.of(labels[test], fitted.predict(test)) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
+
+    @property
+    def _chosen(self) -> str:
+        return max(self._scores, key=self._scores.__getitem__).replace("_", " ")
 
     def compare(self, seed: int, arguments: Mapping[str, Any]) -> None:
         """Fit the baselines on the same nodes; the network has the model's settings."""
         if self._evaluation is None:
             return
-        own = BASELINE_OF.get(self._model)
+        own = BASELINE_OF.get(type(self._fitted).__name__)
         known = {} if own is None else {own: self._evaluation}
         settings = {**arguments, "random_state": seed}
         self._baselines = evaluate_baselines(self._fitted.graph_, self._labels, self._split, settings, known)
@@ -58,6 +71,11 @@ class Report:
             },
             **picked(fitted.record_, "stopping_accuracy", "stopping_loss"),
             **course(fitted)[0],
+            **(
+                {"chosen": max(self._scores, key=self._scores.__getitem__), "scores": self._scores}
+                if self._scores
+                else {}
+            ),
             **picked(fitted.record_, "seconds", "backend", "device", "seed"),
             "split_seed": split.seed,
             "init_seed": (init_seed or 0) if origin.path is None else None,
@@ -76,10 +94,13 @@ class Report:
         """Return the report for people."""
         evaluation, watched = self._evaluation, len(self._split.stopping)
         lines = ["test accuracy      not measured: no test nodes"] if evaluation is None else evaluation.lines()
-        if watched:
+        if watched and self._fitted.record_.stopping_accuracy == self._fitted.record_.stopping_accuracy:  # not NaN
             share = f"{self._fitted.record_.stopping_accuracy:.1%} of {counted(watched, 'node')}"
             lines.append(f"stopping accuracy  {share}")
         lines += course(self._fitted)[1]
+        if self._scores:
+            tried = ", ".join(f"{name.replace('_', ' ')} {score:.1%}" for name, score in self._scores.items())
+            lines.insert(0, f"chosen             {self._chosen} (on nodes that neither train nor test: {tried})")
         if self._fitted.scaling_ is not None:
             lines.append(f"features           {self._fitted.scaling_}")
         if evaluation is not None:
