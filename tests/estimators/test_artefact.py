@@ -95,6 +95,7 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
         "edges": graph.n_edges,
         "directed": False,
         "feature_shape": [40],
+        "scaled": False,
         "scaling": "l1",
     }
     assert manifest["training"] == vars(saved.record_)

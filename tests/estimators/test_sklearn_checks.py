@@ -241,8 +241,8 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     def enter(X: Any, parameter: str, function: str, graph: Graph, ids: object = None) -> NDArray[np.int64]:
         return check_positions(rows.to_positions(X), parameter, function, graph)
 
-    def close(one: object, other: object, **how: Any) -> None:
-        compare(one, other, **how | {"rtol": 1e-4, "atol": 1e-5})  # training is in float32
+    def close(one: object, other: object, rtol: float = 0, atol: float = 0, err_msg: str = "") -> None:
+        compare(one, other, rtol=1e-4, atol=1e-5, err_msg=err_msg)  # training is in float32
 
     compare = estimator_checks.assert_allclose_dense_sparse
     if name == "check_sample_weight_equivalence_on_dense_data":

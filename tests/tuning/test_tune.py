@@ -50,6 +50,24 @@ def test_the_score_of_a_trial_is_that_of_its_runs_on_nodes_that_neither_train_no
             assert trial.scores[time] == pytest.approx(right.mean())
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_what_is_judged_is_the_classifier_that_is_recommended(
+    graph: Graph, labelled, quick: dict[str, Any], dense: bool
+):
+    """Of a table it standardises the columns and has biases, of counts it does as in the paper."""
+    features: Any = graph.features
+    own = graph.replace(features=features.toarray()) if dense else graph
+    nodes, names = labelled
+    tuned = tune(own, nodes, names, stopping=0.5, **but(quick, {"trials": 1, "backend": "reference"}))
+    splits, known, classes = repeated_holdout(nodes, names, 0.5, times=2, seed=7, n_nodes=60)
+    for time, split in enumerate(splits):
+        model: Any = tuned.classifier(own, random_state=pprop.run_seed(7, time) % 2**64, backend="reference")
+        watched = split.stopping, classes[known[split.stopping]]
+        model.fit(split.train, classes[known[split.train]], stopping=watched)
+        assert (model.model_.predictor.bias, model.scaling_.kind) == (dense, "standard" if dense else "l1")
+        assert model.score(split.evaluation, classes[known[split.evaluation]]) == tuned.trials[0].scores[time]
+
+
 def test_the_first_trial_is_nearest_to_the_defaults_and_the_result_is_never_worse(
     graph: Graph, labelled, quick: dict[str, Any]
 ):

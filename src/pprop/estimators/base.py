@@ -21,10 +21,11 @@ from pprop.estimators.fitted import (
     FittedModel,
     TrainingRecord,
     Weights,
+    backend_again,
     check_same_graph,
     logits_from,
 )
-from pprop.estimators.inputs import TrainedFeatures, feature_shape
+from pprop.estimators.inputs import TrainedFeatures, feature_shape, scaled_alike
 from pprop.estimators.parameters import GraphParameters
 from pprop.estimators.saving import save_model
 from pprop.estimators.scores import NodeScores
@@ -33,7 +34,6 @@ from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.graph.recipe import Recipe
-from pprop.kernels import choose_backend
 from pprop.propagation.attribution import Attributor
 from pprop.training import History
 
@@ -120,8 +120,8 @@ class NodeClassifier(FittedModel, NodeScores, GraphParameters, ABC):
         if other.graph_changed_:
             other.known_nodes_, other.known_labels_ = self.known_nodes_[:0], self.known_labels_[:0]
             other.accuracy_ = other.source_ = None
-            backend = choose_backend("auto", "cpu", name)
-            scaled = used if self.scaling_ is None else used.scaled(self.scaling_)
+            backend = backend_again(self.record_, name)
+            scaled = scaled_alike(used, self.scaling_, name)
             other.logits_ = other._restored(logits_from(self.model_, scaled, self.weights_, backend), {})
         return other
 

@@ -15,7 +15,7 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph, Scaling
-from pprop.kernels import Backend
+from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
@@ -141,6 +141,12 @@ class TrainingRecord:
             train_nodes=len(trained.splits[run].train),
             stopping_nodes=len(trained.splits[run].stopping),
         )
+
+
+def backend_again(record: TrainingRecord, function: str) -> Backend:
+    """Return the backend of a training where it works on this machine's CPU, for the same bits, and else the default."""
+    usable = any(one.name == record.backend and "cpu" in one.devices and one.available for one in BACKENDS)
+    return choose_backend(record.backend if usable else "auto", "cpu", function)
 
 
 @final

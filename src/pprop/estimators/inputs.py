@@ -14,8 +14,11 @@ import numpy as np
 from pprop._errors import FormatError, InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
+from pprop.graph.column_recipe import listed
+from pprop.graph.encoders import Encoder
 from pprop.graph.files import read_json
 from pprop.graph.recipe import Recipe
+from pprop.graph.scaling import Scaling
 
 FILE = "features.json"
 
@@ -23,6 +26,17 @@ FILE = "features.json"
 def feature_shape(graph: Graph) -> list[int]:
     """Return the shape of one node's features."""
     return [] if graph.features is None else [int(size) for size in graph.features.shape[1:]]
+
+
+def scaled_alike(graph: Graph, scaling: Scaling | None, function: str) -> Graph:
+    """Return a graph with its features scaled as in the training; refuse one that is scaled otherwise already."""
+    if scaling is None:
+        return graph
+    if graph.scaling is not None and graph.scaling != scaling:
+        expected = "a graph whose features are as given, or scaled as in the training"
+        remedy = "Make it without Graph.scaled: the model scales the features."
+        reject("graph", function, expected, "one scaled otherwise", remedy=remedy)
+    return graph.scaled(scaling)
 
 
 @final
@@ -47,7 +61,7 @@ class TrainedFeatures:
         return cls(graph.recipe, graph.feature_names)
 
     def matched(self, graph: Graph, function: str) -> Graph:
-        """Return a graph with its features in the order of the training, found by name; refuse it where one is missing.
+        """Return a graph with its features in the order of the training, found by name; refuse one missing or new.
 
         A graph without names is taken as it is, if it has as many features.
 
@@ -56,32 +70,31 @@ class TrainedFeatures:
         >>> TrainedFeatures(names=("a", "b")).matched(other, "load").features
         array([[9., 7.]])
         """
-        theirs, recipe = graph.feature_names, graph.recipe
-        if self.names is None or theirs is None:
+        names, recipe = graph.feature_names, graph.recipe
+        if self.names is None or names is None:
             return graph
-        if self.recipe is not None and recipe is not None and recipe != self.recipe and not self._plain:
-            raise InputError(
-                f"The features of this graph were made from its columns by another recipe than those of the model given to "
-                f"{function}: its words and categories are others. Read it with feature_columns=model.recipe_."
-            )
-        missing = [name for name in self.names if name not in set(theirs)]
-        if missing:
-            near = difflib.get_close_matches(missing[0], theirs, n=1)
-            new = near or [name for name in theirs if name not in set(self.names)][:1]
-            remedy = f"It has {new[0]!r}, which the training had not." if new else ""
-            expected = f"a graph with the feature {missing[0]!r}, as in the training"
-            reject("graph", function, expected, "one without it", remedy=remedy)
-        if theirs == self.names:
+        if self.recipe is not None and recipe is not None:
+            _check_columns(self.recipe, recipe, function)
+        ours, theirs = set(self.names), set(names)
+        missing, new = (
+            [name for name in one if name not in other] for one, other in ((self.names, theirs), (names, ours))
+        )
+        if missing or new:
+            got, remedy = f"one with {listed(new)}", "Leave it out, or train again with it."
+            if missing:
+                near = difflib.get_close_matches(missing[0], new, n=1)
+                got, remedy = f"one without {missing[0]!r}", f"Did you mean its {near[0]!r}?" if near else ""
+            reject("graph", function, "a graph with the features of the training", got, remedy=remedy)
+        if names == self.names:
             return graph
+        if len(ours) < len(self.names) or len(theirs) < len(names):
+            expected = "a graph with the features in the order of the training, as two have the same name"
+            reject("graph", function, expected, "one in another order")
         features: Any = graph.features
-        at = {name: position for position, name in enumerate(theirs)}
+        at = {name: position for position, name in enumerate(names)}
         order = np.array([at[name] for name in self.names])
-        return graph.replace(features=features[:, order], feature_names=self.names, recipe=self.recipe)
-
-    @property
-    def _plain(self) -> bool:
-        """Whether features of the same name mean the same under any recipe: all but words, whose weights are fitted."""
-        return self.recipe is None or all(column.kind != "text" for column in self.recipe.columns)
+        fields: dict[str, Any] = {"recipe": self.recipe, "scaling": graph.scaling}
+        return graph.replace(features=features[:, order], feature_names=self.names, **fields)
 
     def content(self) -> bytes | None:
         """Return the content of the file; None where there is nothing to say."""
@@ -100,16 +113,38 @@ class TrainedFeatures:
             return cls()
         try:
             content = read_json(folder / FILE)
-        except (OSError, ValueError) as error:
-            raise FormatError(f"{FILE} cannot be read ({error})") from error
-        found = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+        except OSError as error:
+            raise FormatError(f"{FILE} cannot be read ({error.strerror})") from error
+        except ValueError as error:
+            raise FormatError(f"{FILE} is no valid JSON") from error
+        found = cast("dict[str, object]", content) if isinstance(content, dict) else {}
         if set(found) != {"names", "recipe"}:
             raise FormatError(f"{FILE} does not have a recipe and names")
         names, entry = found["names"], found["recipe"]
         if entry is not None:
             recipe = Recipe.from_json(entry)
-            return cls(recipe, recipe.feature_names)
-        listed = cast("list[object]", names) if isinstance(names, list) else [None]
-        if not all(isinstance(name, str) for name in listed):
-            raise FormatError(f"{FILE} has {describe(names)} as names")
-        return cls(None, tuple(str(name) for name in listed))
+            return cls(recipe, recipe.feature_names or None)
+        given = cast("list[object]", names) if isinstance(names, list) else []
+        texts = tuple(name for name in given if isinstance(name, str))
+        if list(texts) != found["names"]:
+            raise FormatError(f"{FILE} has {describe(found['names'])} as names")
+        return cls(None, texts)
+
+
+def _check_columns(ours: Recipe, theirs: Recipe, function: str) -> None:
+    """Refuse a graph whose columns became other features than those of the training."""
+    before, now = ours.encoders, theirs.encoders
+    for name in [*before, *now]:
+        one, other = before.get(name), now.get(name)
+        if one is None or other is None or not _alike(one, other):
+            was, here = ("not used" if encoder is None else encoder.summary for encoder in (one, other))
+            raise InputError(
+                f"The column {name!r} became other features in the graph given to {function} than in that of the training "
+                f"({here} and {was}). Read the graph with feature_columns=model.recipe_."
+            )
+
+
+def _alike(one: Encoder, other: Encoder) -> bool:
+    """Whether features of the same name mean the same: words, rarer values and what fills missing cells are fitted."""
+    measured = one.kind == other.kind and one.kind in ("number", "boolean", "date")
+    return one == other or (measured and not one.missing and not other.missing)

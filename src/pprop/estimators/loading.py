@@ -21,9 +21,9 @@ from pprop._errors import FormatError, InputError
 from pprop._validate import describe, reject
 from pprop.estimators import appnp, baselines, ensemble, label_propagation
 from pprop.estimators.base import NodeClassifier
-from pprop.estimators.fitted import ExpectedWeight, Weights, expected_weights, logits_from
+from pprop.estimators.fitted import ExpectedWeight, Weights, backend_again, expected_weights, logits_from
 from pprop.estimators.inputs import FILE as FEATURES
-from pprop.estimators.inputs import TrainedFeatures, feature_shape
+from pprop.estimators.inputs import TrainedFeatures, feature_shape, scaled_alike
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
 from pprop.estimators.saving import (
@@ -37,7 +37,6 @@ from pprop.estimators.saving import (
 from pprop.graph import Graph, Scaling
 from pprop.graph.files import path_of, read_file
 from pprop.graph.recipe import Recipe
-from pprop.kernels import BACKENDS, choose_backend
 from pprop.models.label_propagation import LabelPropagation
 from pprop.settings import ALPHA, CLASS_WEIGHT, NETWORK_BIAS, settings_of
 from pprop.training import History
@@ -116,6 +115,9 @@ def load(
     if feature_shape(used) != manifest.feature_shape:
         wanted, got = _text(manifest.feature_shape), _text(feature_shape(used))
         reject("graph", FUNCTION, f"a graph with {wanted} per node, as in the training", f"one with {got}")
+    changed = used.fingerprint != manifest.fingerprint
+    if manifest.scaled and not changed:  # a file of scaled features does not say so
+        used = used.replace(scaling=scaling)
     estimator = _unfitted(folder, manifest, used, predictor)
     try:
         values = estimator._checked()  # pyright: ignore[reportPrivateUsage]
@@ -130,10 +132,9 @@ def load(
         raise damaged(folder, f"a setting is impossible ({error})") from error
     width = manifest.feature_shape[0] if manifest.feature_shape else 0
     weights = _in_order(folder, found, expected_weights(model, width, len(manifest.classes)), predictor)
-    # the backend of the training where it works on this machine, for the same bits, and else the default
-    usable = any(b.name == manifest.record.backend and "cpu" in b.devices and b.available for b in BACKENDS)
-    backend = choose_backend(manifest.record.backend if usable else "auto", "cpu", FUNCTION)
-    changed = used.fingerprint != manifest.fingerprint
+    if scaling is None and weights:
+        raise damaged(folder, "it does not say how features are scaled")
+    backend = backend_again(manifest.record, FUNCTION)
     if changed and isinstance(model, LabelPropagation):
         raise InputError(label_propagation.elsewhere(manifest.model))
     estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
@@ -142,8 +143,7 @@ def load(
     estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     estimator.known_labels_ = manifest.classes[codes]
     estimator.scaling_ = scaling
-    scaled = used if scaling is None else used.scaled(scaling)
-    logits = logits_from(model, scaled, weights, backend)
+    logits = logits_from(model, scaled_alike(used, scaling, FUNCTION), weights, backend)
     try:
         estimator.logits_ = estimator._restored(logits, extras)  # pyright: ignore[reportPrivateUsage]
     except InputError as error:
@@ -219,8 +219,9 @@ def _read_features(folder: Path, manifest: Manifest) -> TrainedFeatures:
         trained = TrainedFeatures.read(folder)
     except FormatError as error:
         raise damaged(folder, str(error)) from error
-    if trained.names is not None and [len(trained.names)] != manifest.feature_shape:
-        raise damaged(folder, f"{FEATURES} has {len(trained.names)} features")
+    shape = None if trained == TrainedFeatures() else [] if trained.names is None else [len(trained.names)]
+    if shape not in (None, manifest.feature_shape):
+        raise damaged(folder, f"{FEATURES} has {_text(shape)}")
     return trained
 
 
@@ -249,7 +250,7 @@ def _find_graph(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Grap
 
 
 def _text(shape: list[int]) -> str:
-    return f"{' x '.join(str(size) for size in shape)} features" if shape else "no features"
+    return f"{' x '.join(str(size) for size in shape)} feature{'s' * (shape != [1])}" if shape else "no features"
 
 
 def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleOrFactory | None) -> NodeClassifier:

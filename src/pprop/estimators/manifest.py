@@ -66,6 +66,7 @@ def build_manifest(
             "edges": graph.n_edges,
             "directed": graph.directed,
             "feature_shape": feature_shape(graph),
+            "scaled": graph.scaling is not None,
             "scaling": None if estimator.scaling_ is None else estimator.scaling_.kind,
         },
         "training": {name: _plain(value) for name, value in asdict(estimator.record_).items()},
@@ -134,6 +135,7 @@ class Manifest:
     source: GraphSource | None
     fingerprint: str
     feature_shape: list[int]
+    scaled: bool
     scaling: str | None
     record: TrainingRecord
     accuracy: float | None
@@ -170,7 +172,8 @@ def read_manifest(folder: Path) -> Manifest:
     predictor = typed("model", "predictor", str, None)
     # version 1 divided the rows of the features by their 1-norm, and gave them to a predictor as they were
     former = "l1" if predictor is None else "none"
-    scaling = former if content["format_version"] == 1 else typed("graph", "scaling", str, None)
+    first = content["format_version"] == 1
+    scaling = former if first else typed("graph", "scaling", str, None)
     kind, values = typed("classes", "kind", str), typed("classes", "values", list)
     if kind not in _CLASS_TYPES:
         raise wrong("classes", "kind", kind)
@@ -193,6 +196,7 @@ def read_manifest(folder: Path) -> Manifest:
         source=None if source is None else GraphSource.from_json(source, content["format_version"]),
         fingerprint=typed("graph", "fingerprint", str),
         feature_shape=shape,
+        scaled=not first and typed("graph", "scaled", bool),
         scaling=scaling,
         record=TrainingRecord(**record),
         accuracy=accuracy,

@@ -84,6 +84,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
             Weights of the nodes, as many as labels.
         """
         check_is_fitted(self)
+        check_same_graph(self)  # before labels, which may be those of another graph
         if y is None:
             raise InputError("score requires y to be passed, but the target y is None. Pass one class label per node.")
         missing = getattr(self, "missing_labels_", MISSING_LABELS)

@@ -13,6 +13,7 @@ from pprop._validate import check_positions, reject
 from pprop.graph.attributes import Features
 from pprop.graph.recipe import Recipe
 from pprop.graph.scaling import Scaling
+from pprop.settings import SCALING
 
 
 class Derived(ABC):
@@ -50,7 +51,7 @@ class Derived(ABC):
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced."""
 
-    def scaled(self, scaling: str | Scaling = "auto") -> Self:
+    def scaled(self, scaling: str | Scaling = SCALING.default) -> Self:
         """Return the graph with its features scaled as a network should read them; one that is scaled stays as it is.
 
         Parameters

@@ -104,6 +104,15 @@ class Scaling:
         rest.eliminate_zeros()
         return rest
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scaling) or self.kind != other.kind:
+            return False
+        ours, theirs = self.arrays(), other.arrays()
+        return all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, *(array.tobytes() for array in self.arrays().values())))
+
     def __str__(self) -> str:
         if self.scale is None or self.center is None:
             return {"l1": "each node's features are divided by the sum of their absolute values"}.get(

@@ -23,12 +23,13 @@ from pprop._validate import check_choice, check_float, check_int, describe, reje
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
 from pprop.estimators.base import StoppingNodes
+from pprop.estimators.options import uses_bias
 from pprop.estimators.samples import divide_nodes, labelled_nodes, read_stopping
 from pprop.estimators.scores import recommended_alpha
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
-from pprop.settings import BACKEND, DEVICE, Range
+from pprop.settings import BACKEND, BIAS, DEVICE, Range
 from pprop.training import Stopping, run_seed, train
 from pprop.tuning.folder import BEST, add_trial, finished, open_study, propose, write_json
 from pprop.tuning.space import FUNCTION, SETTINGS, Space
@@ -211,7 +212,8 @@ def tune(
     stopping = cast("Any", read_stopping(stopping, given, graph, function=FUNCTION))
     times = check_int(holdouts, "holdouts", FUNCTION, low=1)
     splits, known, _ = repeated_holdout(nodes, given, stopping, times=times, seed=seed, n_nodes=graph.n_nodes)
-    bare = graph.replace(labels=None, class_names=None)
+    bare = graph.replace(labels=None, class_names=None).scaled()
+    bias = uses_bias(BIAS.default, bare)  # as the classifier with these settings
     search = Space.of(space, name)
     defaults = {name: setting.default for name, setting in SETTINGS[name].items()}
     if "alpha" in defaults:
@@ -226,7 +228,7 @@ def tune(
         """Train one run per holdout, and return the share of its judging nodes that each gets right."""
         settings = {**defaults, **search.fixed, **point}
         trained = train(
-            _MODELS[name][0](**{key: value for key, value in settings.items() if key not in _OF_TRAINING}),
+            _MODELS[name][0](bias=bias, **{key: value for key, value in settings.items() if key not in _OF_TRAINING}),
             bare,
             splits,
             seeds=[run_seed(seed, time) for time in range(times)],
