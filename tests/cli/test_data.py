@@ -62,6 +62,7 @@ def test_check_counts_what_is_worth_knowing(pprop_here, tmp_path: Path):
         "2 edges listed in one direction and 1 in both; all are read as undirected.",
         "1 self-loop; it keeps its weight, and a node without one gets one of weight 1.",
         "4 components; the largest has 3 of 7 nodes, and nothing spreads from one to another.",
+        "Scaling: 2 of 2 feature columns are centred and divided by their standard deviation.",
         "2 of 7 nodes have no label.",
     ]
     assert found["warning"] == [
@@ -106,18 +107,15 @@ def test_check_names_the_columns_of_the_edge_list_that_are_not_used(pprop_here, 
     assert f"{unused}'since'." in notes
 
 
-def test_check_warns_of_a_feature_that_drowns_the_others(pprop_here, tmp_path: Path):
+@pytest.mark.parametrize("columns", [("age",), ("age", "income")])
+def test_check_says_how_the_features_will_be_scaled(pprop_here, tmp_path: Path, columns: tuple[str, ...]):
     (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
-    (tmp_path / "nodes.csv").write_text("id,age,income\na,31,52000\nb,27,61000\nc,45,48000\n")
-    warnings = levels(pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--json"))["warning"]
-    assert any("'income' makes up 100%" in warning for warning in warnings)
-
-
-def test_check_warns_of_a_single_feature_whose_size_is_lost(pprop_here, tmp_path: Path):
-    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
-    (tmp_path / "nodes.csv").write_text("id,age\na,31\nb,27\nc,45\n")
-    warnings = levels(pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--json"))["warning"]
-    assert any("Only one feature" in warning for warning in warnings)
+    rows = zip("abc", (31, 27, 45), (52000, 61000, 48000), strict=True)
+    text = "\n".join(",".join(map(str, row[: 1 + len(columns)])) for row in rows)
+    (tmp_path / "nodes.csv").write_text(",".join(("id", *columns)) + f"\n{text}\n")
+    found = levels(pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--json"))
+    assert [note for note in found["note"] if note.startswith("Scaling: ") and "standard deviation" in note]
+    assert not [warning for warning in found["warning"] if "feature" in warning]
 
 
 def test_check_tells_a_directed_file_from_an_undirected_one(pprop_here, tmp_path: Path):

@@ -17,7 +17,7 @@ from pprop.cli.splits import own_split
 
 pytestmark = pytest.mark.usefixtures("without_drawing")
 
-TRAIN = "train edges.csv --nodes nodes.csv --label-column hobby --hidden 8 --max-epochs 12 --out model"
+TRAIN = "train edges.csv --nodes nodes.csv --label-column hobby --hidden 8 --max-epochs 12 --no-baselines --out model"
 CHOICE = f"{TRAIN} --model appnp-cv --alphas 0.05,0.2,0.8 --runs 2 --steps 4"
 ENSEMBLE = f"{TRAIN} --model appnp-ensemble --members 3 --rounds 1 --folds 2 --alpha 0.2"
 
@@ -167,9 +167,9 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
         (
             "--model mlp --alpha 0.1",
             2,
-            "--alpha belongs to appnp, ppnp, solved-ppnp and appnp-ensemble; mlp does not propagate.",
+            "--alpha belongs to appnp, ppnp, solved-ppnp, appnp-ensemble and label-propagation; mlp does not propagate.",
         ),
-        ("--model appnp-cv --alpha 0.1", 2, "appnp-ensemble; appnp-cv chooses one of --alphas."),
+        ("--model appnp-cv --alpha 0.1", 2, "label-propagation; appnp-cv chooses one of --alphas."),
         ("--model ppnp --steps 3", 2, "--steps belongs to appnp, appnp-cv and appnp-ensemble; ppnp has none."),
         ("--model appnp-ensemble --alpha 0.1 --alphas 0.1,0.2", 2, "Give one of --alpha and --alphas."),
         ("--model appnp-cv --spread-errors 1", 2, "--spread-errors belongs to appnp-ensemble; appnp-cv has none."),
@@ -183,6 +183,8 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
         ("--model solved-ppnp --solver exact", 3, "The 'solver' parameter of SolvedPPNPClassifier must be one of"),
         ("--model solved-ppnp --alpha 0", 3, "The 'alpha' parameter of SolvedPPNPClassifier must be a float in (0, 1]"),
         ("--model solved-ppnp --hidden 8,8", 3, "The 'hidden' parameter of SolvedPPNPClassifier must be an integer"),
+        ("--model label-propagation --steps 3", 2, "appnp-ensemble; label-propagation has none."),
+        ("--model auto --alpha 0.1", 2, "label-propagation; auto chooses for itself."),
         ("--runs 3", 2, "--runs belongs to appnp-cv; appnp has none."),
         ("--model appnp-cv --members 3", 2, "--members belongs to appnp-ensemble; appnp-cv has none."),
         ("--rounds 1", 2, "--rounds belongs to appnp-ensemble; appnp has none."),

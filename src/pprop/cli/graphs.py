@@ -143,6 +143,9 @@ class GraphInput:
         for name, value in needs.items():
             if self.is_table and given.nodes is None and value:
                 raise typer.BadParameter(f"{name} names columns of a node table: add --nodes FILE.")
+        for name in ("--features", "--column"):
+            if given.structure is not None and needs[name]:
+                raise typer.BadParameter(f"--structure takes the place of columns: leave {name} out.")
 
     @property
     def path(self) -> Path | None:

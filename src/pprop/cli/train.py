@@ -15,7 +15,7 @@ from pprop import settings
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
-from pprop.cli.splits import SplitOptions, class_names
+from pprop.cli.splits import SplitOptions, class_names, split_words
 from pprop.cli.training_report import Report, column_lines, columns_of_tables
 from pprop.cli.verbs import (
     BackendOption,
@@ -110,6 +110,8 @@ class ModelOptions(Options):
         why = {"alpha": f"{self.model} chooses one of --alphas", "alphas": f"{self.model} has one --alpha"}
         if self.model is ModelName.MLP:
             why = dict.fromkeys(why, "mlp does not propagate")
+        elif self.model is ModelName.AUTO:
+            why = dict.fromkeys(why, "auto chooses for itself")
         for name in given:
             if self.model not in _OWNERS[name]:
                 *most, last = _OWNERS[name]
@@ -186,7 +188,7 @@ def train(
     tables: Tables,
     out: Annotated[Path | None, out_option("Folder for the model, its predictions and curves.", "DIR")] = None,
     force: ForceOption = False,
-    baselines: Annotated[bool, option("Leave out the comparison with simple baselines.", "--no-baselines")] = True,
+    no_baselines: Annotated[bool, option("Leave out the comparison with simple baselines.", "--no-baselines")] = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Train a model on a graph.
@@ -205,13 +207,17 @@ def train(
     The report names the columns that were used and those left out, and compares the model with the majority class, label
     propagation and the network alone on the same test nodes.
     """
-    if split.split_column is not None and tables.features is None:
-        tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
     origin = GraphInput(graph, tables)
     split.check(origin)
     chosen = model.arguments()
     if out is not None:
         check_folder(out, names=FILES, force=force)
+    if split.split_column is not None:
+        origin.check_files()
+        split_words(origin, split.split_column)
+        if tables.features is None and tables.structure is None:
+            tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
+            origin = GraphInput(graph, tables)
     known = origin.read()
     if origin.path is not None:
         from pprop.cli.check import inspect_graph
@@ -230,8 +236,8 @@ def train(
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
     made = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
     fitted = getattr(made, "best_", made)  # auto keeps one of several
-    report = Report(fitted, model.model, origin, drawn, labels, getattr(made, "scores_", {}))
-    if baselines:
+    report = Report(fitted, model.model, origin, drawn, labels, {} if made is fitted else made.scores_)
+    if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
         report.compare(seed, arguments)
     record: dict[str, Any] = {**report.record(split.init_seed), "columns": {"used": used, "unused": unused}}

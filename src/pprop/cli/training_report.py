@@ -139,9 +139,12 @@ def columns_of_tables(
     unused = {} if graph.recipe is None else dict(graph.recipe.unused)
     if split_column in unused:
         del unused[split_column]
-    if origin.tables.structure is not None:
+    if origin.tables.structure is not None and origin.tables.nodes is not None:
+        from pprop.graph.readers import read_table
+
         reason = f"left out: --structure {origin.tables.structure} takes its place"
-        used, unused = {}, {**unused, **dict.fromkeys(used, reason)}
+        given = {origin.tables.id_column, origin.tables.label_column, split_column} - {None}
+        used, unused = {}, dict.fromkeys(read_table(origin.tables.nodes, "nodes", "train", tuple(given)).others, reason)
     beside = origin.unused_edge_columns()
     return used, {
         **unused,
