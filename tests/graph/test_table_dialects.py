@@ -131,21 +131,35 @@ CELLS = st.text(st.sampled_from('ab7 ,;"\n\r\té_\u2003'), max_size=5)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text(st.sampled_from('ab,; "\n\r"'), max_size=40))
-def test_fast_and_slow_reading_agree_on_any_text(body: str) -> None:
+@given(st.text(st.sampled_from('ab,; "\n\r"'), max_size=40), st.integers(1, 60))
+def test_fast_and_slow_reading_agree_on_any_text(body: str, filling: int) -> None:
     """Whatever pyarrow accepts, it reads as Python's strict reader does."""
 
     def complain(expected: str, got: str, row: int | None = None, **_: Any) -> Any:
         raise FormatError(f"{expected} {got} {row}")
 
-    content = f"x,y\n{body}".encode()
-    with mock.patch.object(csv_text, "BLOCK", 7):  # so that runs of quotes cross the borders
+    content = f"x,y\n{'c' * filling},d\n{body}".encode()
+    with mock.patch.object(csv_text, "BLOCK", 64):  # so that runs of quotes cross the borders
         fast = csv_text._fast(content, ",", ["x", "y"], ["x", "y"])
     if fast is not None:
         slow = csv_text._slow(content.decode(), ",", ["x", "y"], complain)
         assert {name: cells.to_pylist() for name, cells in fast.items()} == {
             name: cells.to_pylist() for name, cells in slow.items()
         }
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from('a,"\n\r'), max_size=200))
+def test_quotes_are_understood_as_by_reading_one_character_after_another(text: str) -> None:
+    last, inside, odd, folded = "\n", False, False, False
+    for character in text:
+        odd |= not inside and {character, last} == {"a", '"'}
+        inside ^= character == '"'
+        folded |= inside and character in "\r\n"
+        last = character
+    odd |= inside
+    with mock.patch.object(csv_text, "BLOCK", 64):
+        assert csv_text._quoting(text.encode(), ",") in ([(True, False), (True, True)] if odd else [(False, folded)])
 
 
 @settings(max_examples=200, deadline=None)

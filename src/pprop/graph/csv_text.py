@@ -9,8 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -24,7 +23,8 @@ Complaint: TypeAlias = Callable[..., NoReturn]  # complain(expected, got, row=No
 DELIMITERS = ",;\t"
 QUOTE, BOM = b'"', b"\xef\xbb\xbf"
 SAMPLE = 2**16  # bytes that are looked at to understand the header
-BLOCK = 2**20  # bytes that a processor keeps at hand
+BLOCK = 2**17  # bytes that a processor keeps at hand, a multiple of 64
+LAST = np.uint64(63)  # of the bits of a number
 CHUNK = 500  # rows: too few for the garbage collector to wake up and walk all the columns again and again
 BLANKS = "".join(chr(code) for code in range(2**16) if chr(code).isspace())  # what str.strip takes away
 ASCII_BLANKS = tuple(blank.encode() for blank in BLANKS if blank.isascii() and blank not in "\r\n")
@@ -71,7 +71,8 @@ def parse_csv(
 def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) -> dict[str, Column] | None:
     """Return the chosen columns, or None where pyarrow complains or might read otherwise than Python."""
     quoted = QUOTE in content
-    if quoted and _odd_quotes(content, delimiter):
+    odd, folded = _quoting(content, delimiter) if quoted else (False, False)
+    if odd:
         return None
     generated = [f"f{index}" for index in range(len(header))]  # so that the header is a row like the others
     places = [generated[header.index(name)] for name in chosen]
@@ -80,7 +81,7 @@ def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) 
         table = arrow_csv.read_csv(
             pa.BufferReader(buffer.slice(3) if content.startswith(BOM) else buffer),
             read_options=arrow_csv.ReadOptions(autogenerate_column_names=True),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=folded),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(generated, pa.string()),
                 include_columns=places or generated[:1],  # none would mean all
@@ -90,9 +91,9 @@ def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) 
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return None
     blanks = (
-        quoted
+        folded
         or not content.isascii()
-        or any(blank in content for blank in ASCII_BLANKS if blank.decode() != delimiter)
+        or any(blank in content for blank in ASCII_BLANKS if quoted or blank.decode() != delimiter)
     )
     columns: dict[str, Column] = {}
     for name, place in zip(chosen, places, strict=True):
@@ -104,38 +105,56 @@ def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) 
     return columns
 
 
-def _odd_quotes(content: bytes, delimiter: str) -> bool:
-    """Whether quotes stand where only a strict reader says what they mean.
+def _quoting(content: bytes, delimiter: str) -> tuple[bool, bool]:
+    r"""Return whether quotes stand where only a strict reader says what they mean, and whether a line ends inside of quotes.
 
     A run of quotes that begins outside of quotes follows a delimiter, and one that ends there precedes a delimiter.
+
+    >>> _quoting(b'"a",b\n', ","), _quoting(b'a"b,c\n', ","), _quoting(b'"a\n",b\n', ",")
+    ((False, False), (True, False), (False, True))
     """
-    text = np.frombuffer(content, dtype=np.uint8)
-    edge = np.zeros(256, dtype=bool)
-    edge[[ord(delimiter), ord("\n"), ord("\r")]] = True
-    begin = len(BOM) if content.startswith(BOM) else 0
-    blocks = range(0, len(text), BLOCK)
-    quotes = [content.count(QUOTE, start, start + BLOCK) for start in blocks]
+    text = np.frombuffer(content, dtype=np.uint8)[len(BOM) if content.startswith(BOM) else 0 :]
+    folded, inside, last_quote, last_other = False, 0, 0, 0
+    for start in range(0, len(text), BLOCK):
+        block = text[start : start + BLOCK]
+        block = np.pad(block, (0, -len(block) % 64), constant_values=ord("\n"))
+        quote, delimiters = _bits(block == QUOTE[0]), _bits(block == ord(delimiter))
+        line = _bits((block == ord("\n")) | (block == ord("\r")))
+        other = ~(quote | delimiters | line)
+        after = _parity(quote, inside)  # whether what follows is inside of quotes
+        # outside of quotes, a quote stands beside a character that is no delimiter
+        beside = (quote & _moved(other, last_other)) | (other & _moved(quote, last_quote))
+        if (beside & ~(after ^ quote)).any():
+            return True, False
+        folded = folded or bool((line & after).any())
+        inside, last_quote, last_other = (int(bits[-1] >> LAST) for bits in (after, quote, other))
+    return bool(inside), folded
 
-    def is_odd(start: int, earlier: int) -> bool:
-        """Whether a run that begins in the block from `start`, with so many quotes before it, is odd."""
-        stop = min(start + BLOCK, len(text))
-        while stop < len(text) and text[stop] == QUOTE[0]:
-            stop += 1  # of the last run
-        at: NDArray[np.int64] = np.flatnonzero(text[start:stop] == QUOTE[0]) + start
-        first = np.flatnonzero(np.diff(at, prepend=-2) > 1)  # of each run
-        lengths = np.diff(first, append=len(at))
-        starts, ends = at[first], at[first] + lengths
-        outside = (earlier + first) % 2 == 0
-        left = (earlier + first + lengths) % 2 == 0
-        before = (starts == begin) | edge[text[starts - 1]]
-        after = (ends == len(text)) | edge[text[np.minimum(ends, len(text) - 1)]]
-        whole = (starts > start) | (text[starts - 1] != QUOTE[0])  # not the end of a run that began before the block
-        return bool(np.any(whole & ((outside & ~before) | (left & ~after))))
 
-    if sum(quotes) % 2 == 1:
-        return True
-    with ThreadPoolExecutor(2) as threads:
-        return any(threads.map(is_odd, blocks, [0, *accumulate(quotes[:-1])]))
+def _bits(marks: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return marks, a multiple of 64 of them, as the bits of numbers, the first one the lowest."""
+    return np.packbits(marks, bitorder="little").view("<u8")
+
+
+def _moved(bits: NDArray[np.uint64], before: int) -> NDArray[np.uint64]:
+    """Return bits in the next place each; the first one is that of the place before."""
+    moved = bits << np.uint64(1)
+    moved[1:] |= bits[:-1] >> LAST
+    moved[0] |= np.uint64(before)
+    return moved
+
+
+def _parity(bits: NDArray[np.uint64], before: int) -> NDArray[np.uint64]:
+    """Return whether the number of bits up to each place, and of those `before`, is odd.
+
+    >>> [hex(number) for number in _parity(np.array([0b10010, 0], dtype=np.uint64), 0)]
+    ['0xe', '0x0']
+    """
+    parity = bits.copy()
+    for step in (1, 2, 4, 8, 16, 32):
+        parity ^= parity << np.uint64(step)
+    ends = np.bitwise_xor.accumulate(np.concatenate([[np.uint64(before)], parity >> LAST]))
+    return parity ^ -ends[:-1]  # all 64 bits, where it is odd so far
 
 
 def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> dict[str, Column]:

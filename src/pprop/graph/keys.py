@@ -23,20 +23,24 @@ def number_nodes(source: Column, target: Column) -> tuple[Positions, Positions, 
     >>> source, target, ids.to_pylist()
     (array([0, 1], dtype=int32), array([1, 2], dtype=int32), [30, 10, 20])
     """
-    source, target = alike(source, target)
-    spellings = None
+    codes, ids = encode(*alike(source, target))
     edges = len(source)
-    if pa.types.is_int64(source.type):
-        ends = source.to_numpy(), target.to_numpy()
-    else:  # text is read once, then numbers stand for it
-        codes, spellings = encode(source, target)
-        ends = codes[:edges], codes[edges:]
-    pairs = np.empty(2 * edges, dtype=ends[0].dtype)
-    pairs[0::2], pairs[1::2] = ends
-    del ends, source, target
-    halves = (pa.chunked_array([pa.array(half)]) for half in (pairs[:edges], pairs[edges:]))
-    positions, ids = encode(*halves)
-    return positions[0::2], positions[1::2], pa.chunked_array([ids if spellings is None else spellings.take(ids)])
+    ends = codes[:edges], codes[edges:]
+    order = np.argsort(np.minimum(2 * _first(ends[0], len(ids)), 2 * _first(ends[1], len(ids)) + 1))
+    places = np.empty(len(ids), dtype=np.int32)
+    places[order] = np.arange(len(ids), dtype=np.int32)
+    return places[ends[0]], places[ends[1]], pa.chunked_array([ids.take(pa.array(order))])
+
+
+def _first(codes: Positions, n: int) -> NDArray[np.int64]:
+    """Return where each number below n is first, shape (n,); the length where it is not.
+
+    >>> _first(np.array([1, 0, 1], dtype=np.int32), 3)
+    array([1, 0, 3])
+    """
+    found = np.full(n, len(codes))
+    found[codes[::-1]] = np.arange(len(codes))[::-1]  # what is written last stays
+    return found
 
 
 def encode(*columns: Column) -> tuple[Positions, Column]:
