@@ -29,7 +29,6 @@ import pprop
 LISTS = Path("/var/lib/apt/lists")
 CODECS = {".gz": "gzip", ".lz4": "lz4", ".zst": "zstd", ".bz2": "bz2"}
 RELATIONS = ("Pre-Depends", "Depends", "Recommends")
-LEAST = 30  # packages of a section
 
 
 def read_index(path: Path) -> str:
@@ -62,12 +61,9 @@ def dependencies(package: dict[str, str]) -> Iterator[str]:
             yield re.split("[ :(]", one.strip(), maxsplit=1)[0]
 
 
-def debian_graph(text: str, least: int = LEAST) -> pprop.Graph:
-    """Return the graph of a package index; sections with fewer than `least` packages have unknown labels."""
+def debian_graph(text: str) -> pprop.Graph:
+    """Return the graph of a package index."""
     nodes = {package["Package"]: package for package in packages(text)}
-    sections = [package["Section"].rsplit("/", 1)[-1] for package in nodes.values()]
-    names, counts = np.unique(sections, return_counts=True)
-    common = set(names[counts >= least].tolist())
     pairs = [
         (name, other)
         for name, package in nodes.items()
@@ -77,7 +73,7 @@ def debian_graph(text: str, least: int = LEAST) -> pprop.Graph:
     edges = {"source": [source for source, _ in pairs], "target": [target for _, target in pairs]}
     table = {
         "id": list(nodes),
-        "section": [section if section in common else None for section in sections],
+        "section": [package["Section"].rsplit("/", 1)[-1] for package in nodes.values()],
         "description": [package["Description"] for package in nodes.values()],
     }
     kinds = {"description": "text"}
@@ -85,12 +81,15 @@ def debian_graph(text: str, least: int = LEAST) -> pprop.Graph:
 
 
 def divide(graph: pprop.Graph, per_class: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return `per_class` training nodes of each class, and all other labelled nodes, shuffled."""
+    """Return `per_class` training nodes of each class, at most half of it, and all other nodes, shuffled."""
     assert graph.labels is not None
     random, labels = np.random.default_rng(seed), graph.labels
-    shuffled = [random.permutation(np.flatnonzero(labels == index)) for index in range(graph.n_classes)]
-    train = np.concatenate([nodes[:per_class] for nodes in shuffled])
-    return train, random.permutation(np.concatenate([nodes[per_class:] for nodes in shuffled]))
+    train: list[NDArray[np.int64]] = []
+    for index in range(graph.n_classes):
+        members = random.permutation(np.flatnonzero(labels == index))
+        train.append(members[: min(per_class, -(-len(members) // 2))])
+    chosen = np.concatenate(train)
+    return chosen, random.permutation(np.setdiff1d(np.arange(graph.n_nodes), chosen))
 
 
 def main() -> None:
@@ -98,39 +97,60 @@ def main() -> None:
     parser.add_argument("--index", type=Path, help="a file called Packages, also .gz, .lz4, .zst or .bz2")
     parser.add_argument("--per-class", type=int, default=20, help="training packages of each section")
     parser.add_argument("--stopping", type=int, default=1000, help="packages for early stopping")
-    parser.add_argument("--max-epochs", type=int, default=300)
+    parser.add_argument("--max-epochs", type=int, default=400)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--package", default="gimp", help="the package to explain")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--least", type=int, default=LEAST, help="packages of a section that counts as a class")
     options = parser.parse_args()
-    graph = debian_graph(read_index(options.index or find_index()), options.least)
+    graph = debian_graph(read_index(options.index or find_index()))
+    assert graph.ids is not None
     print(graph)
     print(graph.recipe)
     degrees = np.diff(graph.indptr)
     hub = int(degrees.argmax())
-    assert graph.ids is not None
     print(f"hub: {graph.ids[hub]} with {degrees[hub]:,} neighbours")
     train, others = divide(graph, options.per_class, options.seed)
     watched, test = others[: options.stopping], others[options.stopping :]
     names = np.asarray(graph.class_names)[graph.labels]
-    given = {"random_state": options.seed, "max_epochs": options.max_epochs, "verbose": int(sys.stderr.isatty())}
+    given = {"random_state": options.seed, "max_epochs": options.max_epochs, "device": options.device}
 
     def fitted(kind: Any, **settings: Any) -> Any:
-        return kind(graph, **given, **settings).fit(train, names[train], stopping=(watched, names[watched]))
+        model = kind(graph, **given, **settings, verbose=int(sys.stderr.isatty()))
+        return model.fit(train, names[train], stopping=(watched, names[watched]))
 
-    def share(model: Any) -> str:
-        return f"{model.score(test, names[test]):.1%} of {len(test):,} packages"
-
-    print(f"words alone:                    {share(fitted(pprop.MLPNodeClassifier))}")
-    model = fitted(pprop.APPNPClassifier)
-    print(f"words spread over dependencies: {share(model)}")
-    careless = fitted(pprop.APPNPClassifier, normalization="col")
-    print(f"with a careless normalization:  {share(careless)}  (a hub sends to all as much as a small library does)")
+    words = fitted(pprop.MLPNodeClassifier)
+    spread = fitted(pprop.APPNPClassifier)
+    careless = fitted(pprop.APPNPClassifier, scaling="l1")
     labelled = np.concatenate([train, watched])
-    labels_alone = pprop.LabelPropagationClassifier(graph).fit(labelled, names[labelled])
-    print(f"labels alone, no words:         {share(labels_alone)}")
+    labels = pprop.LabelPropagationClassifier(graph).fit(labelled, names[labelled])
+    for title, model in (
+        ("words alone", words),
+        ("words spread over dependencies", spread),
+        ("the same, words scaled as counts", careless),
+        ("labels alone", labels),
+    ):
+        print(f"{title:33}{model.score(test, names[test]):6.1%} of {len(test):,} packages")
+    print_sections(names[test], words.predict(test) == names[test], spread.predict(test) == names[test])
+    only_hub = test[(degrees[test] == 1) & (graph.adjacency[test][:, [hub]].toarray()[:, 0] > 0)]
+    if len(only_hub):
+        before, after = (model.score(only_hub, names[only_hub]) for model in (words, spread))
+        where = f"{len(only_hub):,} packages with no neighbour but {graph.ids[hub]}"
+        print(f"{where}: {before:.1%} by words alone, {after:.1%} after spreading: a hub has nothing to tell")
     if options.package in graph.ids:
-        print(model.explain(options.package, k=5))
+        print(spread.explain(options.package, k=5))
+
+
+def print_sections(sections: NDArray[Any], before: NDArray[np.bool_], after: NDArray[np.bool_], most: int = 5) -> None:
+    """Print the sections whose packages gain most and least by spreading."""
+    rows: list[tuple[float, str]] = []
+    for section in np.unique(sections):
+        at = sections == section
+        one, two = before[at].mean(), after[at].mean()
+        rows.append((float(two - one), f"  {section:15}{at.sum():6,} packages {one:6.1%} -> {two:6.1%}"))
+    rows.sort(reverse=True)
+    for title, some in (("gain most", rows[:most]), ("gain least, or lose", rows[-most:])):
+        print(f"Sections that {title}:")
+        print("\n".join(line for _, line in some))
 
 
 if __name__ == "__main__":

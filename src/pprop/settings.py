@@ -272,8 +272,7 @@ NETWORK_BIAS = switch("bias", False, "Whether every layer adds a bias.")
 BIAS = Setting[bool | str](
     "bias",
     "auto",
-    "Whether every layer adds a bias: True, False, or ``'auto'``: where the features are scaled otherwise than to rows "
-    "of 1-norm one.",
+    "Whether every layer adds a bias: True, False, or ``'auto'``: where the columns of the features are standardised.",
     check_bias,
 )
 DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))

@@ -65,6 +65,8 @@ def write_artefact(
 
     model.save(folder, source=source, accuracy=accuracy)
     (folder / "predictions.csv").write_text(csv_text(prediction_table(model)), encoding="utf-8", newline="")
+    if not len(model.history_.train_loss):
+        return  # nothing was trained
     if find_spec("matplotlib") is None:
         session.say('No curves were drawn: that needs matplotlib. Install it with: pip install "pprop[figures]"')
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -231,10 +232,13 @@ def train(
     drawn, seed = split.draw(known, origin)
     labels = class_names(known)
     import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
 
     arguments = training.arguments(np.unique(labels).tolist()) | {"verbose": 2 if verbose else int(sys.stderr.isatty())}
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
-    made = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
+        made = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
     fitted = getattr(made, "best_", made)  # auto keeps one of several
     report = Report(fitted, model.model, origin, drawn, labels, {} if made is fitted else made.scores_)
     if not no_baselines:

@@ -14,7 +14,7 @@ from pprop.training.train import TrainOptions
 
 
 def uses_bias(value: bool | str, graph: Graph) -> bool:
-    """Return whether the network of a classifier has biases: with ``"auto"``, where rows are not scaled to 1-norm one.
+    """Return whether the network of a classifier has biases: with ``"auto"``, where columns are standardised.
 
     >>> import numpy as np, pprop, scipy.sparse as sp
     >>> graph = pprop.Graph.from_scipy(sp.csr_array((2, 2)), features=np.eye(2))
@@ -23,7 +23,7 @@ def uses_bias(value: bool | str, graph: Graph) -> bool:
     """
     if not isinstance(value, str):
         return value
-    return graph.scaling is not None and graph.scaling.kind != "l1"
+    return graph.scaling is not None and graph.scaling.kind == "standard"
 
 
 def train_options(values: dict[str, Any]) -> TrainOptions:

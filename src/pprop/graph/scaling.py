@@ -57,16 +57,20 @@ class Scaling:
         features
             Sparse or dense, finite.
         choice
-            ``"auto"``, ``"l1"``, ``"standard"`` or ``"none"``. Auto: with `numbers`, standard; else l1 for a sparse
-            matrix without negative values and for a dense one that is a bag of words; else standard.
+            ``"auto"``, ``"l1"``, ``"standard"`` or ``"none"``. Auto: with a recipe, standard where it has numbers
+            and else none; without one, l1 for a sparse matrix without negative values and for a dense one that is a bag
+            of words, none for features of more than one axis, and else standard.
         numbers
             Which columns came from numbers and dates, shape (f,), where the features were made by a recipe. Only these
             are standardised: flags, categories and texts have a common scale already.
         """
         check_choice(choice, "scaling", "Graph.scaled", CHOICES)
-        kind = choice if choice != "auto" else "standard" if numbers is not None or not _counts(features) else "l1"
-        if kind != "standard" or features.ndim != 2:
-            return cls(kind if choice != "auto" or features.ndim == 2 else "none")
+        kind = _choose(features, numbers) if choice == "auto" else choice
+        if kind != "none" and features.ndim != 2:
+            got = f"{kind!r} for features of shape {features.shape}"
+            reject("scaling", "Graph.scaled", "'none' for features that are no matrix", got)
+        if kind != "standard":
+            return cls(kind)
         mask = np.ones(features.shape[1], dtype=np.bool_) if numbers is None else numbers
         mean, deviation = _moments(features)
         whole = sparse.issparse(features) and numbers is None
@@ -136,6 +140,14 @@ class Scaling:
         if not sound or ("scale" in arrays and not (arrays["scale"] > 0).all()):
             raise FormatError(f"the scaling {kind!r} does not fit {n_features} features")
         return cls(kind, **arrays)
+
+
+def _choose(features: Features, numbers: NDArray[np.bool_] | None) -> str:
+    if features.ndim != 2:
+        return "none"
+    if numbers is not None:
+        return "standard" if numbers.any() else "none"
+    return "l1" if _counts(features) else "standard"
 
 
 def _counts(features: Features) -> bool:
