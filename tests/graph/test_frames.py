@@ -155,7 +155,8 @@ def test_unknown_nodes_are_counted_dropped_or_added() -> None:
     with pytest.warns(UserWarning, match="Left out 2 edges of the dict to nodes that the node table does not have"):
         dropped = Graph.from_pandas(edges, nodes, weight="w", label_column="team", unknown_nodes="drop")
     assert dropped == Graph.from_pandas({"source": ["a"], "target": ["b"]}, nodes, label_column="team")
-    added = Graph.from_pandas(edges, nodes, weight="w", label_column="team", unknown_nodes="add")
+    with pytest.warns(UserWarning, match="Added 3 nodes of the dict that the node table does not have"):
+        added = Graph.from_pandas(edges, nodes, weight="w", label_column="team", unknown_nodes="add")
     assert added.ids is not None
     assert added.ids.tolist() == ["b", "a", "y", "z", "x"]
     np.testing.assert_array_equal(added.labels, [1, 0, -1, -1, -1])  # type: ignore[arg-type]

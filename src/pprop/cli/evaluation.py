@@ -150,11 +150,12 @@ def evaluate_baselines(
     found: dict[str, Evaluation | None] = {name: known.get(name) for name in BASELINES}
     found["majority"] = Evaluation.of(truth, np.full(len(test), classes[counts.argmax()]))
     if found["label_propagation"] is None:
-        spread = LabelPropagationClassifier(graph).fit(given, labels[given])
+        spread = LabelPropagationClassifier(graph).fit(given, labels[given], missing_labels=())
         found["label_propagation"] = Evaluation.of(truth, spread.predict(test))
     if found["network"] is None and graph.features is not None and len(split.stopping):
         alone = MLPNodeClassifier(graph, **settings)
-        alone.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
+        watched = (split.stopping, labels[split.stopping])
+        alone.fit(split.train, labels[split.train], stopping=watched, missing_labels=())
         found["network"] = Evaluation.of(truth, alone.predict(test))
     return found
 

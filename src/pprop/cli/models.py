@@ -46,7 +46,14 @@ def load_model(folder: Path, origin: GraphInput | None, session: Session, remark
     from pprop.estimators import load
     from pprop.estimators.loading import saved_recipe
 
-    graph = None if origin is None else origin.read(saved_recipe(folder) if origin.is_table else None)
+    graph = None
+    if origin is not None:
+        recipe = saved_recipe(folder) if origin.is_table else None
+        if recipe is not None and recipe.used and origin.tables.nodes is None and origin.tables.structure is None:
+            raise typer.BadParameter(
+                f"The model reads {', '.join(map(repr, recipe.used))} of a node table: add --nodes FILE."
+            )
+        graph = origin.read(recipe)
     try:
         model = load(folder, graph=graph)
     except InputError as error:

@@ -160,15 +160,25 @@ class TrainingOptions(Options):
 
 
 def _class_weights(text: str | None, classes: Sequence[object]) -> str | dict[object, float] | None:
+    """Return what a classifier takes as `class_weight`.
+
+    >>> _class_weights("stay, maybe=2,7=0.5", ["stay, maybe", 7])
+    {'stay, maybe': 2.0, 7: 0.5}
+    """
     if text is None or text == "balanced":
         return text
-    by_name, found = {str(name): name for name in classes}, dict[object, float]()
-    for part in text.split(","):
-        name, equals, weight = part.rpartition("=")
-        if not equals or name.strip() not in by_name:
-            known = ", ".join(by_name)
-            raise typer.BadParameter(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {part!r}.")
-        found[by_name[name.strip()]] = read_numbers(weight, "class-weight", float)[0]
+    by_name, found, waiting = {str(name): name for name in classes}, dict[object, float](), ""
+    for part in text.split(","):  # the name of a class may have commas
+        waiting += part
+        name, equals, weight = waiting.rpartition("=")
+        if equals and name.strip() in by_name:
+            found[by_name[name.strip()]] = read_numbers(weight, "class-weight", float)[0]
+            waiting = ""
+        else:
+            waiting += ","
+    if waiting:
+        known = ", ".join(map(repr, by_name))
+        raise typer.BadParameter(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {waiting[:-1]!r}.")
     return found
 
 
@@ -276,7 +286,8 @@ def _fit(
     if pair is None and "stopping" in known:
         own["stopping"] = None
     fitted = kind(graph, **own)
-    return fitted.fit(split.train, labels[split.train], stopping=pair)
+    # unknown labels are out already, and a class may be named NA
+    return fitted.fit(split.train, labels[split.train], stopping=pair, missing_labels=())
 
 
 def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:

@@ -125,7 +125,9 @@ class Report:
             and fitted.record_.epochs >= most
             and type(fitted).__name__ != "APPNPEnsembleClassifier"
         ):
-            found.append(f"The training reached --max-epochs {most} and was still improving: allow more of them.")
+            found.append(
+                f"The training ended at --max-epochs {most}, before early stopping would end it: allow more, or less --patience."
+            )
         return found
 
 

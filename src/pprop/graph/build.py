@@ -88,7 +88,9 @@ class TableColumns:
                 if self.unknown_nodes == "error":
                     self._refuse_unknown(edges, ends, source < 0, strange)
                 if self.unknown_nodes == "add":
-                    ids = join(*alike(ids, new_nodes(*ends, ids)))
+                    n_known, ids = len(ids), join(*alike(ids, new_nodes(*ends, ids)))
+                    more = f"{counted(len(ids) - n_known, 'node')} of {edges.title}"
+                    warnings.warn(f"Added {more} that the node table does not have, without features.", stacklevel=4)
                     source, target = look_up_nodes(*ends, ids)
                 else:
                     lost = f"{counted(int(strange.sum()), 'edge')} of {edges.title}"

@@ -295,8 +295,8 @@ class Exchange(Structured, ABC):
             Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
             labels, -1 is a class, and a warning says so, unless this list is your own.
         unknown_nodes
-            What to do with edges to ids that the node table does not have: ``"error"``, ``"drop"`` the edges (a warning
-            counts them) or ``"add"`` the nodes, without features and label.
+            What to do with edges to ids that the node table does not have: ``"error"``, ``"drop"`` the edges or
+            ``"add"`` the nodes, without features and label; a warning counts them.
         name
             Of the graph.
 

@@ -1,0 +1,420 @@
+"""Ordinary tables through the command line: a right answer or one clear sentence, never a silent wrong one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from scipy.io import mmwrite
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.preprocessing import StandardScaler
+from tests.cli.conftest import Answer
+from tests.cli.own_tables import CLASSES, NUMBERS, project, read_rows, write_rows, write_tables
+
+import pprop
+from pprop.cli.app import run
+from pprop.cli.splits import own_split
+
+pytestmark = pytest.mark.usefixtures("without_drawing")
+
+QUICK = ("--max-epochs", 12, "--hidden", 8, "--no-baselines")
+PEOPLE = ("--label-column", "label")
+SEEDS = (0, 1, 2)
+Command = Callable[..., Answer]
+
+
+def command(*arguments: object) -> Answer:
+    """The command in this process, where no fixture of a single test can be used."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run([str(argument) for argument in arguments])
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("own")
+    write_tables(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Path:
+    """A model of the numbers, hardly trained, with its predictions."""
+    assert command(*on(folder, "numbers.csv"), *QUICK, "--out", folder / "model").code == 0
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def mixed(folder: Path) -> Path:
+    """The same of all columns."""
+    assert command(*on(folder, "people.csv"), *QUICK, "--out", folder / "mixed").code == 0
+    return folder / "mixed"
+
+
+def on(folder: Path, nodes: str | Path, edges: str | Path = "edges.csv") -> tuple[object, ...]:
+    return ("train", folder / edges, "--nodes", folder / nodes, *PEOPLE)
+
+
+def sentence(answer: Answer) -> str:
+    """The last line of a command that was refused."""
+    assert (answer.code, answer.out) == (3, "")
+    assert "Traceback" not in answer.err
+    return answer.err.splitlines()[-1]
+
+
+def without_times(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in ("graph", "seconds", "ms_per_epoch", "out")}
+
+
+# two numbers of very different size
+
+
+@pytest.mark.slow
+def test_two_numbers_are_scaled_and_the_report_says_that_label_propagation_does_better(pprop_here, folder: Path):
+    records = [pprop_here(*on(folder, "numbers.csv"), "--seed", seed, "--json").record for seed in SEEDS]
+    assert np.mean([record["test_accuracy"] for record in records]) >= 0.75
+    for record in records:
+        assert record["scaling"] == "standard"
+        assert record["baselines"]["label_propagation"] > 0.9
+        (caution,) = [
+            text for text in record["cautions"] if text.startswith("Label propagation does better than appnp")
+        ]
+        assert "--model label-propagation" in caution
+        assert record["columns"]["used"] == {"age": "number", "income": "number"}
+        assert list(record["columns"]["unused"]) == ["weight"]
+
+
+@pytest.mark.slow
+def test_the_automatic_choice_finds_what_is_best(pprop_here, folder: Path):
+    command = (*on(folder, "numbers.csv"), "--model", "auto", "--no-baselines", "--json")
+    records = [pprop_here(*command, "--seed", seed).record for seed in SEEDS]
+    assert np.mean([record["test_accuracy"] for record in records]) >= 0.97
+    assert {record["chosen"] for record in records} <= {"label_propagation", "appnp_label_reuse"}
+
+
+@pytest.mark.slow
+def test_more_columns_do_no_harm(pprop_here, folder: Path):
+    settings = ("--max-epochs", 300, "--no-baselines", "--json")
+    numbers, everything = (
+        [pprop_here(*on(folder, nodes), *settings, "--seed", seed).record["test_accuracy"] for seed in SEEDS]
+        for nodes in ("numbers.csv", "people.csv")
+    )
+    assert np.mean(everything) >= np.mean(numbers)
+
+
+# columns
+
+
+def test_every_column_is_in_the_report_used_or_with_the_reason_why_not(pprop_here, folder: Path):
+    answer = pprop_here(*on(folder, "people.csv"), *QUICK, "--json")
+    columns = answer.record["columns"]
+    assert columns["used"] == {
+        "age": "number",
+        "income": "number",
+        "country": "category, 3 values",
+        "premium": "boolean",
+        "signup": "date",
+        "bio": "text, 9 words",
+    }
+    assert list(columns["unused"]) == ["phone", "weight"]
+    assert "identifier" in columns["unused"]["phone"]
+    assert "--weight weight" in columns["unused"]["weight"]
+    printed = [line.split(maxsplit=1) for line in answer.err.splitlines() if line.startswith("  ")]
+    assert [tuple(pair) for pair in printed] == [*columns["used"].items(), *columns["unused"].items()]
+
+
+def test_columns_mean_the_same_in_csv_and_parquet(pprop_here, folder: Path, tmp_path: Path):
+    table = pc.read_csv(folder / "people.csv", convert_options=pc.ConvertOptions(column_types={"phone": pa.string()}))
+    assert pa.types.is_boolean(table.schema.field("premium").type)
+    pq.write_table(table, tmp_path / "people.parquet")
+    records = [
+        pprop_here(*on(folder, nodes), *QUICK, "--json").record for nodes in ("people.csv", tmp_path / "people.parquet")
+    ]
+    assert records[0]["columns"] == records[1]["columns"]
+    assert records[0]["test_accuracy"] == records[1]["test_accuracy"]
+
+
+def test_an_index_and_a_phone_number_are_no_features(pprop_here, folder: Path, tmp_path: Path):
+    rows = [{"": k, **row} for k, row in enumerate(read_rows(folder / "people.csv"))]
+    names = ["", *NUMBERS, "phone"]
+    write_rows(tmp_path / "nodes.csv", names, project(rows, names))
+    unused = pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json").record["columns"]["unused"]
+    assert len(unused) == 3  # the index, whose name is empty or made up, the phone number and the weight
+    assert {"phone", "weight"} < set(unused)
+
+
+def test_columns_are_chosen_and_their_kinds_given(pprop_here, folder: Path):
+    named = pprop_here(*on(folder, "people.csv"), *QUICK, "--features", "age,country", "--json").record["columns"]
+    assert named["used"] == {"age": "number", "country": "category, 3 values"}
+    assert set(named["unused"]) == {"income", "premium", "signup", "bio", "phone", "weight"}
+    kinds = ("--column", "age=unused", "--column", "premium=category", "--column", "phone=number")
+    given = pprop_here(*on(folder, "people.csv"), *QUICK, *kinds, "--json").record["columns"]
+    assert given["used"]["premium"] == "category, 2 values"
+    assert given["used"]["phone"] == "number"
+    assert given["unused"]["age"] == "left out: as asked for"
+
+
+def test_names_with_spaces_commas_and_umlauts_are_columns_like_others(pprop_here, folder: Path, tmp_path: Path):
+    names = ["der Knoten", "Klasse, bekannt", "Größe = x", "income (€)"]
+    write_rows(tmp_path / "nodes.csv", names, project(read_rows(folder / "numbers.csv"), NUMBERS))
+    options = ("--id-column", names[0], "--label-column", names[1], "--column", f"{names[2]}=number")
+    answer = pprop_here("train", folder / "edges.csv", "--nodes", "nodes.csv", *options, *QUICK, "--json")
+    assert answer.record["columns"]["used"] == {names[2]: "number", names[3]: "number"}
+
+
+def test_a_structure_takes_the_place_of_columns(pprop_here, folder: Path):
+    record = pprop_here(*on(folder, "numbers.csv"), *QUICK, "--structure", "degree", "--json", "--out", "model").record
+    assert record["columns"]["used"] == {}
+    assert set(record["columns"]["unused"]) == {"age", "income", "weight"}
+    assert pprop_here("predict", "model").code == 0
+
+
+def test_ids_and_labels_alone_train_label_propagation_or_a_structure(pprop_here, folder: Path, tmp_path: Path):
+    write_rows(tmp_path / "nodes.csv", NUMBERS[:2], project(read_rows(folder / "numbers.csv"), NUMBERS[:2]))
+    refused = sentence(pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK))
+    assert "features" in refused
+    spread = pprop_here(*on(folder, tmp_path / "nodes.csv"), "--model", "label-propagation", "--json").record
+    assert spread["test_accuracy"] > 0.9
+    assert spread["baselines"]["network"] is None
+    assert pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--structure", "identity").code == 0
+
+
+# labels
+
+
+@pytest.mark.parametrize("marker", ["NA", "?", "-1", "nan"])
+def test_a_marker_of_unknown_labels_is_as_an_empty_cell(pprop_here, folder: Path, tmp_path: Path, marker: str):
+    rows = [{**row, "label": row["label"] or marker} for row in read_rows(folder / "numbers.csv")]
+    write_rows(tmp_path / "nodes.csv", NUMBERS, project(rows, NUMBERS))
+    expected, found = (
+        pprop_here(*on(folder, nodes), *QUICK, "--json").record for nodes in ("numbers.csv", tmp_path / "nodes.csv")
+    )
+    assert without_times(found) == without_times(expected)
+    assert set(found["classes"]) == set(CLASSES)
+
+
+def test_the_markers_of_unknown_labels_can_be_named(pprop_here, folder: Path, tmp_path: Path):
+    rows = [
+        {**row, "label": row["label"] or ("later" if k % 2 else "NA")}
+        for k, row in enumerate(read_rows(folder / "numbers.csv"))
+    ]
+    write_rows(tmp_path / "nodes.csv", NUMBERS, project(rows, NUMBERS))
+    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json", "--missing-labels")
+    assert set(pprop_here(*command, "NA, later").record["classes"]) == set(CLASSES)
+    assert set(pprop_here(*command, "later").record["classes"]) == {"NA", *CLASSES}
+
+
+@pytest.mark.parametrize(("column", "why"), [("score", "does not regress"), ("tags", "several tags in a cell")])
+def test_a_score_or_tags_are_refused_in_one_sentence(pprop_here, folder: Path, column: str, why: str):
+    answer = pprop_here("train", folder / "edges.csv", "--nodes", folder / f"{column}.csv", "--label-column", column)
+    assert why in sentence(answer)
+    assert answer.err.count("\n") == 1
+
+
+def test_one_class_alone_is_refused_or_warned_of(pprop_here, folder: Path, tmp_path: Path):
+    rows = [{**row, "label": row["label"] and "same"} for row in read_rows(folder / "numbers.csv")]
+    write_rows(tmp_path / "nodes.csv", NUMBERS, project(rows, NUMBERS))
+    assert "class" in sentence(pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK))
+
+
+def test_three_labels_a_class_train_with_cautions_and_an_honest_interval(pprop_here, folder: Path):
+    answer = pprop_here(*on(folder, "few.csv"), *QUICK, "--json")
+    record = answer.record
+    assert "fewer than 5 labelled nodes" in answer.err
+    assert record["test_nodes"] == 2
+    low, high = record["test_interval"]
+    assert high - low > 0.6
+    assert any("Only 2 nodes to test on" in text for text in record["cautions"])
+    assert any("for early stopping" in text for text in record["cautions"])
+    assert any("--max-epochs" in text for text in record["cautions"])
+    printed = pprop_here(*on(folder, "few.csv"), *QUICK).out
+    assert "interval" in printed
+    assert printed.count("Caution: ") == len(record["cautions"])
+
+
+# a rare class
+
+
+def test_a_class_that_is_never_predicted_is_told(pprop_here, folder: Path):
+    quick = ("--max-epochs", 12, "--hidden", 8)
+    record = pprop_here(*on(folder, "accounts.csv", "links.csv"), *quick, "--json").record
+    assert record["test_accuracy"] > 0.9
+    assert record["balanced_accuracy"] < 0.6
+    assert 0 < record["macro_f1"] < 0.6
+    assert set(record["baselines"]) == {"majority", "label_propagation", "network"}
+    assert record["baselines"]["majority"] == pytest.approx(0.925, abs=0.02)
+    assert any("'fraud'" in text and "--class-weight balanced" in text for text in record["cautions"])
+    assert any("look at the balanced accuracy" in text for text in record["cautions"])
+
+
+@pytest.mark.slow
+def test_balanced_class_weights_do_as_well_as_a_balanced_logistic_regression(pprop_here, folder: Path):
+    graph = pprop.read_edges(folder / "links.csv", folder / "accounts.csv", label_column="label")
+    assert graph.labels is not None
+    assert isinstance(graph.features, np.ndarray)
+    values = StandardScaler().fit_transform(graph.features)
+    ours, theirs = [], []
+    for seed in SEEDS:
+        command = (*on(folder, "accounts.csv", "links.csv"), "--class-weight", "balanced", "--no-baselines", "--json")
+        ours.append(pprop_here(*command, "--seed", seed).record["balanced_accuracy"])
+        split = own_split(graph, 0.2, 0.2, seed)
+        given = np.concatenate([split.train, split.stopping])
+        plain = LogisticRegression(class_weight="balanced").fit(values[given], graph.labels[given])
+        found = plain.predict(values[split.evaluation])
+        theirs.append(balanced_accuracy_score(graph.labels[split.evaluation], found))
+    assert np.mean(ours) >= np.mean(theirs)
+
+
+def test_the_weight_of_a_class_whose_name_has_a_comma_can_be_given(pprop_here, folder: Path):
+    weights = f"{CLASSES[1]}=5,{CLASSES[2]}=0.5"
+    record = pprop_here(
+        *on(folder, "numbers.csv"), *QUICK, "--class-weight", weights, "--out", "model", "--json"
+    ).record
+    assert record["test_accuracy"] > 0
+    saved = json.loads(Path("model/manifest.json").read_text())["settings"]["class_weight"]
+    assert dict(saved) == {CLASSES[1]: 5.0, CLASSES[2]: 0.5}
+    refused = pprop_here(*on(folder, "numbers.csv"), *QUICK, "--class-weight", f"{CLASSES[1]}=5,others=2")
+    assert refused.code == 2
+    assert "Got 'others=2'" in refused.err
+
+
+# the split and the training
+
+
+def test_a_column_says_which_nodes_train_and_test(pprop_here, folder: Path, tmp_path: Path):
+    parts = ("train", "Train", "val", "test", "")
+    rows = [{**row, "part": parts[k % 5]} for k, row in enumerate(read_rows(folder / "numbers.csv"))]
+    names = [*NUMBERS, "part"]
+    write_rows(tmp_path / "nodes.csv", names, project(rows, names))
+    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--split-column", "part", "--out", "model", "--json")
+    record = pprop_here(*command).record
+    counts = {part: sum(row["part"] == part for row in rows if row["label"]) for part in parts}
+    assert record["train_nodes"] == counts["train"] + counts["Train"]
+    assert (record["stopping_nodes"], record["test_nodes"]) == (counts["val"], counts["test"])
+    assert "part" not in {**record["columns"]["used"], **record["columns"]["unused"]}
+    for nodes in (tmp_path / "nodes.csv", folder / "numbers.csv"):  # a later table needs no such column
+        options = ("--graph", folder / "edges.csv", "--nodes", nodes, *PEOPLE)
+        assert pprop_here("predict", "model", *options).out == (tmp_path / "model" / "predictions.csv").read_text()
+
+
+def test_without_stopping_nodes_every_epoch_is_made(pprop_here, folder: Path):
+    record = pprop_here(*on(folder, "numbers.csv"), *QUICK, "--stopping", 0, "--json").record
+    assert (record["epochs"], record["best_epoch"], record["stopping_nodes"]) == (12, 11, 0)
+    assert not any("max-epochs" in text for text in record["cautions"])
+
+
+@pytest.mark.parametrize("scaling", ["auto", "l1", "standard", "none"])
+def test_the_scaling_is_chosen_and_reported(pprop_here, folder: Path, scaling: str):
+    record = pprop_here(*on(folder, "numbers.csv"), *QUICK, "--scaling", scaling, "--json").record
+    assert record["scaling"] == ("standard" if scaling == "auto" else scaling)
+
+
+# files
+
+
+def test_compressed_tabbed_and_columnar_files_are_the_same_graph(pprop_here, folder: Path, tmp_path: Path):
+    rows = project(read_rows(folder / "edges.csv"), ("source", "target"))
+    write_rows(tmp_path / "edges.tsv", ("source", "target"), rows)
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress((folder / "edges.csv").read_bytes()))
+    pq.write_table(pc.read_csv(folder / "edges.csv"), tmp_path / "edges.parquet")
+    pq.write_table(pc.read_csv(folder / "numbers.csv"), tmp_path / "numbers.parquet")
+    prints = {
+        pprop_here("data", "check", edges, "--nodes", nodes, *PEOPLE, "--json").record["fingerprint"]
+        for edges in (folder / "edges.csv", "edges.tsv", "edges.csv.gz", "edges.parquet")
+        for nodes in (folder / "numbers.csv", "numbers.parquet")
+    }
+    assert len(prints) == 1
+
+
+def test_a_matrix_market_file_without_labels_is_refused_in_one_sentence(pprop_here, tmp_path: Path):
+    mmwrite(tmp_path / "graph.mtx", sp.random_array((20, 20), density=0.2, rng=0))
+    assert "needs the labels of some nodes" in sentence(pprop_here("train", "graph.mtx"))
+    assert pprop_here("data", "check", "graph.mtx").code == 0
+
+
+def test_a_graphml_file_trains_with_the_attributes_of_its_nodes(pprop_here, tmp_path: Path):
+    networkx = pytest.importorskip("networkx")
+    made = networkx.planted_partition_graph(2, 20, 0.4, 0.02, seed=0)
+    for node in made:
+        made.nodes[node].update(side="left" if node < 20 else "right", size=float(node % 7))
+        del made.nodes[node]["block"]
+    made.graph.clear()
+    networkx.write_graphml(made, tmp_path / "graph.graphml")
+    answer = pprop_here("train", "graph.graphml", "--label-column", "side", "--model", "label-propagation", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.record["classes"] == ["left", "right"]
+
+
+# other graphs and new nodes
+
+
+def test_the_order_of_the_columns_does_not_matter(pprop_here, folder: Path, model: Path):
+    options = ("--graph", folder / "edges.csv", "--nodes", folder / "reversed.csv", *PEOPLE)
+    assert pprop_here("predict", model, *options).out == (model / "predictions.csv").read_text()
+
+
+def test_a_renamed_a_new_and_an_absent_table_of_columns_are_errors_that_name_them(
+    pprop_here, folder: Path, model: Path
+):
+    def refused(nodes: str) -> str:
+        return sentence(
+            pprop_here("predict", model, "--graph", folder / "edges.csv", "--nodes", folder / nodes, *PEOPLE)
+        )
+
+    assert "the column 'age'" in refused("renamed.csv")
+    assert "'country', 'premium', 'signup', 'bio', 'phone'" in refused("people.csv")
+    bare = pprop_here("predict", model, "--graph", folder / "edges.csv")
+    assert (bare.code, bare.out) == (2, "")
+    assert "'age', 'income' of a node table: add --nodes FILE" in bare.err
+
+
+def test_nodes_that_came_after_the_training_are_predicted(pprop_here, folder: Path, tmp_path: Path, model: Path):
+    edges = project(read_rows(folder / "edges.csv"), ("source", "target"))
+    people = project(read_rows(folder / "numbers.csv"), NUMBERS)
+    write_rows(tmp_path / "edges.csv", ("source", "target"), [*edges, ("new", "p0"), ("new", "p3"), ("new", "p6")])
+    write_rows(tmp_path / "nodes.csv", NUMBERS, [*people, ("new", "", 41, 30000)])
+    options = ("--graph", "edges.csv", "--nodes", "nodes.csv", *PEOPLE, "--out", "later.csv")
+    answer = pprop_here("predict", model, *options)
+    assert answer.code == 0
+    assert "is not the graph of the training" in answer.err
+    later, before = read_rows(tmp_path / "later.csv"), read_rows(model / "predictions.csv")
+    assert [row["id"] for row in later] == [*(row["id"] for row in before), "new"]
+    same = [a["class"] == b["class"] for a, b in zip(later, before, strict=False)]
+    assert np.mean(same) > 0.95
+
+
+def test_a_new_category_is_counted_in_a_caution(pprop_here, folder: Path, tmp_path: Path, mixed: Path):
+    rows = read_rows(folder / "people.csv")
+    for row in rows[:3]:
+        row["country"] = "IT"
+    write_rows(tmp_path / "nodes.csv", list(rows[0]), project(rows, list(rows[0])))
+    answer = pprop_here("predict", mixed, "--graph", folder / "edges.csv", "--nodes", "nodes.csv", *PEOPLE)
+    assert answer.code == 0
+    (caution,) = [line for line in answer.err.splitlines() if "'country'" in line]
+    assert caution.startswith("Caution: 3 ")
+
+
+@pytest.mark.parametrize("choice", ["drop", "add"])
+def test_edges_to_unknown_nodes_are_dropped_or_add_nodes(pprop_here, folder: Path, tmp_path: Path, choice: str):
+    write_rows(tmp_path / "nodes.csv", NUMBERS, project(read_rows(folder / "numbers.csv")[:500], NUMBERS))
+    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--out", "model")
+    assert "--unknown-nodes" in sentence(pprop_here(*command))
+    answer = pprop_here(*command, "--unknown-nodes", choice)
+    assert answer.code == 0
+    done = "Left out 7" if choice == "drop" else "Added 100 nodes"
+    assert f"Caution: {done}" in answer.err
+    n_nodes = len(read_rows(tmp_path / "model" / "predictions.csv"))
+    assert n_nodes == 500 if choice == "drop" else n_nodes > 500
