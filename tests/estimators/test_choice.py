@@ -23,7 +23,7 @@ from pprop import (
 )
 from pprop.estimators.samples import hold_out
 
-QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 20, "backend": "reference"}
+QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 20, "backend": "numba"}
 ALL = np.arange(90)
 NAMES = np.array(["ant", "bee", "cat"])
 
@@ -35,7 +35,7 @@ def chosen(graph: Graph, nodes: Any, animals: Any) -> AutoClassifier:
 
 def by_hand(graph: Graph, seed: int) -> dict[str, Any]:
     return {
-        "label_propagation": LabelPropagationClassifier(graph, backend="reference"),
+        "label_propagation": LabelPropagationClassifier(graph, backend="numba"),
         "network": MLPNodeClassifier(graph, random_state=seed, **QUICK),
         "appnp": APPNPClassifier(graph, random_state=seed, **QUICK),
         "appnp_label_reuse": APPNPEnsembleClassifier(
@@ -92,9 +92,7 @@ def test_without_features_label_propagation_is_the_only_one_and_a_warning_says_s
     ):
         model = AutoClassifier(bare, **QUICK).fit(nodes, animals)
     assert list(model.scores_) == ["label_propagation"]
-    assert np.array_equal(
-        model.logits_, LabelPropagationClassifier(bare, backend="reference").fit(nodes, animals).logits_
-    )
+    assert np.array_equal(model.logits_, LabelPropagationClassifier(bare, backend="numba").fit(nodes, animals).logits_)
 
 
 def test_one_node_in_every_class_leaves_none_to_choose_by(graph: Graph) -> None:

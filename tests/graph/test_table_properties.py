@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pprop import Graph, read_edges
 
-QUICK = settings(max_examples=100, deadline=None)
+pytestmark = pytest.mark.slow
+
+QUICK = settings(max_examples=60, deadline=None)
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
 TEXTS = WORDS.filter(lambda text: text == text.strip())
 DIGITS = st.from_regex(r"[+-]?0{0,2}[0-9]{1,20}(\.0)?", fullmatch=True)
