@@ -68,7 +68,7 @@ def make_files(folder: Path, edges: int) -> None:
     """Write the same edges with integer ids and with ids of text, as CSV and as Parquet."""
     import numpy as np
 
-    from pprop.graph.arrow import arrow_csv, pa, parquet, pc
+    from pprop.graph.tables.arrow import arrow_csv, pa, parquet, pc
 
     random = np.random.default_rng(SEED)
     names = random.permutation(edges)[: max(edges // 10, 2)]

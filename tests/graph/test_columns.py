@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pprop.graph.columns import MISSING_CELLS, read_column
+from pprop.graph.features.columns import MISSING_CELLS, read_column
 
 
 def column(cells, typed=False):

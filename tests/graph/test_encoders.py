@@ -10,8 +10,8 @@ from scipy import sparse
 
 from pprop import InputError
 from pprop._errors import FormatError
-from pprop.graph.columns import read_column
-from pprop.graph.encoders import BooleanEncoder, CategoryEncoder, DateEncoder, NumberEncoder, TextEncoder
+from pprop.graph.features.columns import read_column
+from pprop.graph.features.encoders import BooleanEncoder, CategoryEncoder, DateEncoder, NumberEncoder, TextEncoder
 
 
 def column(cells, typed=False):

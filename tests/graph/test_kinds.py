@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pprop.graph.columns import read_column
-from pprop.graph.kinds import decide
+from pprop.graph.features.columns import read_column
+from pprop.graph.features.kinds import decide
 
 RNG = random.Random(0)
 N = 60

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from pprop import InputError
 from pprop._errors import FormatError
-from pprop.graph.recipe import Recipe
+from pprop.graph.features.recipe import Recipe
 
 PEOPLE = {
     "id": pa.array(["u1", "u2", "u3", "u4", "u5", "u6"]),

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from pprop._errors import FormatError
-from pprop.graph.recipe import Recipe
+from pprop.graph.features.recipe import Recipe
 
 TABLE = {
     "age": pa.array(["31", "27", "", "45"]),

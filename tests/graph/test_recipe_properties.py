@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pprop.graph.recipe import Recipe
+from pprop.graph.features.recipe import Recipe
 
 pytestmark = pytest.mark.slow
 

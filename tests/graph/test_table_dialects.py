@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pprop._errors import CapacityError, FormatError, InputError
 from pprop.graph import csv_text, files, read_edges
-from pprop.graph.readers import read_table
+from pprop.graph.tables.readers import read_table
 
 ROWS = [("ann", "bob, jr"), ("bob, jr", "cem;\tdee"), ('"x"', "a\nb"), ("7", "é")]
 

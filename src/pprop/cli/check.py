@@ -17,8 +17,8 @@ from pprop._validate import counted
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import listed
 from pprop.graph import Graph
-from pprop.graph.keys import code_texts
-from pprop.graph.readers import read_table
+from pprop.graph.tables.keys import code_texts
+from pprop.graph.tables.readers import read_table
 
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
 

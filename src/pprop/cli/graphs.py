@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pprop.estimators import GraphSource
     from pprop.graph import Graph
-    from pprop.graph.recipe import Recipe
+    from pprop.graph.features.recipe import Recipe
 
 SUFFIXES = ".npz, .mtx or .graphml"
 TABLES = ".csv, .tsv or .parquet"
@@ -156,7 +156,7 @@ class GraphInput:
     @property
     def is_table(self) -> bool:
         """Whether this is an edge list."""
-        from pprop.graph.readers import table_suffix
+        from pprop.graph.tables.readers import table_suffix
 
         return self.path is not None and table_suffix(self.path) is not None
 
@@ -204,7 +204,7 @@ class GraphInput:
         """Return the columns beside the ends of the edges that no option names, and what to do about them."""
         if not self.is_table:
             return {}
-        from pprop.graph.readers import read_table
+        from pprop.graph.tables.readers import read_table
 
         given = self.tables
         wanted = tuple(name for name in (given.source, given.target, given.weight) if name is not None)

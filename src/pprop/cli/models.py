@@ -98,7 +98,7 @@ def write_table(path: Path, table: Mapping[str, Column], session: Session, *, fo
     """Write named columns of equal length to a CSV or Parquet file."""
     with new_file(path, session, force=force) as stream:
         if path.suffix.lower() == ".parquet":
-            from pprop.graph.arrow import pa, parquet
+            from pprop.graph.tables.arrow import pa, parquet
 
             parquet.write_table(pa.table(dict(table)), stream)
         else:

@@ -177,7 +177,7 @@ def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, ses
 def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
     import numpy as np
 
-    from pprop.graph.readers import read_table
+    from pprop.graph.tables.readers import read_table
 
     table = read_table(path, "predictions", "propagate")
     if columns is None:

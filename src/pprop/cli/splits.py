@@ -130,7 +130,7 @@ def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:
 
 def split_words(origin: GraphInput, column: str) -> list[str]:
     """Return the cells of a split column of the node table."""
-    from pprop.graph.readers import read_table
+    from pprop.graph.tables.readers import read_table
 
     table = read_table(origin.tables.nodes, "nodes", "train", (column,))
     return [cell or "" for cell in table.texts(column, "split_column").to_pylist()]

@@ -142,7 +142,7 @@ def columns_of_tables(
     if split_column in unused:
         del unused[split_column]
     if origin.tables.structure is not None and origin.tables.nodes is not None:
-        from pprop.graph.readers import read_table
+        from pprop.graph.tables.readers import read_table
 
         reason = f"left out: --structure {origin.tables.structure} takes its place"
         given = {origin.tables.id_column, origin.tables.label_column, split_column} - {None}

@@ -32,8 +32,8 @@ from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
 from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
+from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS
-from pprop.graph.recipe import Recipe
 from pprop.propagation.attribution import Attributor
 from pprop.training import History
 

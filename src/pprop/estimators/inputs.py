@@ -14,11 +14,11 @@ import numpy as np
 from pprop._errors import FormatError, InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.graph.column_recipe import listed
-from pprop.graph.encoders import Encoder
+from pprop.graph.features.column_recipe import listed
+from pprop.graph.features.encoders import Encoder
+from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import Scaling
 from pprop.graph.files import read_json
-from pprop.graph.recipe import Recipe
-from pprop.graph.scaling import Scaling
 
 FILE = "features.json"
 

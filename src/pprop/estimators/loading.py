@@ -35,8 +35,8 @@ from pprop.estimators.saving import (
     WEIGHT_PREFIX,
 )
 from pprop.graph import Graph, Scaling
+from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import path_of, read_file
-from pprop.graph.recipe import Recipe
 from pprop.models.label_propagation import LabelPropagation
 from pprop.settings import ALPHA, CLASS_WEIGHT, NETWORK_BIAS, settings_of
 from pprop.training import History

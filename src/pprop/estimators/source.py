@@ -13,10 +13,10 @@ from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, describe, reject
 from pprop.datasets import DATASETS, load_dataset
 from pprop.graph import Graph, read_edges, read_graph, read_npz
+from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.structure import STRUCTURES
 from pprop.graph.files import path_of
 from pprop.graph.formats import TABLE_OPTIONS
-from pprop.graph.recipe import Recipe
-from pprop.graph.structure import STRUCTURES
 
 _READERS: Mapping[str, Any] = MappingProxyType(
     {"dataset": load_dataset, "npz": read_npz, "edges": read_edges, "file": read_graph}

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from pprop._validate import check_positions, reject
 from pprop.graph.attributes import Features
-from pprop.graph.recipe import Recipe
-from pprop.graph.scaling import Scaling
+from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import Scaling
 from pprop.settings import SCALING
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Literal
 
+from pprop.graph.features.recipe import Recipe
 from pprop.graph.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
-from pprop.graph.recipe import Recipe
 
 FUNCTION = "read_edges"
 
@@ -100,8 +100,8 @@ def read_edges(
     (('blue', 'red'), array([ 1,  0, -1,  1,  0]))
     >>> folder.cleanup()
     """
-    from pprop.graph.build import TableColumns
-    from pprop.graph.readers import read_table
+    from pprop.graph.tables.build import TableColumns
+    from pprop.graph.tables.readers import read_table
 
     columns = TableColumns(
         FUNCTION,

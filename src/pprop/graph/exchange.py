@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
 from pprop.graph.attributes import Csr
+from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.structure import Structured
 from pprop.graph.labels import MISSING_LABELS
-from pprop.graph.recipe import Recipe
-from pprop.graph.structure import Structured
 
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -90,7 +90,7 @@ class Exchange(Structured, ABC):
         >>> graph.ids, graph.labels, graph.class_names
         (array(['ann', 'bob', 'cem'], dtype='<U3'), array([ 1, -1,  0]), ('blue', 'red'))
         """
-        from pprop.graph.networks import from_networkx
+        from pprop.graph.convert.networks import from_networkx
 
         function = "Graph.from_networkx"
         return cls._of_fields(
@@ -118,7 +118,7 @@ class Exchange(Structured, ABC):
         >>> Graph.from_igraph(igraph.Graph.Ring(5))
         Graph(5 nodes, 5 edges, undirected)
         """
-        from pprop.graph.networks import from_igraph
+        from pprop.graph.convert.networks import from_igraph
 
         function = "Graph.from_igraph"
         return cls._of_fields(
@@ -152,7 +152,7 @@ class Exchange(Structured, ABC):
         >>> Graph.from_pyg(np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=5)
         Graph(5 nodes, 2 edges, undirected)
         """
-        from pprop.graph.pyg import from_pyg
+        from pprop.graph.convert.pyg import from_pyg
 
         return cls._of_fields(from_pyg(data, num_nodes=num_nodes, directed=directed))
 
@@ -175,7 +175,7 @@ class Exchange(Structured, ABC):
         >>> Graph.from_networkx(network) == graph
         True
         """
-        from pprop.graph.networks import to_networkx
+        from pprop.graph.convert.networks import to_networkx
 
         return to_networkx(cast("Any", self))
 
@@ -200,7 +200,7 @@ class Exchange(Structured, ABC):
         >>> graph.to_pyg(masks={"train_mask": [True, False]})
         Data(edge_index=[2, 2], num_nodes=2, directed=False, y=[2], train_mask=[2])
         """
-        from pprop.graph.pyg import to_pyg
+        from pprop.graph.convert.pyg import to_pyg
 
         return to_pyg(cast("Any", self), masks)
 
@@ -241,7 +241,7 @@ class Exchange(Structured, ABC):
         0  a  1.0  2.0
         1  b  3.0  4.0
         """
-        from pprop.graph.pandas_tables import to_pandas
+        from pprop.graph.convert.pandas_tables import to_pandas
 
         return to_pandas(cast("Any", self), id_column, label_column)
 
@@ -310,8 +310,8 @@ class Exchange(Structured, ABC):
         >>> graph, graph.class_names, graph.labels
         (Graph(4 nodes, 3 edges, undirected, 2 classes), ('blue', 'red'), array([ 1,  0, -1,  1]))
         """
-        from pprop.graph.build import TableColumns
-        from pprop.graph.frames import table_of
+        from pprop.graph.tables.build import TableColumns
+        from pprop.graph.tables.frames import table_of
 
         function = "Graph.from_pandas"
         columns = TableColumns(
@@ -372,7 +372,7 @@ class Exchange(Structured, ABC):
         >>> graph, graph.positions(["cem"])
         (Graph(4 nodes, 2 edges, undirected), array([2]))
         """
-        from pprop.graph.build import edge_parts
+        from pprop.graph.tables.build import edge_parts
 
         parts = edge_parts(source, target, weight, directed=directed, nodes=nodes, features=features, labels=labels)
         return cls._of_parts(**parts, name=name)

@@ -18,11 +18,11 @@ from pprop._errors import FormatError, GraphError
 from pprop._optional import require
 from pprop._validate import check_bool, counted, describe, reject
 from pprop.graph.attributes import canonical_csr, symmetrized
+from pprop.graph.convert.matrix_market import parse_matrix_market
+from pprop.graph.convert.networks import from_networkx
 from pprop.graph.edges import read_edges
 from pprop.graph.files import check_memory, existing_file, read_file
 from pprop.graph.graph import Graph
-from pprop.graph.matrix_market import parse_matrix_market
-from pprop.graph.networks import from_networkx
 from pprop.graph.npz import read_npz
 
 FUNCTION = "read_graph"
@@ -122,7 +122,7 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
 
 def _format_of(file: Path) -> Format:
     """Return the format of a file by its suffix."""
-    from pprop.graph.readers import table_suffix
+    from pprop.graph.tables.readers import table_suffix
 
     if table_suffix(file) is not None:
         return Format("a table", read_edges, TABLE_OPTIONS, takes_nodes=True)
@@ -209,10 +209,10 @@ def _finished(graph: Graph, file: Path, nodes: object, name: object, about: dict
 
 def _of_table(graph: Graph, file: Path, nodes: object, **about: Any) -> dict[str, Any]:
     """Return the fields of a Graph that a node table tells, row by row in the order of the graph's nodes."""
-    from pprop.graph.arrow import pa
-    from pprop.graph.build import TableColumns
-    from pprop.graph.frames import table_of
-    from pprop.graph.readers import read_table
+    from pprop.graph.tables.arrow import pa
+    from pprop.graph.tables.build import TableColumns
+    from pprop.graph.tables.frames import table_of
+    from pprop.graph.tables.readers import read_table
 
     if graph.features is not None or graph.labels is not None or graph.ids is not None:
         expected = f"left out for {str(file)!r}, which has features, labels or ids of its own"

@@ -13,12 +13,12 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, describe, reject
 from pprop.graph import attributes
-from pprop.graph.arguments import as_arrays, as_sparse
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
+from pprop.graph.convert.arguments import as_arrays, as_sparse
 from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
-from pprop.graph.recipe import Recipe
-from pprop.graph.scaling import Scaling
+from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import Scaling
 
 # The arguments of `Graph.from_scipy`.
 FIELDS = (

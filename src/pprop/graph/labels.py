@@ -1,4 +1,4 @@
-"""Which texts stand for an unknown label; `pprop.graph.classes` reads a column of labels."""
+"""Which texts stand for an unknown label; `pprop.graph.tables.classes` reads a column of labels."""
 
 from __future__ import annotations
 

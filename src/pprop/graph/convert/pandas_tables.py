@@ -10,7 +10,7 @@ from pprop._errors import CapacityError, GraphError
 from pprop._memory import usable_memory
 from pprop._optional import require
 from pprop._validate import describe, reject
-from pprop.graph.links import GraphLike, edge_list
+from pprop.graph.convert.links import GraphLike, edge_list
 
 FUNCTION = "Graph.to_pandas"
 

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from pprop._errors import GraphError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, reject
-from pprop.graph.arguments import as_class_indices
-from pprop.graph.arrow import Column, pa
 from pprop.graph.attributes import check_features, check_labels, seal
-from pprop.graph.classes import read_labels
-from pprop.graph.csr import csr_of_edges
-from pprop.graph.frames import table_of
-from pprop.graph.keys import alike, id_array, join, look_up_nodes, new_nodes, number_nodes, repeated_row
+from pprop.graph.convert.arguments import as_class_indices
+from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS, check_missing
-from pprop.graph.recipe import Recipe
-from pprop.graph.tables import DataTable, is_text
+from pprop.graph.tables.arrow import Column, pa
+from pprop.graph.tables.classes import read_labels
+from pprop.graph.tables.csr import csr_of_edges
+from pprop.graph.tables.frames import table_of
+from pprop.graph.tables.keys import alike, id_array, join, look_up_nodes, new_nodes, number_nodes, repeated_row
+from pprop.graph.tables.table import DataTable, is_text
 
 UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
 FeatureColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | Recipe
@@ -144,7 +144,7 @@ class TableColumns:
 def padded(table: DataTable, rows: int) -> DataTable:
     """Return a table with empty rows added.
 
-    >>> from pprop.graph.frames import table_of
+    >>> from pprop.graph.tables.frames import table_of
     >>> padded(table_of({"age": [31]}, "nodes", "Graph.from_pandas"), 1).columns["age"].to_pylist()
     [31, None]
     """

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import describe, reject
-from pprop.graph.arrow import Column, pa, pc
+from pprop.graph.tables.arrow import Column, pa, pc
 
 SLICE = 2**15  # rows
 MOST_NAMES = 20  # in one sentence

@@ -9,11 +9,11 @@ from typing import Any
 
 from pprop._errors import FormatError
 from pprop._validate import reject
-from pprop.graph.arrow import pa, parquet
-from pprop.graph.csv_text import parse_csv
 from pprop.graph.files import check_memory, existing_file, read_file
-from pprop.graph.frames import check_names, columns_of_arrow
-from pprop.graph.tables import DataTable
+from pprop.graph.tables.arrow import pa, parquet
+from pprop.graph.tables.csv_text import parse_csv
+from pprop.graph.tables.frames import check_names, columns_of_arrow
+from pprop.graph.tables.table import DataTable
 
 DELIMITERS = {".csv": None, ".tsv": "\t", ".tab": "\t"}  # None: found out from the header
 CODECS = {".gz": "gzip", ".zst": "zstd"}

@@ -14,11 +14,11 @@ from scipy import sparse
 
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_sequence, counted, describe, reject
-from pprop.graph.arguments import as_class_indices
-from pprop.graph.links import is_a
+from pprop.graph.convert.arguments import as_class_indices
+from pprop.graph.convert.links import is_a
 
 if TYPE_CHECKING:
-    from pprop.graph.tables import DataTable
+    from pprop.graph.tables.table import DataTable
 
 Wanted = str | Sequence[str] | Mapping[str, str] | None
 
@@ -74,7 +74,7 @@ class NodeColumns:
 
     def _labels(self, label: object) -> dict[str, Any]:
         """Return the labels under an attribute, read as a column of a table is."""
-        from pprop.graph.classes import read_labels
+        from pprop.graph.tables.classes import read_labels
 
         with self._own_words():
             codes, names = read_labels(self._table({str(label): self.column(label, self.label)}), str(label))
@@ -102,7 +102,7 @@ class NodeColumns:
         return {"features": self._vectors(vectors[0], columns[vectors[0]])}
 
     def _encoded(self, columns: dict[Any, list[Any]], wanted: Wanted) -> dict[str, Any]:
-        from pprop.graph.recipe import Recipe
+        from pprop.graph.features.recipe import Recipe
 
         with self._own_words():
             table = self._table({str(name): values for name, values in columns.items()})
@@ -112,7 +112,7 @@ class NodeColumns:
         return {"features": features, "feature_names": names, "recipe": recipe} if names else {"recipe": recipe}
 
     def _table(self, columns: Mapping[str, list[Any]]) -> DataTable:
-        from pprop.graph.frames import table_of
+        from pprop.graph.tables.frames import table_of
 
         return replace(table_of(columns, "g", self.function), title="the nodes")
 

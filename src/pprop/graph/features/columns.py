@@ -85,7 +85,7 @@ class Column:
     @cached_property
     def _encoded(self) -> tuple[Any, NDArray[np.int64]]:
         """The distinct cells in the order of appearance, and the index of each cell among them, -1 where missing."""
-        from pprop.graph.arrow import pc
+        from pprop.graph.tables.arrow import pc
 
         encoded = self.cells.dictionary_encode()
         return encoded.dictionary, pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -101,7 +101,7 @@ class Column:
 
     def share(self, pattern: str) -> float:
         """Return the share of the cells of text, missing ones aside, that match."""
-        from pprop.graph.arrow import pc
+        from pprop.graph.tables.arrow import pc
 
         values, at = self._encoded
         weights = np.bincount(at[at >= 0], minlength=len(values))
@@ -112,14 +112,14 @@ class Column:
         """Whether a cell of text is of three or more digits of which the first is zero, or of seven and a plus before."""
         if self.form != "text":
             return False
-        from pprop.graph.arrow import pc
+        from pprop.graph.tables.arrow import pc
 
         starts = pc.or_(pc.starts_with(self.cells, "0"), pc.starts_with(self.cells, "+"))
         return bool(pc.any(pc.match_substring_regex(self.cells.filter(starts), PADDED)).as_py())
 
     def texts(self) -> Any:
         """Return the cells as text, an Arrow array with nulls where missing; a whole number has no decimal point."""
-        from pprop.graph.arrow import pa, pc
+        from pprop.graph.tables.arrow import pa, pc
 
         if self.form == "number":
             values, _ = self.numbers()
@@ -134,7 +134,7 @@ class Column:
 
     def counts(self) -> dict[str, int]:
         """Return the distinct values as text with the number of cells of each, the most frequent first, ties sorted."""
-        from pprop.graph.arrow import pc
+        from pprop.graph.tables.arrow import pc
 
         pairs = pc.value_counts(self.texts().drop_null())
         counts: dict[str, int] = dict(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True))
@@ -146,7 +146,7 @@ class Column:
 
     @cached_property
     def _numbers(self) -> Parsed:
-        from pprop.graph.arrow import pa, pc
+        from pprop.graph.tables.arrow import pa, pc
 
         if self.form in ("number", "boolean"):
             return _floats(pc.cast(self.cells, pa.float64(), safe=False)), np.zeros(len(self.cells), dtype=bool)
@@ -160,7 +160,7 @@ class Column:
 
     def _parsed(self, comma: str = "") -> Parsed:
         """Return the numbers among the cells of text, of which some may be none."""
-        from pprop.graph.arrow import pa, pc
+        from pprop.graph.tables.arrow import pa, pc
 
         if self.form != "text":
             return self._numbers
@@ -172,7 +172,7 @@ class Column:
 
     def truths(self) -> Parsed:
         """Return the cells as 0 for false and 1 for true, each of shape (n,)."""
-        from pprop.graph.arrow import pa, pc
+        from pprop.graph.tables.arrow import pa, pc
 
         if self.form == "text":
             words = pa.array([*(word for pair in FALSE_TRUE for word in pair), *ZERO_ONE], pa.large_string())
@@ -206,7 +206,7 @@ def read_column(
     >>> column.form, column.missing.tolist(), column.numbers()[0].tolist()
     ('text', [False, True, False], [31.0, nan, 27.0])
     """
-    from pprop.graph.arrow import pa, pc
+    from pprop.graph.tables.arrow import pa, pc
 
     categorical = pa.types.is_dictionary(cells.type)
     kind = cells.type.value_type if categorical else cells.type
@@ -228,7 +228,7 @@ def read_column(
 
 
 def _form(kind: Any) -> Form:
-    from pprop.graph.arrow import pa
+    from pprop.graph.tables.arrow import pa
 
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
@@ -247,7 +247,7 @@ def _floats(cells: Any) -> NDArray[np.float64]:
 
 
 def _flags(cells: Any) -> NDArray[np.bool_]:
-    from pprop.graph.arrow import pc
+    from pprop.graph.tables.arrow import pc
 
     return np.asarray(pc.fill_null(cells, fill_value=False).to_numpy(zero_copy_only=False), dtype=bool)
 
@@ -258,7 +258,7 @@ def _join(days: NDArray[np.int64], nanoseconds: NDArray[np.int64]) -> NDArray[np
 
 
 def _typed_days(cells: Any) -> NDArray[np.float64]:
-    from pprop.graph.arrow import pa, pc
+    from pprop.graph.tables.arrow import pa, pc
 
     missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), dtype=bool)
     if pa.types.is_date32(cells.type):
@@ -273,7 +273,7 @@ def _typed_days(cells: Any) -> NDArray[np.float64]:
 
 def _spelled_days(texts: Any, pattern: str) -> NDArray[np.float64]:
     """Return the days that texts spell in one form, NaN where they do not, or where there is no such day."""
-    from pprop.graph.arrow import pa, pc
+    from pprop.graph.tables.arrow import pa, pc
 
     parts: Any = pc.extract_regex(texts, pattern=pattern)
     found = ~np.asarray(parts.is_null().to_numpy(zero_copy_only=False), dtype=bool)

@@ -15,8 +15,8 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.graph.arrow import Column, arrow_csv, pa, pc
-from pprop.graph.tables import HEADLESS, spelled
+from pprop.graph.tables.arrow import Column, arrow_csv, pa, pc
+from pprop.graph.tables.table import HEADLESS, spelled
 
 Complaint: TypeAlias = Callable[..., NoReturn]  # complain(expected, got, row=None)
 

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, TypeVar, cast, final
 
 from pprop._errors import FormatError
 from pprop._validate import describe
-from pprop.graph.columns import DAY_PATTERNS, LARGEST
-from pprop.graph.encoders import (
+from pprop.graph.features.columns import DAY_PATTERNS, LARGEST
+from pprop.graph.features.encoders import (
     BooleanEncoder,
     CategoryEncoder,
     DateEncoder,
@@ -18,7 +18,7 @@ from pprop.graph.encoders import (
     NumberEncoder,
     TextEncoder,
 )
-from pprop.graph.kinds import Kind
+from pprop.graph.features.kinds import Kind
 
 Choice = TypeVar("Choice", bound=str)
 

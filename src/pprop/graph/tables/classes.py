@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import describe, reject
-from pprop.graph.arrow import pa, pc
 from pprop.graph.labels import MISSING_LABELS
-from pprop.graph.tables import DataTable, as_integers, is_text, spelled
+from pprop.graph.tables.arrow import pa, pc
+from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 
 MANY = 50  # distinct values: more of them, and more than half of the labels, are no classes
 SEPARATORS = "|;,"
@@ -52,7 +52,7 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
 
     Examples
     --------
-    >>> from pprop.graph.frames import table_of
+    >>> from pprop.graph.tables.frames import table_of
     >>> table = table_of({"kind": ["10", "9", "?", "9"]}, "nodes", "Graph.from_pandas")
     >>> read_labels(table, "kind")
     (array([ 1,  0, -1,  0]), ('9', '10'))

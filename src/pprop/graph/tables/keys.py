@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
-from pprop.graph.arrow import Column, pa, pc
-from pprop.graph.tables import as_integers
+from pprop.graph.tables.arrow import Column, pa, pc
+from pprop.graph.tables.table import as_integers
 
 Positions: TypeAlias = NDArray[np.int32]
 

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._validate import describe
-from pprop.graph.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, Column, DayOrder
+from pprop.graph.features.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, Column, DayOrder
 
 Kind = Literal["number", "boolean", "category", "date", "text", "unused"]
 KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "unused")
@@ -87,7 +87,7 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
     no way to use it; the caller turns that into an error.
 
     >>> import pyarrow as pa
-    >>> from pprop.graph.columns import read_column
+    >>> from pprop.graph.features.columns import read_column
     >>> column = read_column("zip", pa.array(["01067", "10115", "20095", "50667"]), typed=False)
     >>> decide(column).reason, decide(column, wanted=True).kind
     ('looks like an identifier', 'number')

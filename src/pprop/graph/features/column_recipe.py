@@ -9,10 +9,10 @@ from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError
 from pprop._validate import check_sequence, describe, reject
-from pprop.graph.columns import Column
-from pprop.graph.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
-from pprop.graph.entries import Entry, read_encoder
-from pprop.graph.kinds import KINDS, Decision, Kind, decide, decide_date
+from pprop.graph.features.columns import Column
+from pprop.graph.features.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
+from pprop.graph.features.entries import Entry, read_encoder
+from pprop.graph.features.kinds import KINDS, Decision, Kind, decide, decide_date
 
 NAMES_SHOWN = 5
 

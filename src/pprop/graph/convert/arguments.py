@@ -12,8 +12,8 @@ from pprop._errors import CapacityError, GraphError
 from pprop._memory import usable_memory
 from pprop._validate import check_array, check_texts, describe, reject
 from pprop.graph.attributes import check_names
+from pprop.graph.convert.links import is_a
 from pprop.graph.labels import MISSING_LABELS
-from pprop.graph.links import is_a
 
 BYTES_AN_ENTRY = 16  # of a sparse matrix: the value and its column
 
@@ -60,8 +60,8 @@ def is_frame(features: object) -> bool:
 
 def encoded_frame(frame: object, function: str) -> dict[str, Any]:
     """Return the fields ``features``, ``feature_names`` and ``recipe`` of a Graph for a table of features."""
-    from pprop.graph.frames import table_of
-    from pprop.graph.recipe import Recipe
+    from pprop.graph.features.recipe import Recipe
+    from pprop.graph.tables.frames import table_of
 
     table = table_of(frame, "features", function)
     about: dict[str, Any] = {"typed": table.typed, "title": table.title, "function": function}

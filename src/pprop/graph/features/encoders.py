@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._validate import counted, describe
-from pprop.graph.columns import DAY_PATTERNS, LARGEST, Column, DayOrder, Parsed
-from pprop.graph.kinds import Kind, unfit
+from pprop.graph.features.columns import DAY_PATTERNS, LARGEST, Column, DayOrder, Parsed
+from pprop.graph.features.kinds import Kind, unfit
 
 Block = NDArray[np.float32] | sparse.csr_array[np.float32]  # shape: (n, features of the column)
 
@@ -190,7 +190,7 @@ class CategoryEncoder(Encoder):
         return cls(kept, len(frequent) - len(kept), column.n_missing)
 
     def encode(self, column: Column) -> Block:
-        from pprop.graph.arrow import pa, pc
+        from pprop.graph.tables.arrow import pa, pc
 
         texts = column.texts()
         found: Any = pc.index_in(texts, value_set=pa.array(self.values, pa.large_string()))

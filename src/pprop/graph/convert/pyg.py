@@ -13,7 +13,7 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_array, check_bool, check_int, describe, reject
-from pprop.graph.links import EdgeList, GraphLike, check_weights, edge_list, is_a, matrix_of
+from pprop.graph.convert.links import EdgeList, GraphLike, check_weights, edge_list, is_a, matrix_of
 
 FUNCTION = "Graph.from_pyg"
 # Attributes of a Data that are arguments of a Graph by the same name, as `to_pyg` writes them.

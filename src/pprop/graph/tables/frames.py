@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, cast
 
 from pprop._validate import describe, reject
-from pprop.graph.arrow import Column, interchange, pa
-from pprop.graph.csv_text import Complaint
-from pprop.graph.tables import DataTable, is_text, plain
+from pprop.graph.tables.arrow import Column, interchange, pa
+from pprop.graph.tables.csv_text import Complaint
+from pprop.graph.tables.table import DataTable, is_text, plain
 
 EXPECTED = "a table: a data frame of pandas, polars, DuckDB or pyarrow, or a dict of columns"
 

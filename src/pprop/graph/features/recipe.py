@@ -12,7 +12,7 @@ from scipy import sparse
 
 from pprop._errors import FormatError
 from pprop._validate import counted, describe, reject
-from pprop.graph.column_recipe import (
+from pprop.graph.features.column_recipe import (
     ColumnRecipe,
     decided_column,
     from_entry,
@@ -23,10 +23,10 @@ from pprop.graph.column_recipe import (
     wanted_column,
     wanted_kinds,
 )
-from pprop.graph.columns import read_column
-from pprop.graph.encoders import Block, Encoder, TextEncoder
-from pprop.graph.entries import Entry
-from pprop.graph.kinds import decide
+from pprop.graph.features.columns import read_column
+from pprop.graph.features.encoders import Block, Encoder, TextEncoder
+from pprop.graph.features.entries import Entry
+from pprop.graph.features.kinds import decide
 
 Wanted = str | Sequence[str] | Mapping[str, str]
 
@@ -39,7 +39,7 @@ VERSION = 1
 class Recipe:
     """How columns become features, fitted on one table (`fit`) and applied to others by name (`encode`).
 
-    The kind of each column is decided by the rules in `pprop.graph.kinds`, and encoded as `pprop.graph.encoders` says.
+    The kind of each column is decided by the rules in `pprop.graph.features.kinds`, and encoded as `pprop.graph.features.encoders` says.
 
     Examples
     --------
