@@ -217,7 +217,7 @@ def _check_one_or_several(value: object, name: str, function: str) -> float | tu
 # Ways to normalise an adjacency matrix; see `pprop.transition_matrix`.
 NORMALIZATIONS = ("sym", "row", "col")
 # What early stopping may watch; see `pprop.Stopping`.
-CRITERIA = ("paper", "loss", "window")
+CRITERIA = ("paper", "loss", "window", "plateau")
 # Of power steps, and of layers: loading a model makes them all, and its file may come from anyone.
 MOST_STEPS = 10_000
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -47,6 +49,33 @@ def stop_alone(losses: list[float], accuracies: list[float], patience: int) -> t
     return len(losses), best_epoch
 
 
+def stop_on_a_plateau(losses: list[float], accuracies: list[float], patience: int) -> tuple[int, int]:
+    """Return the epochs of one run and the one it keeps: only real progress refills the patience."""
+    left, reference, best_accuracy, best_epoch = patience, math.inf, -math.inf, -1
+    for epoch, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True)):
+        kept = (accuracies[best_epoch], -losses[best_epoch]) if best_epoch >= 0 else (-math.inf, -math.inf)
+        if (accuracy, -loss) > kept:
+            best_epoch = epoch
+        progress = loss < 0.999 * reference
+        left = patience if progress or accuracy > best_accuracy else left - 1
+        reference, best_accuracy = loss if progress else reference, max(best_accuracy, accuracy)
+        if left == 0:
+            return epoch + 1, best_epoch
+    return len(losses), best_epoch
+
+
+def test_stopping_nodes_that_are_all_right_end_a_run_on_its_plateau_and_not_by_the_papers_rule() -> None:
+    losses = 1e-3 + np.exp(-np.arange(2000) / 20)  # falls for ever, and soon by next to nothing
+    ends: dict[str, int] = {}
+    for criterion in ("paper", "plateau"):
+        state = StoppingState(Stopping(100, 2000, criterion), runs=1)
+        for loss in losses:
+            state.update(np.array([loss]), np.array([1.0]))
+        ends[criterion] = int(state.epochs[0])
+    assert ends["paper"] == 2000
+    assert 300 < ends["plateau"] < 500  # 100 epochs after the last drop of a thousandth
+
+
 @pytest.mark.parametrize("device", [None, torch.device("cpu")], ids=["numpy", "torch"])
 @pytest.mark.parametrize("patience", [1, 3, 10])
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -68,6 +97,7 @@ def test_many_runs_at_once_stop_like_each_run_alone(criterion: str, patience: in
             "paper": lambda r: stop_alone(list(losses[r]), list(accuracies[r]), patience),
             "loss": lambda r: stop_by_loss(list(losses[r]), patience),
             "window": lambda r: stop_by_window(list(losses[r]), patience),
+            "plateau": lambda r: stop_on_a_plateau(list(losses[r]), list(accuracies[r]), patience),
         }[criterion](r)
         for r in range(runs)
     ]

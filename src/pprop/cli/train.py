@@ -147,15 +147,19 @@ class TrainingOptions(Options):
     learning_rate: Annotated[float, setting(settings.LEARNING_RATE)] = settings.LEARNING_RATE.default
     patience: Annotated[int, setting(settings.PATIENCE)] = settings.PATIENCE.default
     max_epochs: Annotated[int, setting(settings.MAX_EPOCHS)] = settings.MAX_EPOCHS.default
+    criterion: Annotated[
+        str | None, setting(settings.CRITERION, "  [default: paper for a dataset, plateau for a graph of your own]")
+    ] = None
     backend: BackendOption = settings.BACKEND.default
     device: DeviceOption = settings.DEVICE.default
 
-    def arguments(self, classes: Sequence[object]) -> dict[str, Any]:
-        """Return the arguments of a classifier of these classes."""
+    def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
+        """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
         widths = read_numbers(self.hidden, "hidden", int)
         return vars(self) | {
             "hidden": widths[0] if len(widths) == 1 else widths,
             "class_weight": _class_weights(self.class_weight, classes),
+            "criterion": self.criterion or ("plateau" if own else settings.CRITERION.default),
         }
 
 
@@ -244,7 +248,9 @@ def train(
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
-    arguments = training.arguments(np.unique(labels).tolist()) | {"verbose": 2 if verbose else int(sys.stderr.isatty())}
+    arguments = training.arguments(np.unique(labels).tolist(), own=origin.path is not None) | {
+        "verbose": 2 if verbose else int(sys.stderr.isatty())
+    }
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions

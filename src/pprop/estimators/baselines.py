@@ -46,7 +46,6 @@ class GCNClassifier(TrainedClassifier):
     dropout: float = settings.GCN_DROPOUT.field()
     matrix_dropout: float = settings.MATRIX_DROPOUT.field()
     penalty: float = settings.GCN_PENALTY.field()
-    criterion: str = settings.CRITERION.field()
 
 
 @final

@@ -38,12 +38,17 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import path_of, read_file
 from pprop.models.label_propagation import LabelPropagation
-from pprop.settings import ALPHA, CLASS_WEIGHT, NETWORK_BIAS, settings_of
+from pprop.settings import ALPHA, CLASS_WEIGHT, CRITERION, NETWORK_BIAS, settings_of
 from pprop.training import History
 
 FUNCTION = "load"
 # What models of format version 1 did, before there were settings for it.
-FORMER: Mapping[str, Any] = {"scaling": "l1", "bias": NETWORK_BIAS.default, "class_weight": CLASS_WEIGHT.default}
+FORMER: Mapping[str, Any] = {
+    "scaling": "l1",
+    "bias": NETWORK_BIAS.default,
+    "class_weight": CLASS_WEIGHT.default,
+    "criterion": CRITERION.default,
+}
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from pprop.graph import Graph
-from pprop.settings import CRITERION, MAX_EPOCHS
+from pprop.settings import MAX_EPOCHS
 from pprop.training import Stopping, Trained
 from pprop.training.train import TrainOptions
 
@@ -28,7 +28,7 @@ def uses_bias(value: bool | str, graph: Graph) -> bool:
 
 def train_options(values: dict[str, Any]) -> TrainOptions:
     """Return how to train, from the settings of a classifier."""
-    rule = Stopping(values["patience"], values["max_epochs"], values.get("criterion", CRITERION.default))
+    rule = Stopping(values["patience"], values["max_epochs"], values["criterion"])
     level = values["verbose"]
     return TrainOptions(
         rule, values["learning_rate"], values["backend"], values["device"], progress=level >= 1, verbose=level >= 2

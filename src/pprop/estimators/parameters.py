@@ -59,6 +59,8 @@ def _named(init: Callable[..., None]) -> Callable[..., None]:
         extra = len(given) - count
         if extra > 0:
             names = {field.name for field in fields if field.kw_only}
+            if type(self).__name__ != "GCNClassifier":
+                names.discard("criterion")  # which in version 0.1 no other had
             order = (*(_ENSEMBLE_ORDER if "members" in names else ()), *_OLD_ORDER)
             old = [name for name in dict.fromkeys(order) if name in names][:extra]
             if len(old) == extra and not named.keys() & set(old):  # else Python's own TypeError is raised below
@@ -163,6 +165,7 @@ class TrainingParameters(FitParameters):
     learning_rate: float = settings.LEARNING_RATE.field()
     patience: int = settings.PATIENCE.field()
     max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
     backend: str = settings.BACKEND.field()
     device: str = settings.DEVICE.field()

@@ -10,6 +10,8 @@ import torch
 
 from pprop.settings import CRITERION, MAX_EPOCHS, PATIENCE, check_fields
 
+LEAST_DROP = 1e-3  # of the stopping loss, as a share of it, that counts as progress for the criterion "plateau"
+
 
 @final
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class Stopping:
     ``"window"``: the rule of the first GCN. From epoch `patience` + 1 on, a run ends when its stopping loss exceeds the
     mean of the `patience` losses before it; the last weights are kept.
 
+    ``"plateau"``: the patience is refilled when the stopping accuracy exceeds the best so far, or the stopping loss falls
+    a thousandth below what it was when it last did. It ends where a small set of stopping nodes is all right, or no
+    longer changes, on which the paper's rule waits for ever. The weights kept are those of ``"paper"``.
+
     Parameters
     ----------
     patience
@@ -33,7 +39,7 @@ class Stopping:
     max_epochs
         Epochs after which it ends in any case.
     criterion
-        ``"paper"``, ``"loss"`` or ``"window"``.
+        ``"paper"``, ``"loss"``, ``"window"`` or ``"plateau"``.
 
     Examples
     --------
@@ -119,7 +125,7 @@ class StoppingState:
     def _better(self, loss: Any, accuracy: Any) -> Any:
         """Say which runs are at the epoch to be kept so far."""
         match None if self._rule.patience is None else self._rule.criterion:
-            case "paper":
+            case "paper" | "plateau":
                 same = accuracy == self.kept_accuracy
                 return (accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))
             case "loss":
@@ -136,6 +142,13 @@ class StoppingState:
             self._recent[:, :-1] = self._xp.roll(self._recent, -1)[:, :-1]
             self._recent[:, -1] = loss
             return above
+        if self._rule.criterion == "plateau":
+            lower = loss < (1 - LEAST_DROP) * self._best_loss
+            refilled = lower | (accuracy > self._best_accuracy)
+            self._xp.maximum(self._best_accuracy, accuracy, out=self._best_accuracy)
+            self._best_loss[...] = self._xp.where(lower, loss, self._best_loss)
+            self._patience[...] = self._xp.where(refilled, self._patient, self._patience - 1)
+            return self._patience <= 0
         refilled = loss <= self._best_loss
         if self._rule.criterion == "paper":
             refilled = refilled | (accuracy >= self._best_accuracy)
