@@ -93,7 +93,7 @@ def test_two_numbers_are_scaled_and_the_report_says_that_label_propagation_does_
             text for text in record["cautions"] if text.startswith("Label propagation does better than appnp")
         ]
         assert "--model label-propagation" in caution
-        assert record["columns"]["used"] == {"age": "number", "income": "number"}
+        assert record["columns"]["used"] == {"age": "number, standardised", "income": "number, standardised"}
         assert list(record["columns"]["unused"]) == ["weight"]
 
 
@@ -122,11 +122,11 @@ def test_every_column_is_in_the_report_used_or_with_the_reason_why_not(pprop_her
     answer = pprop_here(*on(folder, "people.csv"), *QUICK, "--json")
     columns = answer.record["columns"]
     assert columns["used"] == {
-        "age": "number",
-        "income": "number",
+        "age": "number, standardised",
+        "income": "number, standardised",
         "country": "category, 3 values",
         "premium": "boolean",
-        "signup": "date",
+        "signup": "date, standardised",
         "bio": "text, 9 words",
     }
     assert list(columns["unused"]) == ["phone", "weight"]
@@ -158,12 +158,12 @@ def test_an_index_and_a_phone_number_are_no_features(pprop_here, folder: Path, t
 
 def test_columns_are_chosen_and_their_kinds_given(pprop_here, folder: Path):
     named = pprop_here(*on(folder, "people.csv"), *QUICK, "--features", "age,country", "--json").record["columns"]
-    assert named["used"] == {"age": "number", "country": "category, 3 values"}
+    assert named["used"] == {"age": "number, standardised", "country": "category, 3 values"}
     assert set(named["unused"]) == {"income", "premium", "signup", "bio", "phone", "weight"}
     kinds = ("--column", "age=unused", "--column", "premium=category", "--column", "phone=number")
     given = pprop_here(*on(folder, "people.csv"), *QUICK, *kinds, "--json").record["columns"]
     assert given["used"]["premium"] == "category, 2 values"
-    assert given["used"]["phone"] == "number"
+    assert given["used"]["phone"] == "number, standardised"
     assert given["unused"]["age"] == "left out: as asked for"
 
 
@@ -172,7 +172,7 @@ def test_names_with_spaces_commas_and_umlauts_are_columns_like_others(pprop_here
     write_rows(tmp_path / "nodes.csv", names, project(read_rows(folder / "numbers.csv"), NUMBERS))
     options = ("--id-column", names[0], "--label-column", names[1], "--column", f"{names[2]}=number")
     answer = pprop_here("train", folder / "edges.csv", "--nodes", "nodes.csv", *options, *QUICK, "--json")
-    assert answer.record["columns"]["used"] == {names[2]: "number", names[3]: "number"}
+    assert answer.record["columns"]["used"] == {names[2]: "number, standardised", names[3]: "number, standardised"}
 
 
 def test_a_structure_takes_the_place_of_columns(pprop_here, folder: Path):

@@ -109,7 +109,7 @@ def test_a_new_column_is_refused_and_a_column_that_was_left_out_may_be_absent():
         warnings.simplefilter("error")
         encode(recipe, table)
     with pytest.raises(
-        FormatError, match=r"Got 'nodes\.csv' with 'mood', 'hat' instead\. Leave it out, or train again"
+        FormatError, match=r"Got 'nodes\.csv' with 'mood', 'hat' instead\. Leave them out, or train again"
     ):
         encode(recipe, table | {"mood": PEOPLE["age"], "hat": PEOPLE["age"]})
 

@@ -101,7 +101,7 @@ def check(
         "fingerprint": None if graph is None else graph.fingerprint,
         "findings": [vars(finding) for finding in findings],
     }
-    used, unused = ({}, {}) if graph is None else columns_of_tables(graph, origin, None)
+    used, unused = ({}, {}) if graph is None else columns_of_tables(graph, origin)
     record["columns"] = {"used": used, "unused": unused}
     levels = [finding.level for finding in findings]
     totals = f"{counted(levels.count('problem'), 'problem')}, {counted(levels.count('warning'), 'warning')}."

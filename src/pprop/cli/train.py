@@ -240,7 +240,8 @@ def train(
         for finding in inspect_graph(known):
             if finding.level == "warning":
                 session.say(f"Warning: {finding.what}")
-    used, unused = columns_of_tables(known, origin, split.split_column)
+    scaling = None if model.model is ModelName.LABEL_PROPAGATION else training.scaling
+    used, unused = columns_of_tables(known, origin, split_column=split.split_column, scaling=scaling)
     if used or unused:
         session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines({**used, **unused}))]))
     drawn, seed = split.draw(known, origin)

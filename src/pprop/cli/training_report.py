@@ -132,13 +132,25 @@ class Report:
 
 
 def columns_of_tables(
-    graph: Graph, origin: GraphInput, split_column: str | None
+    graph: Graph, origin: GraphInput, *, split_column: str | None = None, scaling: str | None = "auto"
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what became of each column of the tables, by name: those used as features, and the others with the reason."""
+    """Return what became of each column of the tables, by name: those used as features, and the others with the reason.
+
+    `scaling` is that of the model; None: the model reads no features.
+    """
     if not origin.is_table:
         return {}, {}
-    used = {} if graph.recipe is None else dict(graph.recipe.used)
-    unused = {} if graph.recipe is None else dict(graph.recipe.unused)
+    used, unused = dict[str, str](), dict[str, str]()
+    if graph.recipe is not None:
+        standard = {"number", "date"} if scaling in ("auto", "standard") else set[str]()
+        used = {
+            column.name: f"{column.summary}, standardised" if column.kind in standard else column.summary
+            for column in graph.recipe.columns
+            if column.kind != "unused"
+        }
+        unused = dict(graph.recipe.unused)
+    if scaling is None:
+        used, unused = {}, {**unused, **dict.fromkeys(used, "left out: label propagation reads no features")}
     if split_column in unused:
         del unused[split_column]
     if origin.tables.structure is not None and origin.tables.nodes is not None:

@@ -54,7 +54,7 @@ class Weight:
 class FeatureNetwork:
     """The paper's predictor: ReLU layers, dropout on the input and before the last layer; the paper's has no biases.
 
-    The features of each node are scaled to sum to one in absolute value. Weights start uniform after Glorot, biases at
+    The features are scaled first, see `Graph.scaled`. Weights start uniform after Glorot, biases at
     zero.
 
     Parameters

@@ -152,7 +152,7 @@ class Recipe:
             blocks.append(part.encoder.encode(column))
         if new:
             expected = "a table with the columns of the training"
-            remedy = "Leave it out, or train again with it."
+            remedy = f"Leave {'it' if len(new) == 1 else 'them'} out, or train again."
             reject("nodes", function, expected, f"{title} with {listed(new)}", remedy=remedy, error=FormatError)
         rows = len(next(iter(columns.values()), ()))
         return _joined(blocks, rows, self.n_features, self.is_sparse), self.feature_names

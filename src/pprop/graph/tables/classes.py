@@ -66,7 +66,10 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     if _is_class(set(spellings), missing):
         absent.discard("-1")
         got = f"The labels under {column!r} of {table.title} are -1 and one other number"
-        warnings.warn(f"{got}: -1 is taken for a class. Pass missing_labels=['-1'] if it is unknown.", stacklevel=4)
+        warnings.warn(
+            f"{got}: -1 is taken for a class. If it means unknown, say so: missing_labels=['-1'], or --missing-labels=-1.",
+            stacklevel=4,
+        )
     names = sorted(set(spellings) - absent)
     rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
     _refuse_numbers(table, column, names, rows)
