@@ -112,7 +112,12 @@ def main() -> None:
     train, others = divide(graph, options.per_class, options.seed)
     watched, test = others[: options.stopping], others[options.stopping :]
     names = np.asarray(graph.class_names)[graph.labels]
-    given = {"random_state": options.seed, "max_epochs": options.max_epochs, "device": options.device}
+    given = {
+        "random_state": options.seed,
+        "max_epochs": options.max_epochs,
+        "device": options.device,
+        "criterion": "plateau",
+    }
 
     def fitted(kind: Any, **settings: Any) -> Any:
         model = kind(graph, **given, **settings, verbose=int(sys.stderr.isatty()))

@@ -44,9 +44,7 @@ def test_classes_and_marks(cells: Any, names: tuple[str, ...], codes: list[int])
 
 @pytest.mark.parametrize("cells", [[-1, 1, 1, -1], ["-1", "1", "1", "-1"], [-1.0, 1.0, 1.0, -1.0]])
 def test_minus_one_beside_one_other_number_is_a_class_and_a_warning_says_so(cells: Any) -> None:
-    with pytest.warns(
-        UserWarning, match=r"are -1 and one other number: -1 is taken for a class\. If it means unknown"
-    ):
+    with pytest.warns(UserWarning, match=r"are -1 and one other number: -1 is taken for a class\. If it means unknown"):
         graph = labelled(cells)
     assert graph.class_names == ("-1", "1")
     np.testing.assert_array_equal(graph.labels, [0, 1, 1, 0])  # type: ignore[arg-type]
