@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pprop._errors import CapacityError, FormatError, InputError
-from pprop.graph import csv_text, files, read_edges
+from pprop.graph import files, read_edges
+from pprop.graph.tables import csv_text
 from pprop.graph.tables.readers import read_table
 
 ROWS = [("ann", "bob, jr"), ("bob, jr", "cem;\tdee"), ('"x"', "a\nb"), ("7", "é")]
