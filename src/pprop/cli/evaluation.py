@@ -60,8 +60,8 @@ class Evaluation:
     classes: tuple[ClassScore, ...]
 
     @classmethod
-    def of(cls, truth: NDArray[Any], predicted: NDArray[Any]) -> Evaluation:
-        """Compare predictions with the truth, both of shape (m,), m > 0.
+    def of(cls, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Evaluation:
+        """Compare predictions with the truth, both of shape (m,), m > 0; `classes` are all there are.
 
         >>> import numpy as np
         >>> found = Evaluation.of(np.array(["a", "a", "a", "b"]), np.array(["a", "a", "b", "b"]))
@@ -74,7 +74,7 @@ class Evaluation:
         from scipy.stats import binomtest
         from sklearn.metrics import precision_recall_fscore_support
 
-        names = np.unique(np.concatenate([truth, predicted]))
+        names = np.unique(np.concatenate([truth, predicted, *([] if classes is None else [classes])]))
         right = int(np.count_nonzero(truth == predicted))
         ends = binomtest(right, len(truth)).proportion_ci(CONFIDENCE, method="wilson")
         measure: Any = precision_recall_fscore_support
@@ -87,7 +87,7 @@ class Evaluation:
             accuracy=right / len(truth),
             interval=(float(ends.low), float(ends.high)),
             balanced_accuracy=float(np.mean(recall[nodes > 0])),
-            macro_f1=float(np.mean(f1)),
+            macro_f1=float(np.mean(f1[(nodes > 0) | (np.array(made) > 0)])),
             classes=tuple(ClassScore(*row) for row in rows),
         )
 
@@ -197,6 +197,12 @@ def cautions(
         which = f"{counted(len(never), 'class', 'classes')} of the test nodes {'is' if len(never) == 1 else 'are'}"
         advice = "" if balanced else " Try --class-weight balanced."
         found.append(f"{which} never predicted ({names}).{advice}")
+    untested = [repr(row.name) for row in evaluation.classes if not row.nodes]
+    if untested:
+        which = ", ".join(untested[:5]) + (" ..." if len(untested) > 5 else "")
+        found.append(
+            f"No test node is of {counted(len(untested), 'class', 'classes')} ({which}): nothing is known about them."
+        )
     largest = max(row.nodes for row in evaluation.classes)
     if largest > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced:
         found.append(

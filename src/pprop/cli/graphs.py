@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -199,6 +199,28 @@ class GraphInput:
         if given.missing_labels is not None:
             arguments["missing_labels"] = tuple(text.strip() for text in given.missing_labels.split(","))
         return ("edges" if self.is_table else "file"), arguments
+
+    def like(self, source: GraphSource | None) -> GraphInput:
+        """Return the same with the columns that a model was trained on, where no option says otherwise.
+
+        Its label column is taken where the node table has it: labels are not read, but make the graph the same.
+        """
+        if source is None or not self.is_table:
+            return self
+        known, default, given = source.arguments, Tables(), self.tables
+        changes: dict[str, Any] = {}
+        for name in ("source", "target", "weight", "id_column", "directed"):
+            if name in known and getattr(given, name) == getattr(default, name):
+                changes[name] = known[name]
+        if given.structure is None and source.structure is not None:
+            changes["structure"] = Structure(source.structure)
+        label = known.get("label_column")
+        if given.label_column is None and label is not None and given.nodes is not None:
+            from pprop.graph.tables.readers import read_table
+
+            if label in read_table(given.nodes, "nodes", "read_edges", ()).names:
+                changes["label_column"] = label
+        return replace(self, tables=replace(given, **changes))
 
     def unused_edge_columns(self) -> dict[str, str]:
         """Return the columns beside the ends of the edges that no option names, and what to do about them."""

@@ -44,10 +44,11 @@ def load_model(folder: Path, origin: GraphInput | None, session: Session, remark
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
     from pprop.estimators import load
-    from pprop.estimators.loading import saved_recipe
+    from pprop.estimators.loading import saved_recipe, saved_source
 
     graph = None
     if origin is not None:
+        origin = origin.like(saved_source(folder))
         recipe = saved_recipe(folder) if origin.is_table else None
         if recipe is not None and recipe.used and origin.tables.nodes is None and origin.tables.structure is None:
             raise typer.BadParameter(

@@ -27,7 +27,7 @@ def predict(
         str | None,
         option("Another graph than the one that DIR names: as in 'pprop train'.", metavar="GRAPH", panel=Tables.panel),
     ] = None,
-    tables: Tables,
+    tables: Annotated[Tables, {"features", "column", "structure"}],
     out: Annotated[Path | None, out_option(".csv or .parquet; without it, CSV is printed.")] = None,
     force: ForceOption = False,
 ) -> None:
@@ -35,7 +35,8 @@ def predict(
 
     The table has a column 'id' (or 'node', the position, if the graph has no ids), 'class', and one probability per
     class, 'p_NAME'. The model remembers its graph and where it was read. If that graph has changed since, it is
-    refused; a graph named with --graph is used in any case, with a note if it is another.
+    refused; a graph named with --graph is used in any case, with a note if it is another. Its tables are read as in the
+    training: columns by the same names, weights and directions, unless an option says otherwise.
     """
     check_file(out, force=force, formats=FORMATS)
     if graph is None and tables != Tables():

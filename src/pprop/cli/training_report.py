@@ -38,7 +38,7 @@ class Report:
         self._fitted, self._model, self._origin, self._split, self._labels = fitted, model, origin, split, labels
         self._scores = scores  # of auto: how good each of its models was on nodes that it set aside
         test = split.evaluation
-        self._evaluation = Evaluation.of(labels[test], fitted.predict(test)) if len(test) else None
+        self._evaluation = Evaluation.of(labels[test], fitted.predict(test), fitted.classes_) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
 
     @property

@@ -63,7 +63,7 @@ class TrainedFeatures:
     def matched(self, graph: Graph, function: str) -> Graph:
         """Return a graph with its features in the order of the training, found by name; refuse one missing or new.
 
-        A graph without names is taken as it is, if it has as many features.
+        A graph without names is taken as it is, if it has as many features and those of the training came as a matrix.
 
         >>> import numpy as np, scipy.sparse as sp
         >>> other = Graph.from_scipy(sp.csr_array((1, 1)), features=np.array([[7.0, 9.0]]), feature_names=["b", "a"])
@@ -71,6 +71,10 @@ class TrainedFeatures:
         array([[9., 7.]])
         """
         names, recipe = graph.feature_names, graph.recipe
+        if self.recipe is not None and self.names and names is None and graph.features is not None:
+            expected = "a graph whose features have names, as the columns of the training had"
+            remedy = "Read its table with feature_columns=model.recipe_, or give it feature_names."
+            reject("graph", function, expected, "one with features without names", remedy=remedy)
         if self.names is None or names is None:
             return graph
         if self.recipe is not None and recipe is not None:

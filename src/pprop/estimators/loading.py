@@ -34,6 +34,7 @@ from pprop.estimators.saving import (
     SCALING_PREFIX,
     WEIGHT_PREFIX,
 )
+from pprop.estimators.source import GraphSource
 from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import path_of, read_file
@@ -228,6 +229,11 @@ def _read_features(folder: Path, manifest: Manifest) -> TrainedFeatures:
     if shape not in (None, manifest.feature_shape):
         raise damaged(folder, f"{FEATURES} has {_text(shape)}")
     return trained
+
+
+def saved_source(path: str | PathLike[str]) -> GraphSource | None:
+    """Return where the graph of a saved model was read; None where that is not known."""
+    return read_manifest(path_of(path, "path", "saved_source")).source
 
 
 def saved_recipe(path: str | PathLike[str]) -> Recipe | None:

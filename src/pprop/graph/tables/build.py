@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pprop._errors import GraphError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, reject
 from pprop.graph.attributes import check_features, check_labels, seal
-from pprop.graph.convert.arguments import as_class_indices
+from pprop.graph.convert.arguments import as_class_indices, encoded_frame, is_frame
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS, check_missing
 from pprop.graph.tables.arrow import Column, pa
@@ -205,7 +205,8 @@ def edge_parts(
     parts = columns.parts(edges, of_nodes)
     n = len(parts["ids"])
     if features is not None:
-        parts["features"] = check_features(features, n, function)
+        fields = encoded_frame(features, function) if is_frame(features) else {"features": features}
+        parts |= {**fields, "features": check_features(fields["features"], n, function)}
     if labels is not None:
         codes, names = as_class_indices(labels, None, function)
         parts |= {"labels": check_labels(codes, n, names, function), "class_names": names}

@@ -21,6 +21,7 @@ from pprop.graph.tables.arrow import pa, pc
 from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 
 MANY = 50  # distinct values: more of them, and more than half of the labels, are no classes
+FEW = 20  # values: more, each for fewer than two labels, are no classes
 SEPARATORS = "|;,"
 ONE_CLASS = "a column with one class for each node"
 
@@ -123,10 +124,15 @@ def _refuse_numbers(table: DataTable, column: str, names: list[str], rows: int) 
         broken = [name for name, number in zip(names, numbers, strict=True) if number is None or number % 1 != 0]
         if broken:
             _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", NUMBERS)
-    if len(names) > MANY and 2 * len(names) > rows:
+    if len(names) > FEW and 2 * len(names) > rows:
         what = "different numbers" if numeric else "different texts"
         remedy = NUMBERS if numeric else "Name the column with the classes."
         _refuse(table, column, f"{len(names)} {what} for {rows} labels", remedy)
+    if numeric and len(names) > MANY:
+        got = f"The {len(names)} labels under {column!r} of {table.title} are all numbers"
+        warnings.warn(
+            f"{got}: each is taken for a class. If they measure something, pprop does not regress.", stacklevel=5
+        )
 
 
 def _refuse_tags(table: DataTable, column: str, names: list[str]) -> None:
