@@ -38,6 +38,7 @@ def save(graph: pprop.Graph, tmp_path: Path) -> pprop.APPNPClassifier:
         learning_rate=0.05,
         max_epochs=60,
         random_state=0,
+        scaling="l1",
     )
     model.fit([0, 1, 4, 5], ["chess", "chess", "tennis", "tennis"], stopping=0.5)
     model.save(tmp_path / FOLDER, source=pprop.GraphSource("npz", {"path": str(file)}))

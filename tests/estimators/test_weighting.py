@@ -211,16 +211,14 @@ def test_integer_classes_keep_their_weights(graph: Graph, nodes: Nodes, tmp_path
     assert pprop.load(tmp_path / "model", graph=graph).class_weight == {5: 3}  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_biases_are_on_where_features_are_not_scaled_by_rows(
-    graph: Graph, nodes: Nodes, animals: NDArray[np.str_]
-) -> None:
+def test_biases_are_on_where_columns_are_standardised(graph: Graph, nodes: Nodes, animals: NDArray[np.str_]) -> None:
     found = {
         (scaling, bias): "bias0"
         in pprop.MLPNodeClassifier(graph, **QUICK, scaling=scaling, bias=bias).fit(nodes, animals).weights_
         for scaling in ("l1", "standard", "none")
         for bias in ("auto", True, False)
     }
-    auto = {"l1": False, "standard": True, "none": True}
+    auto = {"l1": False, "standard": True, "none": False}
     assert found == {(s, b): auto[s] if b == "auto" else b for s, b in found}
     assert "bias0" not in pprop.APPNPClassifier(graph, **QUICK).fit(nodes, animals).weights_  # words, as in the paper
     with pytest.raises(InputError, match="'bias' parameter of APPNPClassifier must be True, False or 'auto'"):

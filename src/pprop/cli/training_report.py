@@ -9,6 +9,7 @@ from pprop.cli.course import course
 from pprop.cli.evaluation import Evaluation, baseline_table, cautions, evaluate_baselines
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import picked
+from pprop.settings import SCALING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,7 @@ class Report:
 
 
 def columns_of_tables(
-    graph: Graph, origin: GraphInput, *, split_column: str | None = None, scaling: str | None = "auto"
+    graph: Graph, origin: GraphInput, *, split_column: str | None = None, scaling: str | None = SCALING.default
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return what became of each column of the tables, by name: those used as features, and the others with the reason.
 
