@@ -80,6 +80,7 @@ def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentenc
         labelled(cells)
 
 
+@pytest.mark.filterwarnings("ignore:The 60 labels under .* are all numbers")
 @pytest.mark.parametrize(
     "cells",
     [
@@ -93,3 +94,10 @@ def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentenc
 )
 def test_names_of_classes_may_look_a_little_like_lists(cells: list[Any]) -> None:
     assert labelled(cells).n_classes == len(set(cells))
+
+
+def test_many_numbers_as_classes_are_cautioned_about() -> None:
+    with pytest.warns(
+        UserWarning, match=r"The 60 labels under 'y' of the dict are all numbers: each is taken for a class"
+    ):
+        labelled([number % 60 for number in range(600)])
