@@ -19,6 +19,7 @@ def labelled(cells: Any, **options: Any) -> Graph:
     )
 
 
+@pytest.mark.filterwarnings("ignore:.na. under .* is taken for a class")
 @pytest.mark.parametrize(
     ("cells", "names", "codes"),
     [
@@ -101,3 +102,9 @@ def test_many_numbers_as_classes_are_cautioned_about() -> None:
         UserWarning, match=r"The 60 labels under 'y' of the dict are all numbers: each is taken for a class"
     ):
         labelled([number % 60 for number in range(600)])
+
+
+def test_a_class_whose_name_may_mean_unknown_is_cautioned_about_unless_the_marks_are_ones_own() -> None:
+    with pytest.warns(UserWarning, match=r"'Unknown' under 'y' of the dict is taken for a class\. If it means unknown"):
+        labelled(["a", "Unknown", "b", "a"])
+    assert labelled(["a", "Unknown", "b", "a"], missing_labels=["?"]).class_names == ("Unknown", "a", "b")

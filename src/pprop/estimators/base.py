@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -115,6 +116,11 @@ class NodeClassifier(FittedModel, NodeScores, GraphParameters, ABC):
         if feature_shape(used) != feature_shape(self.graph_):
             wanted = f"a graph with features of shape {tuple(feature_shape(self.graph_))} per node, as in the training"
             reject("graph", name, wanted, f"{tuple(feature_shape(used))}")
+        ours, theirs = ((one.directed, one.weights is not None) for one in (self.graph_, used))
+        for what, mine, other_one in zip(("directed", "weighted"), ours, theirs, strict=True):
+            if mine != other_one:
+                which = f"is {what}" if other_one else f"is not {what}"
+                warnings.warn(f"The graph given to {name} {which}, unlike that of the training.", stacklevel=2)
         other.graph_changed_ = used.fingerprint != self.graph_.fingerprint
         other.graph = other.graph_ = used
         if other.graph_changed_:

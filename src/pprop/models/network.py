@@ -117,7 +117,8 @@ def network_inputs(graph: Graph) -> sparse.csr_array:
     if graph.features is None:
         raise InputError(
             "The built-in network needs node features, and this graph has none. "
-            "Pass features=scipy.sparse.identity(n) to Graph.from_scipy to learn one vector per node."
+            "graph.with_structure('degree') (--structure degree) makes some of the graph itself, and "
+            "LabelPropagationClassifier (--model label-propagation) needs none."
         )
     if graph.features.ndim != 2:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -60,7 +61,14 @@ class NodeColumns:
                 self._sparse(values, facts) if facts.get("shape") is not None else self._vectors(own_features, values)
             )
             return fields | {"features": found, "feature_names": facts.get("feature_names")}
-        return fields | ({} if wanted is None else self._features(wanted, label or own_label))
+        if wanted is None:
+            others = [repr(name) for name in self.names if name not in (label, own_label)]
+            if others:
+                told = ", ".join(others[:5]) + (" and others" if len(others) > 5 else "")
+                remedy = f'Name those that are features, or pass {self.features}="auto" for all'
+                warnings.warn(f"The node attributes {told} are left out. {remedy}.", stacklevel=5)
+            return fields
+        return fields | self._features(wanted, label or own_label)
 
     def _kept_labels(self, label: object, names: Sequence[str] | None) -> dict[str, Any]:
         """Return the labels that `to_networkx` wrote."""

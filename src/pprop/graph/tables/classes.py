@@ -22,6 +22,23 @@ from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 
 MANY = 50  # distinct values: more of them, and more than half of the labels, are no classes
 FEW = 20  # values: more, each for fewer than two labels, are no classes
+# Names of classes, in lower case, that probably mean an unknown label.
+DOUBTFUL = frozenset(
+    {
+        "-",
+        "missing",
+        "n.a.",
+        "na",
+        "nan",
+        "none",
+        "not available",
+        "null",
+        "undefined",
+        "unknown",
+        "unlabeled",
+        "unlabelled",
+    }
+)
 SEPARATORS = "|;,"
 ONE_CLASS = "a column with one class for each node"
 
@@ -72,6 +89,9 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
             stacklevel=4,
         )
     names = sorted(set(spellings) - absent)
+    if tuple(missing) == MISSING_LABELS and (strange := [name for name in names if name.lower() in DOUBTFUL]):
+        got = f"{strange[0]!r} under {column!r} of {table.title} is taken for a class"
+        warnings.warn(f"{got}. If it means unknown, name it among missing_labels (--missing-labels).", stacklevel=4)
     rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
     _refuse_numbers(table, column, names, rows)
     _refuse_tags(table, column, names)
