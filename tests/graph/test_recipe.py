@@ -114,6 +114,12 @@ def test_a_new_column_is_refused_and_a_column_that_was_left_out_may_be_absent():
         encode(recipe, table | {"mood": PEOPLE["age"], "hat": PEOPLE["age"]})
 
 
+def test_an_index_that_pandas_wrote_is_no_new_column():
+    recipe = fit()
+    with_index = {**PEOPLE, "__index_level_0__": PEOPLE["age"], "Unnamed: 0": PEOPLE["age"]}
+    assert (encode(recipe, with_index)[0] != encode(recipe)[0]).nnz == 0
+
+
 def test_columns_of_ids_and_labels_are_known_to_a_recipe_wherever_it_is_applied():
     recipe = Recipe.fit({**PEOPLE, "id": PEOPLE["age"]}, typed=False, exclude=("id", "label"))
     assert recipe.others == ("id",)

@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from pprop._errors import InputError
 from pprop._validate import check_array, check_float, check_int, counted, describe, reject
 from pprop.datasets import Split
-from pprop.estimators.targets import check_missing, class_labels, is_integer
+from pprop.estimators.targets import class_labels, is_integer
 from pprop.graph import Graph
 from pprop.graph.attributes import look_up
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.labels import MISSING_LABELS, check_missing
 
 
 def node_positions(X: object, parameter: str, function: str, graph: Graph, *, ids: object = None) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
-from pprop._validate import check_array, check_sequence, check_texts, describe, reject
+from pprop._validate import check_array, check_texts, describe, reject
 from pprop.graph.labels import MISSING_LABELS
 
 # Labels as `fit` and `score` take them: a list may hold None.
@@ -19,20 +19,6 @@ LabelsLike = ArrayLike | Sequence[Any]
 
 # pandas' own marks of an absent value, known by the names of their types: pandas need not be installed.
 _ABSENT = ("NAType", "NaTType")
-
-
-def check_missing(missing: object, function: str) -> tuple[str, ...]:
-    """Return what stands for an unknown label, as texts; integers may be among them.
-
-    >>> check_missing(["?", -999], "fit")
-    ('?', '-999')
-    """
-    expected = "a sequence of texts or integers, such as ('?', 'unknown')"
-    found = check_sequence(missing, "missing_labels", function, expected)
-    for item in found:
-        if not isinstance(item, str | numbers.Integral) or isinstance(item, bool):
-            reject("missing_labels", function, expected, f"{describe(item)} among them")
-    return tuple(str(item).strip() for item in found)
 
 
 @final

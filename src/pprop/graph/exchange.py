@@ -274,29 +274,8 @@ class Exchange(Structured, ABC):
             One node per row; it fixes the order of the nodes and may name nodes without edges. Without it the nodes are
             those of the edges, in the order of their first appearance. A pandas index that has a name, or is text, is a
             column (``"index"`` where it has no name).
-        source, target
-            Columns of the edge table with the ids of the two ends.
-        weight
-            Column of the edge table with finite, non-negative weights; None for an unweighted graph.
-        directed
-            Whether the direction of an edge matters.
-        id_column
-            Column of the node table with distinct ids.
-        label_column
-            Column of the node table with the class of each node. The classes are sorted by name, or by value where all are
-            integers. None for a graph without labels.
-        feature_columns
-            What becomes of the other columns of the node table. ``"auto"``: each is used by its kind, or left out for a
-            reason, as ``graph.recipe`` says. ``"numbers"``: every column of numbers, as it is; each cell must be finite.
-            A sequence of names: these, in this order, by their kinds. A mapping of names to kinds (``"number"``,
-            ``"boolean"``, ``"category"``, ``"date"``, ``"text"``, ``"unused"``); the kinds of other columns are found out.
-            A `Recipe`: that of another graph, applied by name.
-        missing_labels
-            Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
-            labels, -1 is a class, and a warning says so, unless this list is your own.
-        unknown_nodes
-            What to do with edges to ids that the node table does not have: ``"error"``, ``"drop"`` the edges or
-            ``"add"`` the nodes, without features and label; a warning counts them.
+        source, target, weight, directed, id_column, label_column, feature_columns, missing_labels, unknown_nodes
+            As in `read_edges`; the columns are those of the two tables.
         name
             Of the graph.
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from pprop._validate import check_sequence
+import numbers
+
+from pprop._validate import check_sequence, describe, reject
 
 # Texts that stand for an unknown label.
 MISSING_LABELS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", "-1")
 
 
 def check_missing(missing: object, function: str) -> tuple[str, ...]:
-    """Return the texts that stand for an unknown label, numbers as texts; an empty cell always is one besides.
+    """Return the texts that stand for an unknown label, integers as texts; an empty cell always is one besides.
 
     >>> check_missing(["unknown", -9], "read_edges")
     ('unknown', '-9')
     """
-    return tuple(str(mark) for mark in check_sequence(missing, "missing_labels", function, "a sequence of texts"))
+    expected = "a sequence of texts or integers, such as ('?', 'unknown')"
+    found = check_sequence(missing, "missing_labels", function, expected)
+    for item in found:
+        if not isinstance(item, str | numbers.Integral) or isinstance(item, bool):
+            reject("missing_labels", function, expected, f"{describe(item)} among them")
+    return tuple(str(item).strip() for item in found)

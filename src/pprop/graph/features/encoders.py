@@ -45,6 +45,7 @@ class Encoder(ABC):
     """The features of one column. `missing` counts the cells that were missing when it was fitted."""
 
     kind: ClassVar[Kind]
+    measures: ClassVar[bool] = False  # whether the first feature is a quantity on a scale, to be standardised
     missing: int
 
     @classmethod
@@ -61,20 +62,15 @@ class Encoder(ABC):
     def summary(self) -> str:
         """What is done, for people."""
 
-    @abstractmethod
     def feature_names(self, name: str) -> list[str]:
-        """Return the names of the f features of a column called `name`."""
+        """Return the names of the f features of a column called `name`: by default itself, and whether it was missing."""
+        return _with_flag([name], name, self.missing)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What was fitted, as JSON holds it."""
         fitted: dict[str, Any] = asdict(cast("Any", self))
         return {name: [*value] if isinstance(value, tuple) else value for name, value in fitted.items()}
-
-    @property
-    def measures(self) -> bool:
-        """Whether the first feature is a quantity on a scale, to be standardised."""
-        return False
 
     @property
     def is_sparse(self) -> bool:
@@ -87,7 +83,7 @@ class Encoder(ABC):
 class NumberEncoder(Encoder):
     """A number as it is. Without a `fill` a missing cell is an error."""
 
-    kind = "number"
+    kind, measures = "number", True
     fill: float | None
     missing: int = 0
     comma: bool = False  # text may have a decimal comma
@@ -107,13 +103,6 @@ class NumberEncoder(Encoder):
     def summary(self) -> str:
         filled = f", {self.missing} missing filled with {self.fill:g}" if self.missing else ""
         return "number" + (", decimal comma" if self.comma else "") + filled
-
-    def feature_names(self, name: str) -> list[str]:
-        return _with_flag([name], name, self.missing)
-
-    @property
-    def measures(self) -> bool:
-        return True
 
 
 @final
@@ -135,16 +124,13 @@ class BooleanEncoder(Encoder):
     def summary(self) -> str:
         return f"boolean, {self.missing} missing filled with 0.5" if self.missing else "boolean"
 
-    def feature_names(self, name: str) -> list[str]:
-        return _with_flag([name], name, self.missing)
-
 
 @final
 @dataclass(frozen=True)
 class DateEncoder(Encoder):
     """Days since 1970-01-01, of which float32 keeps about four minutes in our time."""
 
-    kind = "date"
+    kind, measures = "date", True
     fill: float
     missing: int = 0
     order: DayOrder = "year first"
@@ -164,13 +150,6 @@ class DateEncoder(Encoder):
     def summary(self) -> str:
         filled = [f"{self.missing} missing filled with {_day(self.fill)}"] if self.missing else []
         return ", ".join(["date", *([self.order] if self.order != "year first" else []), *filled])
-
-    def feature_names(self, name: str) -> list[str]:
-        return _with_flag([name], name, self.missing)
-
-    @property
-    def measures(self) -> bool:
-        return True
 
 
 @final

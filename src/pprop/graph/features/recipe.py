@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
@@ -32,6 +33,7 @@ Wanted = str | Sequence[str] | Mapping[str, str]
 
 MOST_DENSE_FLAGS = 100  # of categories together; with more of them the features are sparse
 VERSION = 1
+PANDAS_INDEX = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # as pandas writes an index without a name: no column
 
 
 @final
@@ -139,7 +141,7 @@ class Recipe:
             be encoded; the message names it.
         """
         known = {*self.others, *(column.name for column in self.columns)}
-        new = [name for name in columns if name not in known and name not in exclude]
+        new = [name for name in columns if name not in {*known, *exclude} and not PANDAS_INDEX.fullmatch(name)]
         blocks: list[Block] = []
         for part in self.columns:
             if part.encoder is None:
