@@ -143,6 +143,33 @@ def test_text_where_numbers_were_is_an_error_that_names_the_row():
         encode(recipe, {"age": pa.array([[1], [2]])}, typed=True)
 
 
+def test_truth_values_where_numbers_were_are_an_error_that_names_both():
+    recipe = fit({"visits": pa.array([0, 1, 3])}, typed=True)
+    expected = r"with a number, as in the training, in every row of 'visits'\. Got the type bool"
+    for again in (recipe, fit({"visits": pa.array([0, 1, 3])}, typed=True, wanted="numbers")):
+        with pytest.raises(FormatError, match=expected):
+            encode(again, {"visits": pa.array([False, True, True])}, typed=True)
+        assert encode(again, {"visits": pa.array([0, 1, 1])}, typed=True)[0].tolist() == [[0], [1], [1]]
+
+
+def test_numbers_where_truth_values_were_are_an_error_unless_they_are_0_and_1():
+    recipe = fit({"paid": pa.array([True, False, True])}, typed=True)
+    with pytest.raises(FormatError, match=r"a truth value in every row of 'paid'\. Got 3 in row 2"):
+        encode(recipe, {"paid": pa.array([0, 3, 1])}, typed=True)
+    assert encode(recipe, {"paid": pa.array([0, 1, 1])}, typed=True)[0].tolist() == [[0], [1], [1]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"), [([0, 1, 1], "auto"), ([True, False], {"paid": "number"}), ([True, False], "numbers")]
+)
+def test_0_and_1_may_become_truth_values_and_stay_the_same_numbers(cells, wanted):
+    recipe = fit({"paid": pa.array(cells)}, typed=True, wanted=wanted)
+    assert recipe.columns[0].kind == "number"
+    again = Recipe.from_json(recipe.to_json())
+    assert again == recipe
+    assert encode(again, {"paid": pa.array([True, False])}, typed=True)[0].tolist() == [[1], [0]]
+
+
 def test_named_columns_are_used_in_their_order_and_others_are_not():
     recipe = fit(wanted=["phone", "age"])
     assert list(recipe.used) == ["phone", "age"]

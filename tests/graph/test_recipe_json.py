@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import sparse
@@ -43,6 +45,14 @@ def test_a_recipe_with_another_parameter_is_another_recipe():
     assert Recipe.from_json(entry) != RECIPE
 
 
+def test_a_recipe_that_does_not_know_flags_takes_truth_values_for_numbers_as_it_did():
+    entry = RECIPE.to_json()
+    del entry["columns"][AGE]["parameters"]["flags"]
+    earlier = Recipe((Recipe.from_json(entry).columns[AGE],))
+    features, _ = earlier.encode({"age": pa.array([True, False])}, typed=True)
+    np.testing.assert_array_equal(cast("Any", features), [[1, 0], [0, 0]])
+
+
 def change(path, value):
     def apply(entry):
         for step in path[:-1]:
@@ -81,6 +91,7 @@ COLUMN = "columns"
         ([COLUMN, AGE, "parameters", "missing"], -1, r"an integer of at least 0"),
         ([COLUMN, AGE, "parameters", "missing"], 1.5, r"an integer of at least 0"),
         ([COLUMN, AGE, "parameters", "comma"], 0, r"true or false"),
+        ([COLUMN, AGE, "parameters", "flags"], 0, r"true or false"),
         ([COLUMN, FLAG, "parameters", "missing"], True, r"an integer of at least 0"),
         ([COLUMN, TEAM, "parameters", "values"], [], r"values at"),
         ([COLUMN, TEAM, "parameters", "values"], ["a", "a"], r"distinct texts at .*values"),

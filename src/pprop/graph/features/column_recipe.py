@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError
@@ -119,7 +119,7 @@ def plain_number(column: Column) -> ColumnRecipe:
     spelled = column.form in ("number", "boolean") or (column.form == "text" and not column.typed)
     if not spelled or not column.n_present or int(wrong.sum()) == column.n_present:
         return ColumnRecipe(column.name, None, "not a column of numbers")
-    encoder = NumberEncoder(None)
+    encoder = replace(NumberEncoder.fit(column), fill=None, missing=0)
     encoder.encode(column)
     return ColumnRecipe(column.name, encoder)
 

@@ -87,13 +87,17 @@ class NumberEncoder(Encoder):
     fill: float | None
     missing: int = 0
     comma: bool = False  # text may have a decimal comma
+    flags: bool = False  # it was 0 and 1 alone, which truth values say as well
 
     @classmethod
     def fit(cls, column: Column, comma: bool = False) -> NumberEncoder:
         values = _checked(column, column.numbers(comma=comma), "a number")
-        return cls(float(np.median(values[~np.isnan(values)])), int(np.isnan(values).sum()), comma)
+        known = values[~np.isnan(values)]
+        return cls(float(np.median(known)), len(values) - len(known), comma, bool(np.isin(known, (0, 1)).all()))
 
     def encode(self, column: Column) -> Block:
+        if column.form == "boolean" and not self.flags:  # who says how old no longer says whether
+            column.complain("a number, as in the training,", 0, got="the type bool")
         values = _checked(column, column.numbers(comma=self.comma), "a number")
         if self.fill is None and np.isnan(values).any():
             column.complain("a number", int(np.flatnonzero(np.isnan(values))[0]), got="a missing value")

@@ -110,16 +110,12 @@ def _is_unicode(text: str) -> bool:
 def read_encoder(kind: Kind, entry: Entry) -> Encoder:
     """Return the encoder of a kind from its parameters.
 
-    >>> read_encoder("number", Entry({"fill": 34.5, "missing": 1, "comma": False}, "the recipe"))
-    NumberEncoder(fill=34.5, missing=1, comma=False)
+    >>> read_encoder("boolean", Entry({"missing": 1}, "the recipe"))
+    BooleanEncoder(missing=1)
     """
     match kind:
         case "number":
-            given = entry.fields("fill", "missing", "comma")
-            fill, missing = given["fill"], given["missing"].count()
-            if fill.value is None and missing:
-                fill.complain("a number, as some were missing,")
-            return NumberEncoder(None if fill.value is None else fill.number(), missing, given["comma"].flag())
+            return _read_number(entry)
         case "boolean":
             return BooleanEncoder(entry.fields("missing")["missing"].count())
         case "date":
@@ -136,6 +132,17 @@ def read_encoder(kind: Kind, entry: Entry) -> Encoder:
             return _read_text(entry)
         case "unused":
             entry.complain("a kind that has parameters")
+
+
+def _read_number(entry: Entry) -> NumberEncoder:
+    names = ["fill", "missing", "comma", "flags"]
+    earlier = isinstance(entry.value, dict) and "flags" not in entry.value  # which took truth values for numbers
+    given = entry.fields(*names[:3] if earlier else names)
+    fill, missing = given["fill"], given["missing"].count()
+    if fill.value is None and missing:
+        fill.complain("a number, as some were missing,")
+    number = None if fill.value is None else fill.number()
+    return NumberEncoder(number, missing, given["comma"].flag(), earlier or given["flags"].flag())
 
 
 def _read_text(entry: Entry) -> TextEncoder:
