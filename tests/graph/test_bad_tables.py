@@ -65,7 +65,7 @@ def test_good_files_are_good(tmp_path: Path) -> None:
         ({"feature_columns": ["x", "x"]}, r"'feature_columns' .* distinct column names\. Got 'x' more than once"),
         ({"feature_columns": ["id"]}, r"'feature_columns' .* that are features\. Got 'id', which holds ids"),
         ({"unknown_nodes": "keep"}, r"'unknown_nodes' .* one of 'error', 'drop' or 'add'\. Got 'keep'"),
-        ({"missing_labels": "NA"}, r"'missing_labels' .* must be a sequence of texts\. Got 'NA'"),
+        ({"missing_labels": "NA"}, r"'missing_labels' .* must be a sequence of texts or integers, .* Got 'NA'"),
         ({"feature_columns": [["x"]]}, r"'feature_columns' .* Got \['x'\] instead"),
         ({"label_column": ["class"]}, r"'label_column' .* Got \['class'\] instead"),
         ({"label_column": "id"}, r"'label_column' .* must be another column than id_column\. Got 'id' for both"),

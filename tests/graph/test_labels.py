@@ -108,3 +108,14 @@ def test_a_class_whose_name_may_mean_unknown_is_cautioned_about_unless_the_marks
     with pytest.warns(UserWarning, match=r"'Unknown' under 'y' of the dict is taken for a class\. If it means unknown"):
         labelled(["a", "Unknown", "b", "a"])
     assert labelled(["a", "Unknown", "b", "a"], missing_labels=["?"]).class_names == ("Unknown", "a", "b")
+
+
+def test_classes_that_differ_only_in_case_or_blanks_are_cautioned_about_and_kept() -> None:
+    told = r"'Red', 'red', 'red ' under 'y' of the dict differ only in case or blanks: each is a class"
+    with pytest.warns(UserWarning, match=f"^{told}") as caught:
+        graph = labelled(["red", "Red", "blue", "red ", "blue"])
+    assert len(caught) == 1
+    assert graph.class_names == ("Red", "blue", "red", "red ")
+    with pytest.warns(UserWarning, match="differ only"):
+        labelled(["red", "Red", "x"], missing_labels=["x"])
+    assert labelled(["red", "Red"], missing_labels=()).class_names == ("Red", "red")  # as to_pandas says it

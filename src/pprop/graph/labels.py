@@ -1,8 +1,10 @@
-"""Which texts stand for an unknown label; `pprop.graph.tables.classes` reads a column of labels."""
+"""Names of classes: which stand for an unknown label, and which may be one class. `pprop.graph.tables.classes` reads a column."""
 
 from __future__ import annotations
 
 import numbers
+from collections import defaultdict
+from collections.abc import Iterable
 
 from pprop._validate import check_sequence, describe, reject
 
@@ -22,3 +24,15 @@ def check_missing(missing: object, function: str) -> tuple[str, ...]:
         if not isinstance(item, str | numbers.Integral) or isinstance(item, bool):
             reject("missing_labels", function, expected, f"{describe(item)} among them")
     return tuple(str(item).strip() for item in found)
+
+
+def alike_classes(names: Iterable[str]) -> list[str]:
+    """Return the classes that differ from another only in case or blanks, those that are alike side by side.
+
+    >>> alike_classes(["Red", "blue", "red ", "red"])
+    ['Red', 'red ', 'red']
+    """
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[" ".join(name.casefold().split())].append(name)
+    return [name for group in groups.values() if len(group) > 1 for name in group]

@@ -141,7 +141,8 @@ class Recipe:
             be encoded; the message names it.
         """
         known = {*self.others, *(column.name for column in self.columns)}
-        new = [name for name in columns if name not in {*known, *exclude} and not PANDAS_INDEX.fullmatch(name)]
+        strange = [name for name in columns if name not in known and not PANDAS_INDEX.fullmatch(name)]
+        new = [name for name in strange if name not in exclude]
         blocks: list[Block] = []
         for part in self.columns:
             if part.encoder is None:

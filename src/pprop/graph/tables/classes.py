@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import describe, reject
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.labels import MISSING_LABELS, alike_classes
 from pprop.graph.tables.arrow import pa, pc
 from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 
@@ -39,6 +39,7 @@ DOUBTFUL = frozenset(
         "unlabelled",
     }
 )
+NAMES = 6  # in one warning
 SEPARATORS = "|;,"
 ONE_CLASS = "a column with one class for each node"
 
@@ -92,6 +93,11 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     if tuple(missing) == MISSING_LABELS and (strange := [name for name in names if name.lower() in DOUBTFUL]):
         got = f"{strange[0]!r} under {column!r} of {table.title} is taken for a class"
         warnings.warn(f"{got}. If it means unknown, name it among missing_labels (--missing-labels).", stacklevel=4)
+    if missing and (alike := alike_classes(names)):  # where nothing is a mark, names are meant as they are written
+        got = f"{', '.join(map(repr, alike[:NAMES]))}{', ...' if len(alike) > NAMES else ''} under {column!r} of {table.title}"
+        warnings.warn(
+            f"{got} differ only in case or blanks: each is a class. If they are one, write it one way.", stacklevel=4
+        )
     rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
     _refuse_numbers(table, column, names, rows)
     _refuse_tags(table, column, names)
