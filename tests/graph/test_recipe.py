@@ -252,3 +252,31 @@ def test_a_table_without_rows_or_columns_has_no_features():
 def test_a_null_character_at_the_end_of_a_value_is_written_out_in_its_name():
     table = {"a": pa.array(["x\0", "y", "x\0"])}
     assert fit(table, typed=True).feature_names == ("a=x\\0", "a=y")
+
+
+MONEY = {
+    "height": pa.array(["1,75", "1,8", "", "1,62"]),
+    "pay": pa.array(["980", "4.343", "12.100", "1.050"]),
+    "pi": pa.array(["3.14", "3.142", "2", "0.001"]),
+}
+
+
+def test_points_before_three_digits_beside_decimal_commas_are_left_out_or_decimal_as_asked():
+    recipe = fit(MONEY)
+    assert set(recipe.used) == {"height", "pi"}
+    assert recipe.unused["pay"].startswith(
+        "left out: points of unclear meaning ('4.343' in row 2) beside decimal commas"
+    )
+    asked = encode(fit(MONEY, wanted={"pay": "number"}), MONEY)[0][:, 2]
+    np.testing.assert_array_equal(asked, np.array([980, 4.343, 12.1, 1.05], dtype=np.float32))
+    with pytest.raises(FormatError, match=r"'pay', a column of 'nodes\.csv' that cannot be used \(points of unclear"):
+        fit(MONEY, wanted=["height", "pay"])
+    assert "pay" in fit({name: MONEY[name] for name in ("pay", "pi")}).used
+
+
+def test_points_before_three_digits_in_a_column_of_decimal_commas_are_never_decimal():
+    height = {"height": MONEY["height"]}
+    mixed = {"height": pa.array(["1,75", "1.800", "1,9", "1,62"])}
+    assert fit(mixed).unused["height"].endswith("with points of unclear meaning ('1.800' in row 2)")
+    with pytest.raises(FormatError, match=r"a number in every row of 'height'\. Got '1\.800' in row 2"):
+        encode(fit(height), mixed)

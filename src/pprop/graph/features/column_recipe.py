@@ -12,7 +12,7 @@ from pprop._validate import check_sequence, describe, reject
 from pprop.graph.features.columns import Column
 from pprop.graph.features.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry, read_encoder
-from pprop.graph.features.kinds import KINDS, Decision, Kind, decide, decide_date
+from pprop.graph.features.kinds import KINDS, Decision, Kind, decide, decide_date, unclear_points
 
 NAMES_SHOWN = 5
 
@@ -111,6 +111,14 @@ def wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
     made = decided_column(column, decision)
     # words that never recur are better than nothing where text is asked for
     return ColumnRecipe(column.name, TextEncoder.fit(column)) if made.encoder is None else made
+
+
+def beside_commas(column: Column, made: ColumnRecipe, *, wanted: bool) -> ColumnRecipe:
+    """Return the recipe of a column of numbers in a table where others have decimal commas: left out if points are unclear."""
+    reason = unclear_points(column)
+    if reason and wanted:
+        _complain_unusable(column, reason)
+    return ColumnRecipe(column.name, None, reason) if reason else made
 
 
 def plain_number(column: Column) -> ColumnRecipe:

@@ -27,6 +27,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 NUMBER = r"^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # where commas are decimal, points may part thousands
 WHOLE = r"^([+-]?\d+)\.0+$"
 CLOCK = (
     r"(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
@@ -101,11 +102,13 @@ class Column:
 
     def share(self, pattern: str) -> float:
         """Return the share of the cells of text, missing ones aside, that match."""
+        return float(self.marks(pattern).sum() / self.n_present)
+
+    def marks(self, pattern: str) -> NDArray[np.bool_]:
+        """Return which cells of text match, shape (n,)."""
         from pprop.graph.tables.arrow import pc
 
-        values, at = self._encoded
-        weights = np.bincount(at[at >= 0], minlength=len(values))
-        return float(weights[_flags(pc.match_substring_regex(values, pattern))].sum() / self.n_present)
+        return self._spread(_flags(pc.match_substring_regex(self._encoded[0], pattern)), False)
 
     @property
     def is_padded(self) -> bool:
@@ -164,9 +167,11 @@ class Column:
 
         if self.form != "text":
             return self._numbers
-        values = self._encoded[0]
-        values = pc.replace_substring_regex(values, comma, r"\1.\2") if comma else values
+        given = self._encoded[0]
+        values = pc.replace_substring_regex(given, comma, r"\1.\2") if comma else given
         spelled = pc.match_substring_regex(values, NUMBER)
+        if comma:
+            spelled = pc.and_not(spelled, pc.match_substring_regex(given, THOUSANDS))
         parsed = _floats(pc.cast(pc.if_else(spelled, values, None), pa.float64()))
         return self._spread(parsed, np.nan), self._spread(~_flags(spelled), False)
 

@@ -19,7 +19,8 @@ all distinct" means nine of ten.
 6.  Dates and times, or text that is one in every cell (ISO 8601; 31.12.2024; 31/12/2024 or 12/31/2024 where some cell tells
     day from month): date. Unused where day and month cannot be told apart.
 7.  Cells of a CSV that are numbers with commas: number where these are decimal commas in one cell at least (``31,5``).
-    Other numbers with commas, or with a sign for percent or money, are unused unless they are few.
+    Other numbers with commas, or with a sign for percent or money, are unused unless they are few. Where a column of the
+    same CSV has decimal commas, numbers whose points all stand before three digits (``4.343``) are unused, too.
 8.  Cells of a CSV of which half or more spell numbers, but not all: unused.
 9.  Text of few distinct values: category.
 10. Text in a typed table that spells numbers: unused, as an identifier where nearly all are distinct and digits only.
@@ -39,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._validate import describe
-from pprop.graph.features.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, Column, DayOrder
+from pprop.graph.features.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, THOUSANDS, Column, DayOrder
 
 Kind = Literal["number", "boolean", "category", "date", "text", "unused"]
 KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "unused")
@@ -153,8 +154,26 @@ def _decide_commas(column: Column, wanted: bool) -> Decision | None:
         return replace(_decide_number(column, values[~column.missing], wanted), comma=True)
     if _few(column.n_distinct, column.n_present):
         return None
-    cell = _cell(column, column.numbers()[1])
-    return Decision("unused", f"numbers that are written with signs, or with commas of unclear meaning ({cell})")
+    pointed = column.marks(THOUSANDS)
+    cell = _cell(column, pointed if pointed.any() else column.numbers()[1])
+    what = "points" if pointed.any() else "commas"
+    return Decision("unused", f"numbers that are written with signs, or with {what} of unclear meaning ({cell})")
+
+
+def unclear_points(column: Column) -> str:
+    """Return why numbers of a CSV that has decimal commas elsewhere cannot be read; empty if they can.
+
+    >>> import pyarrow as pa
+    >>> from pprop.graph.features.columns import read_column
+    >>> unclear_points(read_column("pay", pa.array(["980", "4.343"]), typed=False))[:60]
+    "points of unclear meaning ('4.343' in row 2) beside decimal "
+    >>> unclear_points(read_column("pay", pa.array(["980.5", "4.343"]), typed=False))
+    ''
+    """
+    if column.form != "text" or not column.share(THOUSANDS) or column.share(THOUSANDS) < column.share(r"\."):
+        return ""
+    remedy = "write thousands without points, or ask for a number where the points are decimal"
+    return f"points of unclear meaning ({_cell(column, column.marks(THOUSANDS))}) beside decimal commas: {remedy}"
 
 
 def _few(n_distinct: int, n_present: int) -> bool:

@@ -15,6 +15,7 @@ from pprop._errors import FormatError
 from pprop._validate import counted, describe, reject
 from pprop.graph.features.column_recipe import (
     ColumnRecipe,
+    beside_commas,
     decided_column,
     from_entry,
     listed,
@@ -25,7 +26,7 @@ from pprop.graph.features.column_recipe import (
     wanted_kinds,
 )
 from pprop.graph.features.columns import read_column
-from pprop.graph.features.encoders import Block, Encoder, TextEncoder
+from pprop.graph.features.encoders import Block, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry
 from pprop.graph.features.kinds import decide
 
@@ -118,6 +119,11 @@ class Recipe:
                 made.append(wanted_column(column, kinds[name]))
             else:
                 made.append(decided_column(column, decide(column)))
+        if not typed and any(isinstance(one.encoder, NumberEncoder) and one.encoder.comma for one in made):
+            for at, part in enumerate(made):
+                if isinstance(part.encoder, NumberEncoder) and not part.encoder.comma and kinds.get(part.name) is None:
+                    column = read_column(part.name, columns[part.name], typed=typed, title=title, function=function)
+                    made[at] = beside_commas(column, part, wanted=named)
         return cls(tuple(made), tuple(name for name in columns if name in exclude))
 
     def encode(
