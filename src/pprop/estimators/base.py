@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._validate import describe, reject
@@ -26,23 +25,18 @@ from pprop.estimators.fitted import (
     check_same_graph,
     logits_from,
 )
+from pprop.estimators.fitting import NodeFit
 from pprop.estimators.inputs import TrainedFeatures, feature_shape, scaled_alike
 from pprop.estimators.parameters import GraphParameters
 from pprop.estimators.saving import save_model
-from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
-from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.labels import MISSING_LABELS
 from pprop.propagation.attribution import Attributor
 from pprop.training import History
 
-# Nodes and their labels; or a fraction of the nodes to fit.
-StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
 
-
-class NodeClassifier(FittedModel, NodeScores, GraphParameters, ABC):
+class NodeClassifier(FittedModel, NodeFit, GraphParameters):
     """A classifier whose samples are the nodes of one graph."""
 
     # Makes the model from the settings that its arguments name.
@@ -61,19 +55,6 @@ class NodeClassifier(FittedModel, NodeScores, GraphParameters, ABC):
         if extras:
             reject("extras", type(self).__name__, "none", describe(sorted(extras)))
         return logits
-
-    @abstractmethod
-    def fit(
-        self,
-        X: ArrayLike | None = None,
-        y: LabelsLike | None = None,
-        *,
-        stopping: StoppingNodes = None,
-        sample_weight: ArrayLike | None = None,
-        ids: ArrayLike | None = None,
-        missing_labels: Sequence[str] = MISSING_LABELS,
-    ) -> Self:
-        """Learn from the labels of some nodes of the graph."""
 
     @property
     def recipe_(self) -> Recipe | None:

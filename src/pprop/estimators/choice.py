@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pprop import settings
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier
-from pprop.estimators.base import NodeClassifier, StoppingNodes
+from pprop.estimators.base import NodeClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import NodeSum
 from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.fitting import Given, NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.parameters import GRAPH, MatrixParameters, NetworkParameters, TrainingParameters, parameters
-from pprop.estimators.samples import check_classes, hold_out, known_labels, labelled_nodes, read_stopping, seed_of
-from pprop.estimators.scores import NodeScores
+from pprop.estimators.samples import check_classes, hold_out, known_labels, seed_of
 from pprop.estimators.source import GraphSource
-from pprop.estimators.targets import LabelsLike
-from pprop.estimators.weighting import check_sample_weight, class_weights
+from pprop.estimators.weighting import class_weights
 from pprop.graph import Graph
-from pprop.graph.labels import MISSING_LABELS
 
 # Strength with which APPNP's errors at known nodes correct the others. Of 0.03, 0.1 and 0.3, with stopping labels, it
 # is the best or as good as the best on all four graphs of the paper (docs/accuracy.md, "What can be done after training").
@@ -47,7 +45,7 @@ CANDIDATES: Mapping[str, tuple[type[NodeClassifier], Mapping[str, Any]]] = Mappi
 
 @final
 @parameters
-class AutoClassifier(NodeScores, TrainingParameters, MatrixParameters, NetworkParameters):
+class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParameters):
     """Tries four classifiers on the labels of `fit`, keeps the one that does best on some of them, and fits it to all.
 
     The four are, the simplest first: ``"label_propagation"`` (`LabelPropagationClassifier`), which reads no features;
@@ -87,6 +85,8 @@ class AutoClassifier(NodeScores, TrainingParameters, MatrixParameters, NetworkPa
     array(['left', 'right'], dtype='<U5')
     """
 
+    _stopping_nodes_also = "its candidates stop by other nodes than they train on"
+
     graph: Graph = dataclasses.field(
         kw_only=False,
         metadata={"setting": GRAPH.but(None, "With features or without. Shared, not copied, in a clone.")},
@@ -94,45 +94,20 @@ class AutoClassifier(NodeScores, TrainingParameters, MatrixParameters, NetworkPa
     alpha: float | None = settings.TELEPORT.field()
     validation: float = settings.VALIDATION.field()
 
-    def fit(
-        self,
-        X: ArrayLike | None = None,
-        y: LabelsLike | None = None,
-        *,
-        stopping: StoppingNodes = None,
-        sample_weight: ArrayLike | None = None,
-        ids: ArrayLike | None = None,
-        missing_labels: Sequence[str] = MISSING_LABELS,
-    ) -> Self:
-        """Choose a classifier by the labels of some nodes, and fit it to them.
-
-        Parameters
-        ----------
-        X, y, stopping, sample_weight, ids, missing_labels
-            As in `APPNPClassifier.fit`. Stopping nodes given here never choose; label propagation spreads their labels.
-
-        Returns
-        -------
-        self
-        """
-        name, graph = type(self).__name__, self._check_graph()
-        values = self._checked()
-        held = settings.STOPPING.check(self.stopping, name) if stopping is None else stopping
-        given = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
-        held = read_stopping(held, given.labels, graph, missing_labels)
-        much = check_sample_weight(sample_weight, given.length, given.rows)
-        much = np.ones(len(given.nodes)) if much is None else much
-        nodes, labels, much = given.nodes[much > 0], given.labels[much > 0], much[much > 0]
+    def _fit(self, given: Given, values: dict[str, Any]) -> None:
+        name, graph = type(self).__name__, self.graph
+        nodes, labels = given.nodes, given.labels
+        much = np.ones(len(nodes)) if given.weights is None else given.weights
         seed = seed_of(self.random_state, name)
         classes, codes = np.unique(labels, return_inverse=True)
         known_labels(nodes, codes, graph.n_nodes)
-        paired = isinstance(held, tuple)
+        paired = isinstance(given.stopping, tuple)
         if not paired:  # else they may have another class
             check_classes(classes)
 
         def fitted(kind: str, some: NDArray[np.bool_]) -> NodeClassifier:
-            weights = None if sample_weight is None else much[some]
-            spread: Any = held if paired or kind != "label_propagation" else None
+            weights = None if given.weights is None else given.weights[some]
+            spread: Any = given.stopping if paired or kind != "label_propagation" else None
             return self._candidate(kind, seed).fit(
                 nodes[some], labels[some], stopping=spread, sample_weight=weights, missing_labels=()
             )
@@ -142,13 +117,13 @@ class AutoClassifier(NodeScores, TrainingParameters, MatrixParameters, NetworkPa
             kinds = kinds[:1]
             warnings.warn(
                 f"This graph has no features, so {name} tries label propagation alone. Graph.with_structure makes some.",
-                stacklevel=2,
+                stacklevel=3,
             )
         judges = _set_aside(nodes, codes, values["validation"], seed)
         if not judges.any():
             warnings.warn(
                 f"Every class has one node only, so there is none for {name} to choose by: label propagation is taken.",
-                stacklevel=2,
+                stacklevel=3,
             )
         found = {kind: fitted(kind, ~judges) for kind in kinds} if judges.any() else {}
         by_class = class_weights(values["class_weight"], codes[judges], much[judges], classes)
@@ -162,10 +137,8 @@ class AutoClassifier(NodeScores, TrainingParameters, MatrixParameters, NetworkPa
         self.best_ = best = fitted(self.chosen_, np.ones(len(nodes), dtype=np.bool_))
         self.graph_, self.classes_, self.logits_ = best.graph_, best.classes_, best.logits_
         self.known_nodes_, self.known_labels_ = best.known_nodes_, best.known_labels_
-        self.n_unlabelled_ = best.n_unlabelled_ = given.unlabelled
-        self.missing_labels_ = best.missing_labels_ = tuple(missing_labels)
+        best.n_unlabelled_, best.missing_labels_ = given.unlabelled, given.missing_labels
         self.n_features_in_ = 1
-        return self
 
     def save(
         self,

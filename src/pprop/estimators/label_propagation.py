@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Self, cast, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.base import NodeClassifier, StoppingNodes
+from pprop.estimators.base import NodeClassifier
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.fitted import TrainingRecord, Weights
+from pprop.estimators.fitting import Given
 from pprop.estimators.parameters import GRAPH, MatrixParameters, parameters
-from pprop.estimators.samples import check_classes, divide_nodes, known_labels, labelled_nodes, read_stopping
-from pprop.estimators.targets import LabelsLike
-from pprop.estimators.weighting import check_sample_weight, class_weights
+from pprop.estimators.samples import divide_nodes
+from pprop.estimators.weighting import class_weights
 from pprop.graph import Graph
-from pprop.graph.labels import MISSING_LABELS
 from pprop.models.label_propagation import LabelPropagation
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.live_record import probabilities_of
@@ -82,57 +81,20 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
     backend: str = settings.BACKEND.field()
 
-    def fit(
-        self,
-        X: ArrayLike | None = None,
-        y: LabelsLike | None = None,
-        *,
-        stopping: StoppingNodes = None,
-        sample_weight: ArrayLike | None = None,
-        ids: ArrayLike | None = None,
-        missing_labels: Sequence[str] = MISSING_LABELS,
-    ) -> Self:
-        """Spread the labels of some nodes over the graph.
-
-        Parameters
-        ----------
-        X, y, ids, missing_labels
-            Nodes and their classes, as in `APPNPClassifier.fit`. A node listed k times counts k times.
-        stopping
-            None, or ``(nodes, y)`` of further nodes: there is nothing to stop, so their labels are spread, too.
-        sample_weight
-            How much the label of each node in `X` counts, shape (m,).
-
-        Returns
-        -------
-        self
-        """
-        begin = time.perf_counter()
-        name, graph = type(self).__name__, self._check_graph()
-        values = self._checked()
-        given = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
-        pair = read_stopping(stopping, given.labels, graph, missing_labels)
-        own = check_sample_weight(sample_weight, given.length, given.rows)
-        own = np.ones(len(given.nodes)) if own is None else own
-        nodes, labels, own = given.nodes[own > 0], given.labels[own > 0], own[own > 0]
-        if pair is None:
-            classes, codes = np.unique(labels, return_inverse=True)
-            known = known_labels(nodes, codes, graph.n_nodes)
-            check_classes(classes)
-        else:
-            if not isinstance(pair, tuple):
-                expected = "None, or a pair (nodes, y) of more labels to spread: there is nothing to stop"
-                reject("stopping", name, expected, describe(pair))
-            split, known, classes = divide_nodes(nodes, labels, cast("object", pair), 0, graph.n_nodes)
-            nodes = np.concatenate([split.train, split.stopping])
+    def _fit(self, given: Given, values: dict[str, Any]) -> None:
+        begin, graph, pair = time.perf_counter(), self.graph, given.stopping
+        if not isinstance(pair, tuple | None):
+            expected = "None, or a pair (nodes, y) of more labels to spread: there is nothing to stop"
+            reject("stopping", type(self).__name__, expected, describe(pair))
+        split, known, classes = divide_nodes(given.nodes, given.labels, cast("object", pair), 0, graph.n_nodes)
+        nodes = np.concatenate([split.train, split.stopping])
         much = np.ones(len(nodes))
-        much[: len(own)] = own
+        much[: len(given.nodes)] = 1.0 if given.weights is None else given.weights
         much *= class_weights(values["class_weight"], known[nodes], much, classes)[known[nodes]]
         self.known_nodes_ = np.flatnonzero(known >= 0)
         self.known_labels_ = classes[known[self.known_nodes_]]
         amounts: Any = np.bincount(nodes, much, minlength=graph.n_nodes)
         self.amounts_: NDArray[np.float64] = amounts[self.known_nodes_]
-        self.n_unlabelled_, self.missing_labels_ = given.unlabelled, tuple(missing_labels)
         self.train_nodes_, self.stopping_nodes_ = nodes, nodes[:0]
         self.graph_, self.model_, self.classes_ = graph, self._model(values), classes
         self.alpha_, self.weights_, self.scaling_ = values["alpha"], {}, None
@@ -151,7 +113,6 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
             stopping_nodes=0,
         )
         self._keep_record(record, History(none, none.copy(), none.copy()))
-        return self
 
     def on(self, graph: Graph) -> Self:
         """Refuse any other graph: the labels belong to the nodes of the one that they were given for."""

@@ -43,5 +43,5 @@ def warn_unfinished(trained: Trained, values: dict[str, Any]) -> None:
             f"Training made all {last} epochs, and its stopping nodes still improved. Choose another max_epochs, a lower "
             "patience, or a higher learning_rate.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

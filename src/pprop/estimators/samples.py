@@ -335,7 +335,7 @@ def hold_out(
         warnings.warn(
             "Every class has one node only, so early stopping watches the training nodes themselves. "
             "Pass stopping=(nodes, y) to fit, or more nodes.",
-            stacklevel=4,
+            stacklevel=5,
         )
         return nodes, nodes
     held = np.isin(nodes, np.concatenate(chosen))

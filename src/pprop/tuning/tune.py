@@ -22,7 +22,7 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
-from pprop.estimators.base import StoppingNodes
+from pprop.estimators.fitting import StoppingNodes
 from pprop.estimators.options import uses_bias
 from pprop.estimators.samples import divide_nodes, labelled_nodes, read_stopping
 from pprop.estimators.scores import recommended_alpha

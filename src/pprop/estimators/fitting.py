@@ -1,0 +1,110 @@
+"""`fit`, as all classifiers of nodes have it: what it is given, read and checked before one of them learns from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+from numpy.typing import ArrayLike, NDArray
+
+from pprop._validate import reject
+from pprop.estimators.samples import labelled_nodes, read_stopping
+from pprop.estimators.scores import NodeScores
+from pprop.estimators.targets import LabelsLike
+from pprop.estimators.weighting import Weights, check_sample_weight
+from pprop.graph.labels import MISSING_LABELS
+from pprop.settings import OPTIONAL_STOPPING
+
+# Nodes and their labels; or a fraction of the nodes to fit.
+StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
+
+
+@final
+class Given(NamedTuple):
+    """What `fit` was given, without nodes of unknown label and of weight 0.
+
+    Attributes
+    ----------
+    nodes, labels, weights
+        All of shape (m,); `weights` None: all the same.
+    stopping
+        A pair of arrays (nodes, labels), a fraction as given, or None.
+    unlabelled, missing_labels
+        How many nodes had an unknown label, and what stands for one.
+    """
+
+    nodes: NDArray[Any]
+    labels: NDArray[Any]
+    weights: Weights | None
+    stopping: object
+    unlabelled: int
+    missing_labels: tuple[str, ...]
+
+
+class NodeFit(NodeScores, ABC):
+    """Mixin with `fit`, which leaves the learning to `_fit`."""
+
+    # What else than early stopping needs stopping nodes; None: nothing, and `stopping` may be None.
+    _stopping_nodes_also: ClassVar[str | None] = None
+
+    @abstractmethod
+    def _fit(self, given: Given, values: dict[str, Any]) -> None:
+        """Learn from nodes of the graph with these settings, which were validated."""
+
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        *,
+        stopping: StoppingNodes = None,
+        sample_weight: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+    ) -> Self:
+        """Learn from the labels of some nodes of the graph.
+
+        Parameters
+        ----------
+        X
+            Nodes: integers, always positions, shape (m,) or (m, 1); n truth values, a mask; or text, always ids. None:
+            all nodes. A node listed k times counts k times in the loss.
+        y
+            Their classes, shape (m,): integers, text or truth values; with a mask also one per node of the graph, shape
+            (n,). Whole numbers stored as floats become integers. Unknown are None, NaN, what a masked array masks, and
+            what `missing_labels` lists; these nodes are left out, and ``n_unlabelled_`` counts them. Where -1 and one
+            other integer are the only labels, -1 is a class, and a warning says so.
+        stopping
+            What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
+            which then do not train. None takes the fraction given to the constructor, or if that is None no node: early
+            stopping is off. Of a class with m nodes, ``round(fraction * m)`` are set aside, at least one and at most
+            m - 1; the only node of a class trains. Where every class has only one node, early stopping watches the
+            training nodes, and a warning says so. Label propagation, which has nothing to stop, takes no fraction, and
+            spreads the labels of further nodes, too.
+        sample_weight
+            How much each node counts, like `y`; None: all the same. Weight k is like listing a node k times, and
+            weight 0 like leaving it out. Nodes given as `stopping` count as one. Weights by class come on top.
+        ids
+            In place of X: ids, integers or text.
+        missing_labels
+            What stands for an unknown label, as text: ``"-1"`` is also the integer.
+
+        Returns
+        -------
+        self
+        """
+        name, graph = type(self).__name__, self._check_graph()
+        values = self._checked()
+        held = OPTIONAL_STOPPING.check(getattr(self, "stopping", None), name) if stopping is None else stopping
+        if held is None and self._stopping_nodes_also is not None:
+            reject("stopping", name, f"a float in (0, 1): {self._stopping_nodes_also}", None)
+        found = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
+        held = read_stopping(held, found.labels, graph, missing_labels)
+        nodes, labels = found.nodes, found.labels
+        much = check_sample_weight(sample_weight, found.length, found.rows)
+        if much is not None:
+            nodes, labels, much = nodes[much > 0], labels[much > 0], much[much > 0]
+        given = Given(nodes, labels, much, held, found.unlabelled, tuple(missing_labels))
+        self._fit(given, values)
+        self.n_unlabelled_, self.missing_labels_ = given.unlabelled, given.missing_labels
+        return self
