@@ -38,7 +38,7 @@ def ids(file: Path) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "delimiter"), [("csv", ","), ("csv", ";"), ("CSV", "\t"), ("tsv", "\t"), ("tab", "\t")]
+    ("suffix", "delimiter"), [("csv", ","), ("csv", ";"), ("csv", "|"), ("CSV", "\t"), ("tsv", "\t"), ("tab", "\t")]
 )
 @pytest.mark.parametrize(
     ("codec", "compress"),
@@ -77,6 +77,7 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_refused(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("source target\na b\n", r"'source target'\. Separate columns by a comma, a semicolon, a tab or \|\.$"),
         (
             "1,2\n2,3\n",
             r"Its columns are: '1', '2'\. The first line looks like data: write the names of the columns above",
@@ -105,7 +106,15 @@ def test_a_header_of_numbers_is_a_header_where_it_is_asked_for(tmp_path: Path) -
         ('source,target\n"a"b,c\n', r"well-formed CSV file\. Got an error"),
         ('source,target\n"a"",c\n', r"well-formed CSV file"),
         ("source,target\na,b\nc\n", r"2 cells in every row\. Got 1 cell in row 2"),
-        ("source,tärget\na,b\n".encode("latin-1"), r"a CSV file in UTF-8\. Got a byte at position 8 that is not UTF-8"),
+        (
+            "source,tärget\na,b\n".encode("latin-1"),
+            r"a CSV file in UTF-8\. Got a byte at position 8 that is not UTF-8, in line 1, in '.*' instead\. Convert it, for .* iconv",
+        ),
+        (
+            "# x\nsource,target\na,b\nö,c\n".encode("latin-1"),
+            r"at position 22 .*, in line 4, in '.*' .* iconv -f latin1 -t utf-8",
+        ),
+        ("source,target\na,b\n".encode("utf-16"), r"Got UTF-16 in '.*' instead\. .* iconv -f utf-16 -t utf-8"),
         ('source,target\n"a\n\nb",c\n\nd,e,f\n', r"Got 3 cells in row 2"),  # a blank line inside quotes and one outside
     ],
 )
@@ -113,6 +122,28 @@ def test_the_slow_reader_says_what_is_wrong(content: str | bytes, sentence: str,
     (tmp_path / "e.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(FormatError, match=sentence):
         read_edges(tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "sep=;\n",
+        '"sep=;"\r\n',
+        "\ufeffSEP=;\r\n",
+        "# made by hand\n",
+        "# sources; targets; dates\n#\n",
+        "\ufeff# made\n",
+        "sep=;\n# made\n",
+    ],
+)
+def test_lines_above_the_header_name_the_delimiter_or_are_comments(above: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_bytes(f"{above}source;target\na,x;b\n#c;b\n".encode())
+    assert ids(tmp_path / "edges.csv") == ["a,x", "b", "#c"]
+
+
+def test_a_header_may_begin_with_the_sign_of_comments(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("# of cats,source,target\n3,a,b\n")
+    assert ids(tmp_path / "edges.csv") == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ['a, "b, c"\n', 'a, "b"\n', '5" pipe,"say ""hi"""\n', "\u00a0a\u2003,b\x1f\n"])

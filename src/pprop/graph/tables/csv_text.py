@@ -1,13 +1,15 @@
 """CSV: the bytes of a file to columns of text, by pyarrow; and slowly by Python where pyarrow stumbles, to say where.
 
 Python's reader sets the dialect: a header, blank lines do not count, blanks around a cell do not count, quotes are
-doubled inside quotes, every row has as many cells as the header.
+doubled inside quotes, every row has as many cells as the header. Above the header there may be a line ``sep=;`` and comments
+that begin with ``#``.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, NoReturn, TypeAlias
@@ -20,8 +22,9 @@ from pprop.graph.tables.table import HEADLESS, spelled
 
 Complaint: TypeAlias = Callable[..., NoReturn]  # complain(expected, got, row=None)
 
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
 QUOTE, BOM = b'"', b"\xef\xbb\xbf"
+SEPARATOR = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([,;\t|])"?[ \t]*(?:\r\n|\r|\n)', re.IGNORECASE)  # a line for Excel
 SAMPLE = 2**16  # bytes that are looked at to understand the header
 BLOCK = 2**17  # bytes that a processor keeps at hand, a multiple of 64
 LAST = np.uint64(63)  # of the bits of a number
@@ -40,7 +43,7 @@ def parse_csv(
     content
         The file, decompressed.
     delimiter
-        None for the one of ``,``, ``;`` and tab that is most frequent in the header.
+        None for the one of ``,``, ``;``, ``|`` and tab that is most frequent in the header.
     wanted
         Names of columns; those that are not there are left out.
     complain
@@ -55,16 +58,21 @@ def parse_csv(
     if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16 is another complaint
         _decode(content, complain)
         complain("a CSV file of text", "null characters")
+    whole = content
+    if named := SEPARATOR.match(content):
+        content, delimiter = content[named.end() :], named[1].decode()
+    content = content[_comments(content[:SAMPLE], delimiter) :]
+    above = len(whole) - len(content)
     sample = content[:SAMPLE].decode("utf-8-sig", "replace")
     delimiter = delimiter or _delimiter(sample)
     header = _check_header(next(_rows(sample, delimiter, strict=False), list[str]()), complain)
     if any("\ufffd" in name for name in header):
-        _decode(content, complain)
+        _decode(whole, complain, above)
     headless = _looks_like_data(header, sample, delimiter)
     chosen = [name for name in header if wanted is None or name in wanted]
     found = _fast(content, delimiter, header, chosen)
     if found is None:
-        found = _slow(_decode(content, complain), delimiter, chosen, complain)
+        found = _slow(_decode(whole, complain, above), delimiter, chosen, complain)
     return found, header, headless
 
 
@@ -178,17 +186,49 @@ def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> 
     return {name: pa.chunked_array([pa.array(cells, type=pa.string())]) for name, cells in columns.items()}
 
 
-def _decode(content: bytes, complain: Complaint) -> str:
+def _decode(content: bytes, complain: Complaint, start: int = 0) -> str:
+    """Return the text from the byte `start` on."""
     try:
-        return content.decode("utf-8-sig")
+        return content[start:].decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        complain("a CSV file in UTF-8", f"a byte at position {error.start} that is not UTF-8")
+        wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+        place = start + error.start
+        line = len(content[: place + 1].splitlines())
+        complain(
+            "a CSV file in UTF-8",
+            f"a byte at position {place} that is not UTF-8, in line {line}," if not wide else "UTF-16",
+            remedy=f"Convert it, for example by iconv -f {'utf-16' if wide else 'latin1'} -t utf-8.",
+        )
 
 
 def _rows(text: str, delimiter: str, *, strict: bool) -> Iterator[list[str]]:
     lines = io.StringIO(text, newline="")
     reader: Any = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
     return filter(None, reader)
+
+
+def _comments(sample: bytes, delimiter: str | None) -> int:
+    r"""Return how many bytes the comments above the header take: lines that begin with # and have not as many cells as it.
+
+    >>> _comments(b"# made today\nid,x\n", None), _comments(b"# of cats,id\n3,7\n", None)
+    (13, 0)
+    """
+    lines = sample.removeprefix(BOM).splitlines(keepends=True)
+    others = [line for line in lines if line.strip() and not line.startswith(b"#")]
+    if not others or not lines[0].startswith(b"#"):
+        return 0
+    first = others[0].decode(errors="replace")
+    delimiter = delimiter or _delimiter(first)
+
+    def cells(line: str) -> int:
+        return len(next(_rows(line, delimiter, strict=False), list[str]()))
+
+    end = 0
+    for line in lines:
+        if not line.startswith(b"#") or cells(line.decode(errors="replace")) == cells(first):
+            break
+        end += len(line)
+    return end + (len(sample) - sum(map(len, lines))) if end else 0  # and the mark of UTF-8
 
 
 def _delimiter(sample: str) -> str:

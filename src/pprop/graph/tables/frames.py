@@ -63,7 +63,8 @@ def columns_of_arrow(columns: Mapping[str, Column], complain: Complaint) -> dict
                 column.validate(full=True)
             except pa.ArrowInvalid:
                 row, broken = _undecodable(column)
-                complain("a table whose text is UTF-8", f"the bytes {describe(broken[:20])} under {name!r}", row)
+                got = f"the bytes {describe(broken[:20])} under {name!r}"
+                complain("a table whose text is UTF-8", got, row, remedy="Write that column again as UTF-8.")
         found[name] = given if pa.types.is_dictionary(given.type) else column
     return found
 

@@ -82,6 +82,8 @@ class DataTable:
         present = ", ".join(repr(column) for column in islice(names, MOST_NAMES))
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         hint = f" Did you mean {near[0]!r}?" if near else f" {HEADLESS}" if self.headless else ""
+        if len(names) == 1 and not self.typed:
+            hint = " Separate columns by a comma, a semicolon, a tab or |."
         remedy = f"Its columns are: {present}{more}.{hint}"
         reject(parameter, self.function, f"the name of a column of {self.title}", describe(name), remedy=remedy)
 
