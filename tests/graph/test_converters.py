@@ -59,7 +59,8 @@ def test_a_directed_edge_becomes_what_its_target_receives() -> None:
 def test_weights_self_loops_and_zeros_of_networkx() -> None:
     g = nx.Graph()
     g.add_weighted_edges_from([(0, 1, 2.5), (1, 1, 3.0), (1, 2, 0.0)])
-    assert dense(Graph.from_networkx(g)) == [[0, 2.5, 0], [2.5, 3, 0], [0, 0, 0]]
+    with pytest.warns(UserWarning, match=r"^Graph\.from_networkx: left out 1 edge of weight zero\.$"):
+        assert dense(Graph.from_networkx(g)) == [[0, 2.5, 0], [2.5, 3, 0], [0, 0, 0]]
     assert dense(Graph.from_networkx(g, weight=None)) == [[0, 1, 0], [1, 1, 1], [0, 1, 0]]
 
 

@@ -15,7 +15,7 @@ import pytest
 from pprop import Graph
 from pprop._errors import InputError
 
-EDGES = {"source": ["dee", "ann", "bob"], "target": ["bob", "dee", "cem"], "weight": [2.0, 3.0, 4.0]}
+EDGES = {"source": ["dee", "ann", "bob"], "target": ["bob", "dee", "cem"], "strength": [2.0, 3.0, 4.0]}
 NODES = {"id": ["ann", "bob", "cem", "dee"], "x": [1.5, 2.5, 3.5, 4.5], "team": ["red", None, "blue", "red"]}
 ADJACENCY = [[0, 0, 0, 3], [0, 0, 4, 2], [0, 4, 0, 0], [3, 2, 0, 0]]
 
@@ -44,7 +44,7 @@ class Exchanged:
     "make", [dict, pd.DataFrame, pl.DataFrame, pa.table, Relation, Exchanged], ids=lambda make: make.__name__
 )
 def test_every_kind_of_frame_gives_the_same_graph(make: Any) -> None:
-    graph = Graph.from_pandas(make(EDGES), make(NODES), weight="weight", label_column="team", name="friends")
+    graph = Graph.from_pandas(make(EDGES), make(NODES), weight="strength", label_column="team", name="friends")
     np.testing.assert_array_equal(graph.adjacency.toarray(), ADJACENCY)
     assert graph.ids is not None
     assert graph.ids.tolist() == NODES["id"]
@@ -177,7 +177,7 @@ def test_ids_stay_integers_where_the_text_among_the_edges_is_dropped() -> None:
 def test_from_edges_is_from_pandas_for_arrays() -> None:
     source, target, weight = EDGES.values()
     graph = Graph.from_edges(source, target, weight)
-    assert graph == Graph.from_pandas(EDGES, weight="weight")
+    assert graph == Graph.from_pandas(EDGES, weight="strength")
     features = np.arange(8.0).reshape(4, 2)
     graph = Graph.from_edges(
         np.array([1, 2]), [2, 3], directed=True, nodes=[3, 2, 1, 9], features=features, labels=["b", None, "a", "b"]

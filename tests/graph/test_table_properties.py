@@ -83,6 +83,7 @@ def test_integer_ids_survive_a_csv_file_and_a_frame(pairs: list[tuple[int, int]]
 NUMBERS = st.floats(-(2.0**90), 2.0**90, width=32) | st.none()
 
 
+@pytest.mark.filterwarnings("ignore:Left out .* of weight zero")
 @QUICK
 @given(st.data(), st.sets(INTEGERS | st.integers(0, 9), min_size=2, max_size=8))
 def test_csv_parquet_and_frames_of_one_table_are_the_same_graph(data: Any, keys: set[int]) -> None:

@@ -58,20 +58,42 @@ def test_directed_edge_lets_the_target_receive_from_the_source(tmp_path: Path) -
     ],
 )
 def test_repeated_undirected_edges(rows: list[str], expected: float, tmp_path: Path) -> None:
-    edges = csv(tmp_path, "e.csv", "source,target,weight", *rows)
-    assert_graph(read_edges(edges, weight="weight"), [[0, expected], [expected, 0]], ["a", "b"])
+    edges = csv(tmp_path, "e.csv", "source,target,w", *rows)
+    assert_graph(read_edges(edges, weight="w"), [[0, expected], [expected, 0]], ["a", "b"])
     assert_graph(read_edges(edges), [[0, 1], [1, 0]], ["a", "b"])
 
 
 def test_repeated_directed_edges(tmp_path: Path) -> None:
-    edges = csv(tmp_path, "e.csv", "source,target,weight", "a,b,2", "b,a,4", "a,b,3")
-    assert_graph(read_edges(edges, weight="weight", directed=True), [[0, 4], [5, 0]], ["a", "b"])
+    edges = csv(tmp_path, "e.csv", "source,target,w", "a,b,2", "b,a,4", "a,b,3")
+    assert_graph(read_edges(edges, weight="w", directed=True), [[0, 4], [5, 0]], ["a", "b"])
     assert_graph(read_edges(edges, directed=True), [[0, 1], [1, 0]], ["a", "b"])
 
 
-def test_self_loops_are_kept_and_zero_weights_are_no_edges(tmp_path: Path) -> None:
-    edges = csv(tmp_path, "e.csv", "source,target,weight", "a,a,2", "a,b,0", "b,c,1")
-    assert_graph(read_edges(edges, weight="weight"), [[2, 0, 0], [0, 0, 1], [0, 1, 0]], ["a", "b", "c"])
+def test_self_loops_are_kept_and_zero_weights_are_no_edges_and_counted(tmp_path: Path) -> None:
+    edges = csv(tmp_path, "e.csv", "source,target,weight", "a,a,2", "a,b,0", "b,c,1", "c,a,0.0")
+    with pytest.warns(UserWarning, match=r"^Left out 2 edges of .*e\.csv' of weight zero\.$"):
+        graph = read_edges(edges, weight="weight")
+    assert_graph(graph, [[2, 0, 0], [0, 0, 1], [0, 1, 0]], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("name", ["weight", "Weights", "edge_weight"])
+def test_weights_that_nobody_asks_for_are_cautioned_about(tmp_path: Path, name: str) -> None:
+    edges = csv(tmp_path, "e.csv", f"source,target,since,{name}", "a,b,2020,2", "b,c,2021,3")
+    with pytest.warns(UserWarning, match=rf"^'{name}' of .*e\.csv' is left out: .* weight='{name}' \(--weight") as told:
+        graph = read_edges(edges)
+    assert len(told) == 1
+    assert graph.weights is None
+    assert read_edges(edges, weight=name).weights is not None
+    assert read_edges(csv(tmp_path, "f.csv", "source,target,weightless", "a,b,2")).n_edges == 1
+
+
+def test_a_graph_read_by_the_recipe_of_another_is_not_cautioned_about_again(tmp_path: Path) -> None:
+    edges = csv(tmp_path, "e.csv", "source,target,weight", "a,b,2")
+    nodes = csv(tmp_path, "n.csv", "id,age", "a,3", "b,4")
+    with pytest.warns(UserWarning, match="'weight' of .* is left out"):
+        recipe = read_edges(edges, nodes).recipe
+    assert recipe is not None
+    assert read_edges(edges, nodes, feature_columns=recipe).weights is None
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ def read_edges(
 
     An edge that is listed more than once in the same direction counts once, or, where there is a ``weight`` column,
     with the sum of its weights. In an undirected graph it does not matter whether an edge is listed in one direction or
-    in both: then the larger of the two weights counts. An edge of weight zero is no edge.
+    in both: then the larger of the two weights counts. An edge of weight zero is no edge; a warning counts
+    them.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def read_edges(
     source, target
         Columns of the edge list with the ids of the two ends.
     weight
-        Column of the edge list with finite, non-negative weights; None for an unweighted graph.
+        Column of the edge list with finite, non-negative weights; None for an unweighted graph, with a warning where a
+        column is named "weight" or the like. Other columns of the edge list are not read.
     directed
         Whether the direction of an edge matters.
     id_column

@@ -95,7 +95,7 @@ def matrix_of(edges: EdgeList, n: int, *, listed: str, directed: bool | None, fu
 
 
 def check_weights(weights: NDArray[Any], parameter: str, function: str) -> NDArray[np.float64]:
-    """Return finite, non-negative weights in float64, shape (edges,)."""
+    """Return finite, non-negative weights in float64, shape (edges,); a warning counts the zeros, which are no edges."""
     expected = "finite, non-negative edge weights"
     if weights.dtype.kind not in "buif":
         reject(parameter, function, expected, describe(weights), error=GraphError)
@@ -103,6 +103,8 @@ def check_weights(weights: NDArray[Any], parameter: str, function: str) -> NDArr
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if bad.size:
         reject(parameter, function, expected, f"{values[bad[0]]:g} at edge {bad[0]}", error=GraphError)
+    if zeros := int(np.count_nonzero(values == 0)):
+        warnings.warn(f"{function}: left out {counted(zeros, 'edge')} of weight zero.", stacklevel=5)
     return values
 
 

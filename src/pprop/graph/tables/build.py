@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from pprop.graph.tables.table import DataTable, is_text
 UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
 FeatureColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | Recipe
 FROM_EDGES = "Graph.from_edges"
+WEIGHTS = re.compile(r"\s*(.*[^a-z])?weights?\s*", re.IGNORECASE)  # "Weight", "edge_weight"
 UNKNOWN_NODES = ("error", "drop", "add")
 
 
@@ -103,6 +105,8 @@ class TableColumns:
         if csr[2] is not None and not np.isfinite(csr[2]).all():
             got = f"weights in {edges.title} whose sum is beyond the largest float"
             reject(edges.parameter, self.function, "an edge list of finite weights", got, error=GraphError)
+        if self.weight is None and not isinstance(self.feature_columns, Recipe):  # else it was said before the training
+            _caution_weights(edges)
         title = edges.title if nodes is None else nodes.title
         return {"csr": csr, "directed": self.directed, "ids": seal(id_array(ids, title)), **attributes}
 
@@ -186,7 +190,17 @@ def _weights(edges: DataTable, column: object) -> NDArray[np.float64]:
     negative = np.flatnonzero(weights < 0)
     if negative.size:
         edges.complain("an edge list of non-negative weights", f"{weights[negative[0]]:g}", int(negative[0]))
+    if zeros := int(np.count_nonzero(weights == 0)):
+        warnings.warn(f"Left out {counted(zeros, 'edge')} of {edges.title} of weight zero.", stacklevel=4)
     return weights
+
+
+def _caution_weights(edges: DataTable) -> None:
+    """Warn of a column that is named as weights are, and that nobody asked for."""
+    for name in edges.others:
+        if WEIGHTS.fullmatch(name):
+            got = f"{name!r} of {edges.title} is left out: all edges count alike"
+            warnings.warn(f"{got}. weight={name!r} (--weight {name!r}) takes it for weights.", stacklevel=4)
 
 
 def edge_parts(
