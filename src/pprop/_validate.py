@@ -54,7 +54,17 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def nearest(wanted: str, known: Iterable[str], most: int = 3) -> str:
+def listed(items: Sequence[object], most: int = 5) -> str:
+    """Return the first items, and how many more there are.
+
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(repr(item) for item in items[:most])
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+
+
+def nearest(wanted: str, known: Iterable[str], most: int = 1) -> str:
     """Return a question that names those of many texts that are most like an unknown one; empty if none is.
 
     Of more than a few thousand only those that begin alike are compared, since a comparison takes microseconds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -13,8 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as tensor_bytes
+from tests.estimators.folders import edit, put_tensors, put_weights
 
 import pprop
 from pprop import (
@@ -41,25 +39,6 @@ def model(graph: Graph, nodes: Any, animals: Any) -> APPNPClassifier:
 def folder(model: APPNPClassifier, tmp_path: Path) -> Path:
     model.save(tmp_path / "model")
     return tmp_path / "model"
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the manifest."""
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
-def put_weights(folder: Path, content: bytes) -> None:
-    """Change the weights, and the manifest so that it agrees."""
-    (folder / "weights.safetensors").write_bytes(content)
-    edit(folder, lambda manifest: manifest["weights"].update(sha256=hashlib.sha256(content).hexdigest()))
-
-
-def put_tensors(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    tensors = read_tensors((folder / "weights.safetensors").read_bytes())
-    change(tensors)
-    put_weights(folder, tensor_bytes(tensors))
 
 
 def set_key(section: str, key: str, value: object) -> Callable[[dict[str, Any]], object]:

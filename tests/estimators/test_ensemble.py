@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
+from tests.estimators.folders import put_tensors
 
 import pprop
 from pprop import APPNPClassifier, APPNPEnsembleClassifier, FormatError, Graph, InputError, Split, transition_matrix
@@ -250,13 +248,7 @@ def test_on_another_graph_no_errors_are_spread(graph: Graph, saved, nodes, anima
 )
 def test_damaged_errors_are_refused(graph: Graph, saved, change: Any):
     _, folder = saved
-    file, manifest = folder / "weights.safetensors", folder / "manifest.json"
-    tensors = load_file(file)
-    change(tensors)
-    save_file(tensors, file)
-    content = json.loads(manifest.read_text())
-    content["weights"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-    manifest.write_text(json.dumps(content))
+    put_tensors(folder, change)
     with pytest.raises(FormatError, match="besides the weights that does not fit"):
         pprop.load(folder, graph=graph)
 

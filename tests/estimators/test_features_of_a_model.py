@@ -1,8 +1,7 @@
-"""A model knows its features by name and scale: on other graphs, in its folder, and in folders of version 1."""
+"""A model knows its features by name and scale: on other graphs, and in its folder."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -12,10 +11,9 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as tensor_bytes
 from scipy import sparse
+from tests.estimators.folders import edit, put_tensors
 
 import pprop
 from pprop import (
@@ -160,12 +158,14 @@ def test_features_of_matrices_are_found_by_name() -> None:
         model.on(numbers(features, "xb"))
     with pytest.raises(InputError, match=r"Got one with 'c' instead\. Leave it out, or train again with it\."):
         model.on(numbers(np.ones((N, 3)), "abc"))
-    with pytest.raises(InputError, match=r"MLPNodeClassifier\.on must be .* shape \(2,\) per node, .* Got \(3,\) inst"):
+    with pytest.raises(
+        InputError, match=r"Classifier\.on must be .* 2 features per node, .* Got one with 3 features inst"
+    ):
         model.on(numbers(np.ones((N, 3)), None))
     with pytest.raises(InputError, match="must be a Graph"):
         model.on(cast("Any", features))
     long = Graph.from_scipy(sparse.csr_array((2, 2)), features=np.eye(2), feature_names=["weight", "colour"])
-    with pytest.raises(InputError, match=r"one without 'color' instead\. Did you mean its 'colour'\?"):
+    with pytest.raises(InputError, match=r"one without 'color' instead\. Did you mean 'colour'\?"):
         TrainedFeatures(names=("weight", "color")).matched(long, "load")
 
 
@@ -236,9 +236,7 @@ def test_the_scaling_comes_back_bit_for_bit(tmp_path: Path, scaling: str) -> Non
 def test_a_scaling_that_does_not_fit_is_refused(tmp_path: Path, change: Any, what: str) -> None:
     graph = numbers(np.random.default_rng(0).normal(size=(N, 2)))
     fitted(graph, MLPNodeClassifier).save(tmp_path / "model")
-    tensors = read_tensors((tmp_path / "model" / "weights.safetensors").read_bytes())
-    change(tensors)
-    put_weights(tmp_path / "model", tensors)
+    put_tensors(tmp_path / "model", change)
     with pytest.raises(FormatError, match=f"is damaged: {what}"):
         pprop.load(tmp_path / "model", graph=graph)
 
@@ -340,91 +338,3 @@ def test_only_a_regular_file_of_features_is_read(tmp_path: Path) -> None:
     file.symlink_to("nowhere")
     with pytest.raises(FormatError, match=r"features\.json cannot be read \(No such file or directory\)"):
         pprop.load(tmp_path / "model", graph=graph)
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the manifest."""
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
-def put_weights(folder: Path, tensors: dict[str, NDArray[Any]]) -> None:
-    """Change the weights, and the manifest so that it agrees."""
-    content = tensor_bytes(tensors)
-    (folder / "weights.safetensors").write_bytes(content)
-    edit(folder, lambda manifest: manifest["weights"].update(sha256=hashlib.sha256(content).hexdigest()))
-
-
-# What version 0.1 computed of the tables below.
-FORMER_FINGERPRINT = "7a3cbd819e046db61e0c30c286d1d619"
-
-
-def former_model(folder: Path) -> dict[str, NDArray[Any]]:
-    """Write tables, and the folder of a model that version 0.1 would have trained on them; return its weights."""
-    edges = ["a,b,strength", *(f"n{i},n{(i + k) % 12},{k}.5" for i in range(12) for k in (1, 3))]
-    teams = ["red", "blue", "NA", ""]
-    rows = [f"n{i},{10115 + 7 * i},{teams[i % 4]},w{i % 3},{(i - 6) ** 2 / 8},{i % 2}" for i in range(12)]
-    (folder / "edges.csv").write_text("\n".join(edges) + "\n")
-    (folder / "nodes.csv").write_text("\n".join(["key,zip,team,word,x,flag", *rows]) + "\n")
-    fixture = Path(__file__).parent / "fixtures" / "appnp" / "manifest.json"
-    manifest: dict[str, Any] = json.loads(fixture.read_bytes())
-    manifest["settings"] |= {"hidden": 8, "backend": "reference"}
-    manifest["training"] |= {"epochs": 2, "best_epoch": 1, "backend": "reference"}
-    manifest["graph"] |= {"fingerprint": FORMER_FINGERPRINT, "feature_shape": [3]}
-    manifest["graph"]["source"] = {
-        "kind": "edges",
-        "path": str(folder / "edges.csv"),
-        "nodes": str(folder / "nodes.csv"),
-        "source": "a",
-        "target": "b",
-        "weight": "strength",
-        "directed": False,
-        "id_column": "key",
-        "label_column": "team",
-        "feature_columns": None,
-    }
-    (folder / "model").mkdir()
-    (folder / "model" / "manifest.json").write_text(json.dumps(manifest))
-    rng = np.random.default_rng(0)
-    weights = {"layer0": rng.normal(size=(3, 8)), "layer1": rng.normal(size=(8, 3))}
-    curves = dict.fromkeys(("train_loss", "stopping_loss", "stopping_accuracy"), np.zeros(2))
-    tensors = {f"weights.{name}": array.astype(np.float32) for name, array in weights.items()}
-    put_weights(folder / "model", tensors | {f"history.{name}": curve for name, curve in curves.items()})
-    return weights
-
-
-def test_a_model_of_version_1_finds_its_tables_and_predicts_as_it_did(tmp_path: Path) -> None:
-    weights = former_model(tmp_path)
-    model: Any = pprop.load(tmp_path / "model")
-    graph = model.graph_
-    assert graph.fingerprint == FORMER_FINGERPRINT
-    assert (graph.feature_names, graph.class_names) == (("zip", "x", "flag"), ("NA", "blue", "red"))
-    assert (model.scaling, model.bias, model.class_weight, model.scaling_.kind) == ("l1", False, None, "l1")
-    features = graph.features.astype(np.float64)
-    rows = features / features.sum(axis=1, keepdims=True)
-    alone = np.maximum(rows @ weights["layer0"], 0) @ weights["layer1"]
-    expected = pprop.propagate(graph, alone, 0.15, solver=pprop.PowerIteration(7), normalization="row")
-    np.testing.assert_allclose(model.logits_, expected, rtol=1e-4, atol=1e-6)
-    assert saved_recipe(tmp_path / "model") is None
-
-
-def test_a_model_of_version_1_is_saved_in_the_present_form(tmp_path: Path) -> None:
-    former_model(tmp_path)
-    model = pprop.load(tmp_path / "model")
-    model.save(tmp_path / "again")
-    assert json.loads((tmp_path / "again" / "manifest.json").read_bytes())["format_version"] == 2
-    again = pprop.load(tmp_path / "again")
-    assert np.array_equal(again.logits_, model.logits_)
-    assert saved_recipe(tmp_path / "again") == model.recipe_
-    with pytest.raises(InputError, match="The column 'zip' became other features"):
-        pprop.load(tmp_path / "again", graph=pprop.read_edges(tmp_path / "edges.csv", tmp_path / "nodes.csv",
-            source="a", target="b", weight="strength", id_column="key", label_column="team"))  # fmt: skip
-
-
-def test_tables_that_changed_after_version_1_are_refused(tmp_path: Path) -> None:
-    former_model(tmp_path)
-    table = (tmp_path / "nodes.csv").read_text().replace("10115", "10116")
-    (tmp_path / "nodes.csv").write_text(table)
-    with pytest.raises(InputError, match=f"was trained on: its fingerprint is .*, not {FORMER_FINGERPRINT}"):
-        pprop.load(tmp_path / "model")

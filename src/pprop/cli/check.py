@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import PpropError
-from pprop._validate import counted
+from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
-from pprop.cli.output import listed
 from pprop.graph import Graph
 from pprop.graph.tables.keys import code_texts
 from pprop.graph.tables.readers import read_table

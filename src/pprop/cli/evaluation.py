@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from pprop._validate import counted
+from pprop._validate import counted, listed
 from pprop.cli.output import columns
 
 if TYPE_CHECKING:
@@ -191,18 +191,15 @@ def cautions(
                 f"{BASELINES[name].capitalize()} does better than {model} on the test nodes: {what} "
                 f"{getattr(one, measure):.1%} against {ours:.1%}.{advice}"
             )
-    never = [row for row in evaluation.classes if row.nodes and not row.predicted]
+    never = [row.name for row in evaluation.classes if row.nodes and not row.predicted]
     if never:
-        names = ", ".join(repr(row.name) for row in never[:5]) + (" ..." if len(never) > 5 else "")
         which = f"{counted(len(never), 'class', 'classes')} of the test nodes {'is' if len(never) == 1 else 'are'}"
         advice = "" if balanced else " Try --class-weight balanced."
-        found.append(f"{which} never predicted ({names}).{advice}")
-    untested = [repr(row.name) for row in evaluation.classes if not row.nodes]
+        found.append(f"{which} never predicted ({listed(never)}).{advice}")
+    untested = [row.name for row in evaluation.classes if not row.nodes]
     if untested:
-        which = ", ".join(untested[:5]) + (" ..." if len(untested) > 5 else "")
-        found.append(
-            f"No test node is of {counted(len(untested), 'class', 'classes')} ({which}): nothing is known about them."
-        )
+        which = f"{counted(len(untested), 'class', 'classes')} ({listed(untested)})"
+        found.append(f"No test node is of {which}: nothing is known about them.")
     largest = max(row.nodes for row in evaluation.classes)
     if largest > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced:
         found.append(

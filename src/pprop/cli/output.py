@@ -50,16 +50,6 @@ def columns(headings: Sequence[str], rows: Sequence[Sequence[object]], left: Seq
     return "\n".join(line.rstrip() for line in lines)
 
 
-def listed(items: Sequence[object], most: int = 5) -> str:
-    """Return the first items, and how many more there are.
-
-    >>> listed(["a", "b", "c"], most=2)
-    "'a', 'b' and 1 more"
-    """
-    shown = ", ".join(repr(item) for item in items[:most])
-    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
-
-
 def picked(source: object, *names: str) -> dict[str, Any]:
     """Return some attributes by name, as a part of a record.
 

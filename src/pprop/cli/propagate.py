@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from pprop._errors import FormatError, InputError
-from pprop._validate import check_choice, counted
+from pprop._validate import check_choice, counted, listed
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
-from pprop.cli.output import Session, check_file, listed, new_file, picked
+from pprop.cli.output import Session, check_file, new_file, picked
 from pprop.cli.verbs import AlphaOption, BackendOption, ForceOption, option, out_option, verb
 from pprop.settings import BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 

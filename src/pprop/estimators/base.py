@@ -26,7 +26,7 @@ from pprop.estimators.fitted import (
     logits_from,
 )
 from pprop.estimators.fitting import NodeFit
-from pprop.estimators.inputs import TrainedFeatures, feature_shape, scaled_alike
+from pprop.estimators.inputs import TrainedFeatures, check_shape, feature_shape, scaled_alike
 from pprop.estimators.parameters import GraphParameters
 from pprop.estimators.saving import save_model
 from pprop.estimators.source import GraphSource
@@ -94,13 +94,11 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         if not isinstance(graph, Graph):
             reject("graph", name, "a Graph", describe(graph))
         other, used = copy.copy(self), TrainedFeatures.of(self.graph_).matched(graph, name)
-        if feature_shape(used) != feature_shape(self.graph_):
-            wanted = f"a graph with features of shape {tuple(feature_shape(self.graph_))} per node, as in the training"
-            reject("graph", name, wanted, f"{tuple(feature_shape(used))}")
-        ours, theirs = ((one.directed, one.weights is not None) for one in (self.graph_, used))
-        for what, mine, other_one in zip(("directed", "weighted"), ours, theirs, strict=True):
-            if mine != other_one:
-                which = f"is {what}" if other_one else f"is not {what}"
+        check_shape(used, feature_shape(self.graph_), name)
+        ours, theirs = ({"directed": one.directed, "weighted": one.weights is not None} for one in (self.graph_, used))
+        for what, here in theirs.items():
+            if here != ours[what]:
+                which = f"is {what}" if here else f"is not {what}"
                 warnings.warn(f"The graph given to {name} {which}, unlike that of the training.", stacklevel=2)
         other.graph_changed_ = used.fingerprint != self.graph_.fingerprint
         other.graph = other.graph_ = used

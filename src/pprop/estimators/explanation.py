@@ -212,15 +212,13 @@ def explain(
         reject("eps", "explain", "None with mode='exact'", eps, remedy="Pass mode='fast', or leave eps out.")
     tolerance, most = check_eps(EPS if eps is None else eps, k, "explain")
     check_same_graph(model)
-    given, named = (node, None) if ids is None else (ids, ids)
+    given = node if ids is None else ids
     if given is None:
         reject("node", "explain", "a node, or several", "None")
     one = isinstance(given, str) or np.ndim(given) == 0
     several: Any = [given] if one else given
-    if named is None:
-        nodes = node_positions(several, "node", "explain", model.graph_)
-    else:
-        nodes = node_positions(node, "node", "explain", model.graph_, ids=several)
+    asked = (several, None) if ids is None else (node, several)
+    nodes = node_positions(asked[0], "node", "explain", model.graph_, ids=asked[1])
     found = _sums.get(model)
     if found is None or found.logits is not model.logits_:
         found = _sums[model] = model._node_sum()  # pyright: ignore[reportPrivateUsage]

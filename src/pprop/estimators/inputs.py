@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from dataclasses import dataclass
@@ -12,9 +11,8 @@ from typing import Any, cast, final
 import numpy as np
 
 from pprop._errors import FormatError, InputError
-from pprop._validate import describe, reject
+from pprop._validate import describe, listed, nearest, reject
 from pprop.graph import Graph
-from pprop.graph.features.column_recipe import listed
 from pprop.graph.features.encoders import Encoder
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
@@ -26,6 +24,22 @@ FILE = "features.json"
 def feature_shape(graph: Graph) -> list[int]:
     """Return the shape of one node's features."""
     return [] if graph.features is None else [int(size) for size in graph.features.shape[1:]]
+
+
+def shape_text(shape: list[int]) -> str:
+    """Return what is said of the shape of one node's features.
+
+    >>> shape_text([1]), shape_text([3, 2]), shape_text([])
+    ('1 feature', '3 x 2 features', 'no features')
+    """
+    return f"{' x '.join(str(size) for size in shape)} feature{'s' * (shape != [1])}" if shape else "no features"
+
+
+def check_shape(graph: Graph, shape: list[int], function: str) -> None:
+    """Refuse a graph whose features are of another shape than those of the training."""
+    if feature_shape(graph) != shape:
+        got = f"one with {shape_text(feature_shape(graph))}"
+        reject("graph", function, f"a graph with {shape_text(shape)} per node, as in the training", got)
 
 
 def scaled_alike(graph: Graph, scaling: Scaling | None, function: str) -> Graph:
@@ -86,8 +100,7 @@ class TrainedFeatures:
         if missing or new:
             got, remedy = f"one with {listed(new)}", "Leave it out, or train again with it."
             if missing:
-                near = difflib.get_close_matches(missing[0], new, n=1)
-                got, remedy = f"one without {missing[0]!r}", f"Did you mean its {near[0]!r}?" if near else ""
+                got, remedy = f"one without {missing[0]!r}", nearest(missing[0], new)
             reject("graph", function, "a graph with the features of the training", got, remedy=remedy)
         if names == self.names:
             return graph

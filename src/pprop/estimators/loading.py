@@ -23,7 +23,7 @@ from pprop.estimators import appnp, baselines, ensemble, label_propagation
 from pprop.estimators.base import NodeClassifier
 from pprop.estimators.fitted import ExpectedWeight, Weights, backend_again, expected_weights, logits_from
 from pprop.estimators.inputs import FILE as FEATURES
-from pprop.estimators.inputs import TrainedFeatures, feature_shape, scaled_alike
+from pprop.estimators.inputs import TrainedFeatures, check_shape, scaled_alike, shape_text
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
 from pprop.estimators.parameters import ModuleOrFactory
 from pprop.estimators.saving import (
@@ -118,9 +118,7 @@ def load(
     _check_predictor(predictor, manifest)
     trained = _read_features(folder, manifest)
     used = _find_graph(folder, manifest, trained.recipe) if graph is None else trained.matched(graph, FUNCTION)
-    if feature_shape(used) != manifest.feature_shape:
-        wanted, got = _text(manifest.feature_shape), _text(feature_shape(used))
-        reject("graph", FUNCTION, f"a graph with {wanted} per node, as in the training", f"one with {got}")
+    check_shape(used, manifest.feature_shape, FUNCTION)
     changed = used.fingerprint != manifest.fingerprint
     if manifest.scaled and not changed:  # a file of scaled features does not say so
         used = used.replace(scaling=scaling)
@@ -227,7 +225,7 @@ def _read_features(folder: Path, manifest: Manifest) -> TrainedFeatures:
         raise damaged(folder, str(error)) from error
     shape = None if trained == TrainedFeatures() else [] if trained.names is None else [len(trained.names)]
     if shape not in (None, manifest.feature_shape):
-        raise damaged(folder, f"{FEATURES} has {_text(shape)}")
+        raise damaged(folder, f"{FEATURES} has {shape_text(shape)}")
     return trained
 
 
@@ -258,10 +256,6 @@ def _find_graph(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Grap
             f"fingerprint is {graph.fingerprint}, not {manifest.fingerprint}. Pass graph=... to use it all the same."
         )
     return graph
-
-
-def _text(shape: list[int]) -> str:
-    return f"{' x '.join(str(size) for size in shape)} feature{'s' * (shape != [1])}" if shape else "no features"
 
 
 def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleOrFactory | None) -> NodeClassifier:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from pprop._errors import InputError
 from pprop._validate import check_array, check_float, check_int, counted, describe, reject
 from pprop.datasets import Split
-from pprop.estimators.targets import class_labels, is_integer
+from pprop.estimators.targets import class_labels, of_one_type
 from pprop.graph import Graph
 from pprop.graph.attributes import look_up
 from pprop.graph.labels import MISSING_LABELS, check_missing
@@ -69,7 +69,7 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
     if array.ndim != 1:
         reject(parameter, function, expected, describe(array if array.ndim else array.item()))
     if array.dtype.kind == "O":
-        array = _of_one_type(array)
+        array = of_one_type(array, parameter, function)
     if array.dtype.kind == "b":
         if len(array) != n_nodes:
             wanted = f"a mask of {n_nodes} truth values, one per node, where it is one"
@@ -87,16 +87,6 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
             remedy = "Integers are positions; pass ids as ids=..."
         reject(parameter, function, expected, f"{array[at]} at index {at}", remedy=remedy)
     return array.astype(np.int64)
-
-
-def _of_one_type(array: NDArray[Any]) -> NDArray[Any]:
-    """Give an array of objects the type that all its elements have, where they have one."""
-    items: list[object] = array.tolist()
-    if all(isinstance(item, str) for item in items):
-        return array.astype(np.str_)
-    if all(is_integer(item) for item in items):
-        return array.astype(np.int64)
-    return array.astype(np.bool_) if all(isinstance(item, bool | np.bool_) for item in items) else array
 
 
 def _of_ids(ids: object, parameter: str, function: str, graph: Graph) -> NDArray[np.int64]:

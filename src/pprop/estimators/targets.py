@@ -83,7 +83,8 @@ def class_labels(
     known = np.ones(length, dtype=np.bool_) if absent is None else ~absent.reshape(length)
     if rows is not None:
         array, known = array[rows], known[rows]
-    texts = frozenset(missing) - _names_of(classes)
+    names: list[Any] = [] if classes is None else classes.tolist()
+    texts = frozenset(missing) - {str(name) for name in names}
     if array.dtype.kind == "O":
         known = known & np.array([not _is_unknown(item, texts) for item in array.tolist()], dtype=np.bool_)
     elif array.dtype.kind == "f":
@@ -140,7 +141,7 @@ def _is_unknown(item: object, texts: frozenset[str]) -> bool:
 def _typed(array: NDArray[Any], parameter: str, function: str, expected: str) -> NDArray[Any]:
     """Return labels, all of them known, as int64, text or truth values."""
     if array.dtype.kind == "O":
-        array = _of_one_type(array, parameter, function)
+        array = of_one_type(array, parameter, function)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() <= np.iinfo(np.int64).max):
         return array.astype(np.int64)
     if array.dtype.kind in "Ub":
@@ -158,38 +159,34 @@ def _typed(array: NDArray[Any], parameter: str, function: str, expected: str) ->
     return whole
 
 
-def _of_one_type(array: NDArray[Any], parameter: str, function: str) -> NDArray[Any]:
-    """Give an array of objects the type that all its elements have, where they have one."""
+def of_one_type(array: NDArray[Any], parameter: str, function: str) -> NDArray[Any]:
+    """Return an array of objects in the type that all its elements have, where they have one.
+
+    >>> of_one_type(np.array([True, False], dtype=object), "X", "fit")
+    array([ True, False])
+    """
     items: list[object] = array.tolist()
     if all(isinstance(item, str) for item in items):
         return check_texts(cast("list[str]", items), parameter, function)
-    if all(is_integer(item) for item in items):
+    if all(_is_integer(item) for item in items):
         return array.astype(np.int64)
-    if all(isinstance(item, float | np.floating) or is_integer(item) for item in items):
+    if all(isinstance(item, float | np.floating) or _is_integer(item) for item in items):
         return array.astype(np.float64)
     if all(isinstance(item, bool | np.bool_) for item in items):
         return array.astype(np.bool_)
     return array
 
 
-def is_integer(item: object) -> bool:
-    """Whether something is an integer that int64 holds; a truth value is none.
-
-    >>> is_integer(3), is_integer(True), is_integer(2**70)
-    (True, False, False)
-    """
+def _is_integer(item: object) -> bool:
+    """Whether something is an integer that int64 holds; a truth value is none."""
     return isinstance(item, numbers.Integral) and not isinstance(item, bool) and -(2**63) <= int(item) < 2**63
 
 
 def _is_written_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and is_integer(int(text))
+    return text.removeprefix("-").isdecimal() and _is_integer(int(text))
 
 
 def _is_sign(values: NDArray[np.int64]) -> bool:
     """Whether -1 and one other integer are all there is."""
     others = values[values != -1]
     return 0 < len(others) < len(values) and bool((others == others[0]).all())
-
-
-def _names_of(classes: NDArray[Any] | None) -> frozenset[str]:
-    return frozenset() if classes is None else frozenset(str(item) for item in classes.tolist())

@@ -256,7 +256,7 @@ def look_up(ids: object, index: Mapping[object, int], function: str, parameter: 
     if -1 in found:
         at = found.index(-1)
         key = wanted[at].item()
-        remedy = nearest(str(key), (str(known) for known in index))
+        remedy = nearest(str(key), (str(known) for known in index), 3)
         if any(type(known) is not type(key) for known in itertools.islice(index, 1)):
             remedy = "The ids of this graph are " + ("integers." if isinstance(key, str) else "text.")
         got = f"the unknown id {describe(key)} at index {at}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError, InputError
-from pprop._validate import check_sequence, counted, describe, reject
+from pprop._validate import check_sequence, counted, describe, listed, nearest, reject
 from pprop.graph.convert.arguments import as_class_indices
 from pprop.graph.convert.links import is_a
 
@@ -38,10 +37,8 @@ class NodeColumns:
     def column(self, name: object, parameter: str) -> list[Any]:
         """Return the values of an attribute, None where a node has none."""
         if name not in self.names:
-            near = difflib.get_close_matches(str(name), [str(known) for known in self.names], n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            listed = ", ".join(repr(known) for known in self.names[:20]) or "none"
-            remedy = f"The attributes of the nodes are: {listed}.{hint}"
+            hint = nearest(str(name), map(str, self.names))
+            remedy = f"The attributes of the nodes are: {listed(self.names, 20) or 'none'}. {hint}".rstrip()
             reject(parameter, self.function, "the name of a node attribute", describe(name), remedy=remedy)
         return [record.get(name) for record in self.records]
 
@@ -62,11 +59,10 @@ class NodeColumns:
             )
             return fields | {"features": found, "feature_names": facts.get("feature_names")}
         if wanted is None:
-            others = [repr(name) for name in self.names if name not in (label, own_label)]
+            others = [name for name in self.names if name not in (label, own_label)]
             if others:
-                told = ", ".join(others[:5]) + (" and others" if len(others) > 5 else "")
                 remedy = f'Name those that are features, or pass {self.features}="auto" for all'
-                warnings.warn(f"The node attributes {told} are left out. {remedy}.", stacklevel=5)
+                warnings.warn(f"The node attributes {listed(others)} are left out. {remedy}.", stacklevel=5)
             return fields
         return fields | self._features(wanted, label or own_label)
 

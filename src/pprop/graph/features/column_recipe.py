@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast, final
 
 from pprop._errors import FormatError
-from pprop._validate import check_sequence, describe, reject
+from pprop._validate import check_sequence, describe, listed, nearest, reject
 from pprop.graph.features.columns import Column
 from pprop.graph.features.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry, read_encoder
 from pprop.graph.features.kinds import KINDS, Decision, Kind, decide, decide_date, unclear_points
-
-NAMES_SHOWN = 5
 
 
 @final
@@ -154,15 +151,3 @@ def from_entry(entry: Entry) -> ColumnRecipe:
             given["reason"].complain("a reason")
         return ColumnRecipe(name, None, given["reason"].text())
     return ColumnRecipe(name, read_encoder(kind, given["parameters"]))
-
-
-def nearest(name: str, names: Collection[str]) -> str:
-    """Return the question whether the nearest of `names` was meant; empty if none is near."""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"Did you mean {near[0]!r}?" if near else ""
-
-
-def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
-    """Return names in quotes, at most so many of them."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

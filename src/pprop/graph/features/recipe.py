@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import FormatError
-from pprop._validate import counted, describe, reject
+from pprop._validate import counted, describe, listed, nearest, reject
 from pprop.graph.features.column_recipe import (
     ColumnRecipe,
     beside_commas,
     decided_column,
     from_entry,
-    listed,
-    nearest,
     plain_number,
     to_entry,
     wanted_column,

@@ -5,17 +5,16 @@ Rows are numbered from 1; a CSV's header and blank lines are not counted.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError
-from pprop._validate import describe, reject
+from pprop._validate import describe, listed, nearest, reject
 from pprop.graph.tables.arrow import Column, pa, pc
 
 SLICE = 2**15  # rows
@@ -78,13 +77,10 @@ class DataTable:
         if isinstance(name, str) and name in self.columns:
             return plain(self.columns[name])
         names = self.names or tuple(self.columns)
-        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
-        present = ", ".join(repr(column) for column in islice(names, MOST_NAMES))
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        hint = f" Did you mean {near[0]!r}?" if near else f" {HEADLESS}" if self.headless else ""
+        hint = nearest(str(name), names) or (HEADLESS if self.headless else "")
         if len(names) == 1 and not self.typed:
-            hint = " Separate columns by a comma, a semicolon, a tab or |."
-        remedy = f"Its columns are: {present}{more}.{hint}"
+            hint = "Separate columns by a comma, a semicolon, a tab or |."
+        remedy = f"Its columns are: {listed(names, MOST_NAMES)}. {hint}".rstrip()
         reject(parameter, self.function, f"the name of a column of {self.title}", describe(name), remedy=remedy)
 
     def texts(self, name: object, parameter: str) -> Column:
