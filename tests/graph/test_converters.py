@@ -1,4 +1,4 @@
-"""Graphs of networkx, igraph and PyTorch Geometric, and arguments of from_scipy as people have them."""
+"""Graphs of networkx, igraph and PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-from scipy import sparse
 
 from pprop import Graph
 from pprop._errors import GraphError, InputError, MissingDependencyError
@@ -347,74 +343,6 @@ def test_a_batch_is_one_graph_of_several_parts() -> None:
 def test_fewer_nodes_than_the_data_has_are_refused() -> None:
     with pytest.raises(InputError, match=r"'num_nodes' .* at least 3, .* Got 2"):
         Graph.from_pyg(Data(edge_index=EDGES, num_nodes=3), num_nodes=2)
-
-
-# from_scipy
-
-
-def test_a_dense_adjacency_is_taken() -> None:
-    graph = Graph.from_scipy(np.array([[0, 2], [0, 1]]), directed=True)
-    assert dense(graph) == [[0, 2], [0, 1]]
-
-
-@pytest.mark.parametrize(
-    ("labels", "codes", "names"),
-    [
-        (["b", "a", None, "NA", "b"], [1, 0, -1, -1, 1], ("a", "b")),
-        (np.array(["b", "a", "?", "-1", ""]), [1, 0, -1, -1, -1], ("a", "b")),
-        (pd.Series(["b", "a", pd.NA, None, "b"]), [1, 0, -1, -1, 1], ("a", "b")),
-        (pd.Categorical(["b", "a", None, "b", "b"]), [1, 0, -1, 1, 1], ("a", "b")),
-        (["10", "9", "nan", "9", "10"], [1, 0, -1, 0, 1], ("9", "10")),
-        (pd.Series([1, 0, None, 1, 1]), [1, 0, -1, 1, 1], None),
-        (pd.Series([1, 0, None, 1, 1], dtype="Int64"), [1, 0, -1, 1, 1], None),
-        ([None] * 5, [-1] * 5, None),
-        ([2, None, 0, -1, 1], [2, -1, 0, -1, 1], None),
-    ],
-)
-def test_labels_are_names_or_indices_with_gaps(labels: Any, codes: list[int], names: Any) -> None:
-    graph = Graph.from_scipy(sparse.csr_array((5, 5)), labels=labels)
-    assert graph.labels is not None
-    assert (graph.labels.tolist(), graph.class_names) == (codes, names)
-
-
-def test_given_class_names_order_the_classes_and_may_be_like_a_missing_label() -> None:
-    graph = Graph.from_scipy(sparse.csr_array((3, 3)), labels=["x", "NA", "?"], class_names=["x", "NA", "y"])
-    assert graph.labels is not None
-    assert (graph.labels.tolist(), graph.class_names) == ([0, 1, -1], ("x", "NA", "y"))
-
-
-def test_a_frame_of_features_goes_through_the_recipe() -> None:
-    frame = pd.DataFrame({"age": [31.5, 27.0, 45.0, 38.0], "club": ["chess", "go", "go", "chess"]})
-    expected = [[31.5, 1, 0], [27, 0, 1], [45, 0, 1], [38, 1, 0]]
-    for features in (frame, pl.DataFrame(frame.to_dict("list")), pa.table(frame)):
-        graph = Graph.from_scipy(sparse.csr_array((4, 4)), features=features)
-        assert np.array_equal(graph.features, expected)  # type: ignore[reportArgumentType]
-        assert graph.feature_names == ("age", "club=chess", "club=go")
-        assert graph.recipe is not None
-    with pytest.raises(GraphError, match=r"'features' .* with 3 rows"):
-        Graph.from_scipy(sparse.csr_array((3, 3)), features=frame)
-
-
-def test_rows_of_pandas_are_found_by_their_index_where_it_holds_the_ids() -> None:
-    frame = pd.DataFrame({"age": [31.5, 27.0, 45.25]}, index=["c", "a", "b"])
-    labels = pd.Series(["x", "y", "z"], index=["b", "c", "a"])
-    graph = Graph.from_scipy(sparse.csr_array((3, 3)), features=frame, labels=labels, ids=["a", "b", "c"])
-    assert np.array_equal(graph.features, [[27], [45.25], [31.5]])  # type: ignore[reportArgumentType]
-    assert graph.labels is not None
-    assert graph.labels.tolist() == [2, 0, 1]
-
-
-def test_an_index_that_has_nothing_to_do_with_the_ids_does_not_count() -> None:
-    frame = pd.DataFrame({"age": [31.5, 27.0, 45.25]})
-    for index, ids in ((range(3), [2, 0, 1]), ([7, 8, 9], ["a", "b", "c"]), (["u", "v", "w"], None)):
-        graph = Graph.from_scipy(sparse.csr_array((3, 3)), features=frame.set_axis(index), ids=ids)
-        assert np.array_equal(graph.features, [[31.5], [27], [45.25]])  # type: ignore[reportArgumentType]
-
-
-def test_an_index_that_holds_some_of_the_ids_is_refused() -> None:
-    labels = pd.Series(["x", "y", "z"], index=["b", "c", "d"])
-    with pytest.raises(GraphError, match=r"'labels' .* Got 3 rows, of which 2 belong to the 3 nodes .*reset_index"):
-        Graph.from_scipy(sparse.csr_array((3, 3)), labels=labels, ids=["a", "b", "c"])
 
 
 # libraries

@@ -17,7 +17,6 @@ from scipy import sparse
 
 from pprop import Graph, read_graph, write_npz
 from pprop._errors import CapacityError, FormatError, InputError, MissingDependencyError
-from pprop.graph import formats
 
 HEAD = "%%MatrixMarket matrix"
 MATRIX = sparse.csr_array(np.array([[0, 2.0, 0], [0, 0, 1.0], [0, 0, 3.0]]))
@@ -328,9 +327,3 @@ def test_an_option_that_a_format_has_no_use_for_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         read_graph(write(tmp_path / name, "x"), **options)
-
-
-def test_the_options_of_tables_are_those_of_read_edges() -> None:
-    import inspect
-
-    assert tuple(inspect.signature(formats.read_edges).parameters)[2:] == formats.TABLE_OPTIONS

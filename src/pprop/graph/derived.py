@@ -1,4 +1,4 @@
-"""Graphs made from a graph: its features scaled, a part of its nodes or edges. The methods of Graph that change something."""
+"""Graphs made from a graph: its features scaled, or made of its edges; a part of its nodes or edges."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pprop._validate import check_positions, reject
+from pprop._errors import InputError
+from pprop._validate import check_bool, check_positions, reject
 from pprop.graph.attributes import Features
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
+from pprop.graph.features.structure import structural_features
 from pprop.settings import SCALING
 
 
@@ -75,6 +77,29 @@ class Derived(ABC):
         numbers = None if self.recipe is None else self.recipe.numbers
         fitted = scaling if isinstance(scaling, Scaling) else Scaling.fit(features, scaling, numbers)
         return self.replace(features=fitted.apply(features), recipe=self.recipe, scaling=fitted)
+
+    def with_structure(self, kind: str, *, replace: bool = False) -> Self:
+        """Return the graph with features made of its edges alone, for a network on a graph without any.
+
+        Parameters
+        ----------
+        kind
+            ``"identity"``: one column per node, and so weights of the network for each; a model of them is only for
+            this very graph. ``"degree"``: the logarithm of 1 + the weighted degree, and in which of 17 buckets the
+            number of neighbours is (of a directed graph for both directions); it is usable on other graphs.
+        replace
+            Whether features that the graph has may be replaced. Their recipe and scaling go with them.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> pprop.Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])).with_structure("identity")
+        Graph(2 nodes, 1 edges, undirected, 2 features)
+        """
+        if not check_bool(replace, "replace", "with_structure") and self.features is not None:
+            raise InputError("This graph has features already. Pass replace=True to put others in their place.")
+        features, names = structural_features(self.adjacency, self.directed, kind, "with_structure")
+        return self.replace(features=features, feature_names=names)
 
     def subgraph(self, nodes: ArrayLike) -> Self:
         """Return the graph induced on `nodes`, in the order given; features, labels and ids come along.

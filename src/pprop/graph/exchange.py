@@ -11,7 +11,6 @@ from typing import Any, Literal, Self, cast
 
 from pprop.graph.attributes import Csr
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.features.structure import Structured
 from pprop.graph.labels import MISSING_LABELS
 
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
@@ -30,7 +29,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
 }
 
 
-class Exchange(Structured, ABC):
+class Exchange(ABC):
     """What a Graph can be made of, and made into."""
 
     @classmethod

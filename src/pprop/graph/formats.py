@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import io
 import zlib
 from collections.abc import Callable
@@ -29,18 +30,7 @@ FUNCTION = "read_graph"
 BLOCK = 2**20
 XML_BYTES = 30  # of memory for a byte of GraphML
 LONGEST_REASON = 120
-TABLE_OPTIONS = (
-    "source",
-    "target",
-    "weight",
-    "directed",
-    "id_column",
-    "label_column",
-    "feature_columns",
-    "missing_labels",
-    "unknown_nodes",
-    "name",
-)
+TABLE_OPTIONS = tuple(inspect.signature(read_edges).parameters)[2:]  # but path and nodes
 NODE_OPTIONS = ("id_column", "label_column", "feature_columns", "missing_labels")
 
 
@@ -159,10 +149,9 @@ def _read_matrix_market(
         got = f"{str(file)!r} with damaged or other content ({_short(error)})"
         reject("path", FUNCTION, "a sound Matrix Market file, as its suffix says", got, error=FormatError)
     try:
-        graph = Graph.from_scipy(matrix, directed=True)
-        symmetric = symmetrized(canonical_csr(graph.adjacency, FUNCTION)) is not None
-        if directed is False or (directed is None and symmetric):
-            graph = graph.replace(directed=False)
+        if directed is None:
+            directed = symmetrized(canonical_csr(matrix, "Graph.from_scipy")) is None
+        graph = Graph.from_scipy(matrix, directed=directed)
     except GraphError as error:
         raise FormatError(f"The file {str(file)!r} holds no valid graph. {error}") from error
     return _finished(graph, file, nodes, name, about)

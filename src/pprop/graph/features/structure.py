@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import InputError
-from pprop._validate import check_bool, check_choice
+from pprop._validate import check_choice
 
 STRUCTURES = ("identity", "degree")
 
@@ -72,38 +70,3 @@ def _degrees(matrix: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.
     count = np.diff(matrix.indptr).astype(np.int64)
     bucket = np.minimum(np.frexp(count.astype(np.float64))[1], _BUCKETS - 1)  # the number of binary digits
     return np.log1p(np.asarray(matrix.sum(axis=1)).ravel()), np.eye(_BUCKETS)[bucket]
-
-
-class Structured(ABC):
-    """A graph that can be given features made of its edges."""
-
-    @property
-    @abstractmethod
-    def adjacency(self) -> sparse.csr_array:
-        """The adjacency matrix, shape (n, n)."""
-
-    def with_structure(self, kind: str, *, replace: bool = False) -> Self:
-        """Return the graph with features made of its edges alone, for a network on a graph without any.
-
-        Parameters
-        ----------
-        kind
-            ``"identity"``: one column per node, and so weights of the network for each; a model of them is only for
-            this very graph. ``"degree"``: the logarithm of 1 + the weighted degree, and in which of 17 buckets the
-            number of neighbours is (of a directed graph for both directions); it is usable on other graphs.
-        replace
-            Whether features that the graph has may be replaced. Their recipe and scaling go with them.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> from pprop import Graph
-        >>> Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])).with_structure("identity")
-        Graph(2 nodes, 1 edges, undirected, 2 features)
-        """
-        graph: Any = self
-        function = "with_structure"
-        if not check_bool(replace, "replace", function) and graph.features is not None:
-            raise InputError("This graph has features already. Pass replace=True to put others in their place.")
-        features, names = structural_features(self.adjacency, graph.directed, kind, function)
-        return graph.replace(features=features, feature_names=names)
