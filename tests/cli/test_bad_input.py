@@ -198,7 +198,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(
         *notes, sentence = answer.err.splitlines()
         assert sentence.startswith("pprop")
         assert case.says in sentence
-        assert all(note.startswith(("Warning: ", "Columns:", "  ", "APPNP on ")) for note in notes)
+        assert all(note.startswith(("Warning: ", "Note: ", "Columns:", "  ", "APPNP on ")) for note in notes)
         assert answer.out == ""
     assert "Traceback" not in answer.err
     assert contents(tmp_path) == before

@@ -233,7 +233,7 @@ def test_one_class_alone_is_refused_or_warned_of(pprop_here, folder: Path, tmp_p
 def test_three_labels_a_class_train_with_cautions_and_an_honest_interval(pprop_here, folder: Path):
     answer = pprop_here(*on(folder, "few.csv"), *QUICK, "--json")
     record = answer.record
-    assert "fewer than 5 labelled nodes" in answer.err
+    assert "Warning: 3 of 3 classes have fewer than 5 labelled nodes" in answer.err
     assert record["test_nodes"] == 2
     low, high = record["test_interval"]
     assert high - low > 0.6
@@ -415,6 +415,6 @@ def test_edges_to_unknown_nodes_are_dropped_or_add_nodes(pprop_here, folder: Pat
     answer = pprop_here(*command, "--unknown-nodes", choice)
     assert answer.code == 0
     done = "Left out 7" if choice == "drop" else "Added 100 nodes"
-    assert f"Caution: {done}" in answer.err
+    assert f"Warning: {done}" in answer.err
     n_nodes = len(read_rows(tmp_path / "model" / "predictions.csv"))
     assert n_nodes == 500 if choice == "drop" else n_nodes > 500

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +21,7 @@ from pprop.graph import Graph
 from pprop.graph.tables.keys import code_texts
 from pprop.graph.tables.readers import read_table
 
+CHANCE = 1e-3  # that a column determines the label without having to do with it: above it nothing is said
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
 
 
@@ -43,10 +46,20 @@ def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
             findings += _inspect_tables(source)
         if any(finding.level == "problem" for finding in findings):
             return None, findings
-        graph = source.read()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UserWarning)
+            graph = source.read()
     except PpropError as error:
         return None, [*findings, _problem(" ".join(str(error).split()), 1)]
-    return graph, [*findings, *inspect_graph(graph)]
+    said = dict.fromkeys(str(one.message) for one in told if issubclass(one.category, UserWarning))
+    return graph, [*findings, *(_warning(what, 1) for what in said), *inspect_graph(graph)]
+
+
+def checked(source: GraphInput) -> tuple[Graph, list[Finding]]:
+    """Return a graph that can be read, and the findings about it, none about a dataset; or raise what keeps it from that."""
+    source.check_files()
+    graph, findings = (None, list[Finding]()) if source.path is None else inspect(source)
+    return source.read() if graph is None else graph, findings
 
 
 def inspect_graph(graph: Graph) -> list[Finding]:
@@ -64,7 +77,7 @@ def inspect_graph(graph: Graph) -> list[Finding]:
     note | 1 of 3 nodes has no label.
     warning | 2 of 2 classes have fewer than 5 labelled nodes ('0': 1, '1': 1).
     """
-    return [*_structure(graph), *_ids(graph), *_features(graph), *_labels(graph)]
+    return [*_structure(graph), *_ids(graph), *_features(graph), *_labels(graph), *_leaks(graph)]
 
 
 def _structure(graph: Graph) -> Iterator[Finding]:
@@ -117,7 +130,6 @@ def _features(graph: Graph) -> Iterator[Finding]:
     unused = int(np.count_nonzero(column_sums == 0))
     if unused:
         yield _note(f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
-    yield _note(f"Scaling: {graph.scaled().scaling}.", len(column_sums))
 
 
 def _labels(graph: Graph) -> Iterator[Finding]:
@@ -136,6 +148,48 @@ def _labels(graph: Graph) -> Iterator[Finding]:
         yield _warning(f"{have} fewer than {FEW} labelled nodes ({', '.join(few[:FEW])}{more}).", len(few))
     if len(sizes) == 1:
         yield _warning("There is only one class, so there is nothing to tell apart.", 1)
+
+
+def _leaks(graph: Graph) -> Iterator[Finding]:
+    """Yield the columns that determine the label: probably what was written down when the label became known.
+
+    A column of v values does so by chance with probability at most c^v / m, where m is the number of ways to deal the
+    labels of c classes out to the labelled nodes: v values can stand for classes in c^v ways, each of which is one of m.
+    Few labels and rare classes raise no alarm, therefore, nor do columns of more than twice as many values as classes,
+    which may well be causes.
+    """
+    if graph.recipe is None or graph.features is None or graph.labels is None:
+        return
+    known = np.flatnonzero(graph.labels >= 0)
+    labels, c = graph.labels[known], max(graph.n_classes, 2)
+    ways = math.lgamma(len(labels) + 1) - sum(math.lgamma(size + 1) for size in np.bincount(labels).tolist())
+    most = min(2 * c, (ways + math.log(CHANCE)) / math.log(c))
+    rows, start = graph.features[known], 0
+    for name, encoder in graph.recipe.encoders.items():
+        width = len(encoder.feature_names(name))
+        part, start = rows[:, start : start + width], start + width
+        if encoder.kind == "text":
+            continue
+        block: NDArray[Any] = part if isinstance(part, np.ndarray) else part.toarray()
+        absent = block[:, -1] == 1 if encoder.missing else np.zeros(len(block), dtype=bool)
+        values = block.argmax(axis=1) if encoder.kind == "category" else np.where(absent, np.nan, block[:, 0])
+        alone = f"Column {name!r} alone" if _determine(values, labels, most) else ""
+        if alone or _determine(absent, labels, most):
+            what = (
+                f"{alone or f'Whether {name!r} is missing'} determines the label of all {len(labels):,} labelled nodes"
+            )
+            remedy = f"If it is not known when you predict, leave it out: --column {name}=unused"
+            yield _warning(f"{what}. {remedy}.", len(labels))
+
+
+def _determine(values: NDArray[Any], labels: NDArray[Any], most: float) -> bool:
+    """Whether nodes of the same value have the same label, and there are at most so many values."""
+    if len(np.unique(values[:1000])) > most:
+        return False
+    found, codes = np.unique(values, return_inverse=True)
+    label = np.zeros(len(found), dtype=labels.dtype)
+    label[codes] = labels
+    return len(found) <= most and bool((label[codes] == labels).all())
 
 
 def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
@@ -166,9 +220,6 @@ def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
         known[codes[2]] = True
         yield from _unknown_ends(keys, (codes[0], codes[1]), known, source)
     yield from _repeats(codes[0], codes[1], name, source)
-    if edges.others:
-        hint = "" if given.weight else "; --weight COLUMN reads one as weights"
-        yield _note(f"Columns of {name} that are not used: {listed(list(edges.others), 3)}{hint}.", len(edges.others))
 
 
 def _unknown_ends(
@@ -184,11 +235,8 @@ def _unknown_ends(
     ids = np.unique(unknown)
     which = f"{counted(ids.size, 'id')} that the node table does not have ({listed(_texts(keys, ids), 3)})"
     rows = f"{_rows(name, strange)} with {which}"
-    if source.tables.unknown_nodes == "error":
+    if source.tables.unknown_nodes == "error":  # else reading the tables counts them
         yield _problem(f"{rows}.", strange.size)
-    else:
-        done = "are left out" if source.tables.unknown_nodes == "drop" else "add nodes without features and label"
-        yield _warning(f"{rows}; they {done}.", strange.size)
     if len(unknown) == 2 * len(ends[0]):
         yield _problem(f"No id of {name} is in the node table: are these the right columns?", known_ids)
 

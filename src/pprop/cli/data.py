@@ -91,9 +91,11 @@ def check(
     origin = GraphInput(path, tables)
     origin.check_files()
 
-    from pprop.cli.check import inspect
+    from pprop.cli.check import Finding, inspect
 
     graph, findings = inspect(origin)
+    if graph is not None and graph.features is not None and graph.features.ndim == 2:
+        findings.append(Finding("note", f"Scaling: {graph.scaled().scaling}.", graph.features.shape[1]))
     record: dict[str, Any] = {
         "path": path,
         "usable": graph is not None,

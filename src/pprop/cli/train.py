@@ -222,6 +222,8 @@ def train(
     The report names the columns that were used and those left out, and compares the model with the majority class, label
     propagation and the network alone on the same test nodes.
     """
+    from pprop.cli.check import checked
+
     origin = GraphInput(graph, tables)
     split.check(origin)
     chosen = model.arguments()
@@ -233,13 +235,9 @@ def train(
         if tables.features is None and tables.structure is None:
             tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
             origin = GraphInput(graph, tables)
-    known = origin.read()
-    if origin.path is not None:
-        from pprop.cli.check import inspect_graph
-
-        for finding in inspect_graph(known):
-            if finding.level == "warning":
-                session.say(f"Warning: {finding.what}")
+    known, findings = checked(origin)
+    for finding in findings:
+        session.say(f"{finding.level.capitalize()}: {finding.what}")
     scaling = None if model.model is ModelName.LABEL_PROPAGATION else training.scaling
     used, unused = columns_of_tables(known, origin, split_column=split.split_column, scaling=scaling)
     if used or unused:
@@ -261,7 +259,11 @@ def train(
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
         report.compare(seed, arguments)
-    record: dict[str, Any] = {**report.record(split.init_seed), "columns": {"used": used, "unused": unused}}
+    record: dict[str, Any] = {
+        **report.record(split.init_seed),
+        "columns": {"used": used, "unused": unused},
+        "findings": [vars(finding) for finding in findings],
+    }
     text = report.text()
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:

@@ -200,7 +200,7 @@ def _caution_weights(edges: DataTable) -> None:
     for name in edges.others:
         if WEIGHTS.fullmatch(name):
             got = f"{name!r} of {edges.title} is left out: all edges count alike"
-            warnings.warn(f"{got}. weight={name!r} (--weight {name!r}) takes it for weights.", stacklevel=4)
+            warnings.warn(f"{got}. weight={name!r} (--weight {name!r}) reads it.", stacklevel=4)
 
 
 def edge_parts(
