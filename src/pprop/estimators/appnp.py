@@ -132,10 +132,8 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
         assert isinstance(model, Model)
         seeds = [data.seed, *(run_seed(data.seed, run) % 2**64 for run in range(1, values["n_runs"]))]
         options, alphas = train_options(values), values["alphas"]
-        weights = None if data.weights is None else data.weights.nodes
-        trained = train_alphas(
-            model, data.graph, data.split, options, alphas=alphas, seeds=seeds, labels=data.labels, weights=weights
-        )
+        how: dict[str, Any] = {"seeds": seeds, "labels": data.labels, "weights": data.weights}
+        trained = train_alphas(model, data.graph, data.split, options, alphas=alphas, **how)
         self.alphas_ = np.array(alphas)
         self.scores_ = np.stack([one.stopping_accuracy for one in trained])
         self.losses_ = np.stack([one.stopping_loss for one in trained])

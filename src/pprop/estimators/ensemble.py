@@ -115,26 +115,25 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Ensemble)
-        graph, split, labels, seed, weights = data
+        graph, split, labels, seed, weights, class_weights = data
         members, alphas, folds = values["members"], values["alphas"], values["folds"]
         if folds > len(split.stopping):
             most = f"at most {len(split.stopping)}, the number of stopping nodes"
             reject("folds", type(self).__name__, most, folds)
         begin = time.perf_counter()
-        much = None if weights is None else weights.nodes
-        how: dict[str, Any] = {"labels": labels, "weights": much, "seed": seed, "options": train_options(values)}
+        how: dict[str, Any] = {"labels": labels, "weights": weights, "seed": seed, "options": train_options(values)}
         choice = choose_alpha(replace(model, members=members), graph, split, alphas=alphas, folds=folds, **how)
         self.alphas_, self.best_index_, self.scores_ = np.array(alphas), choice.index, choice.accuracies
         each = Ensemble(choice.member, members)
         teaching = SelfTraining(values["rounds"], values["share"], values["emphasis"], folds)
-        how |= {"class_weights": None if weights is None else weights.classes}
-        rounds = list(self_train(each, teaching, graph, split, first=choice.trained, **how))
+        how |= {"first": choice.trained, "class_weights": class_weights}
+        rounds = list(self_train(each, teaching, graph, split, **how))
         for one in rounds:
             warn_unfinished(one.trained, values)
         every = np.concatenate([one.trained.logits for one in rounds])
         logits = mean_log_probabilities(every)
         own = member_splits(split, labels, members, folds) * len(rounds)
-        _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels, much)
+        _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels, weights)
         self.errors_: KnownErrors | None = vote_errors(every, own, labels) if values["spread_errors"] > 0 else None
         record = replace(
             TrainingRecord.of(rounds[0].trained),

@@ -15,7 +15,7 @@ from pprop.estimators.fitting import Given
 from pprop.estimators.options import train_options, uses_bias, warn_unfinished
 from pprop.estimators.parameters import FitParameters, TrainingParameters
 from pprop.estimators.samples import divide_nodes, seed_of
-from pprop.estimators.weighting import NodeWeights, node_weights
+from pprop.estimators.weighting import Weights, node_weights
 from pprop.graph import Graph
 from pprop.models import Architecture, Model
 from pprop.training import train
@@ -25,14 +25,15 @@ from pprop.training import train
 class FitData(NamedTuple):
     """What a model learns from: a graph without labels, nodes, class indices (n,), -1 where unlabelled, and a seed.
 
-    `weights` say how much each node counts; None: all the same.
+    Weights say how much each node counts, shape (n,), and each class of the training nodes, shape (c,); None: the same.
     """
 
     graph: Graph
     split: Split
     labels: NDArray[np.int64]
     seed: int
-    weights: NodeWeights | None = None
+    weights: Weights | None = None
+    class_weights: Weights | None = None
 
 
 class LearningClassifier(NodeClassifier, FitParameters):
@@ -57,7 +58,7 @@ class LearningClassifier(NodeClassifier, FitParameters):
         seed = seed_of(self.random_state, type(self).__name__)
         split, known, classes = divide_nodes(given.nodes, given.labels, given.stopping, seed, graph.n_nodes)
         weights = node_weights(given.nodes, given.weights, split, known, classes, values.get("class_weight"))
-        learned = self._learn(model, FitData(scaled, split, known, seed, weights), values)
+        learned = self._learn(model, FitData(scaled, split, known, seed, *weights), values)
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
@@ -75,7 +76,7 @@ class TrainedClassifier(LearningClassifier, TrainingParameters):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model | Architecture)
-        options, weights = vars(train_options(values)), None if data.weights is None else data.weights.nodes
-        trained = train(model, data.graph, data.split, seeds=data.seed, labels=data.labels, weights=weights, **options)
+        how: dict[str, Any] = {"labels": data.labels, "weights": data.weights, **vars(train_options(values))}
+        trained = train(model, data.graph, data.split, seeds=data.seed, **how)
         warn_unfinished(trained, values)
         return Learned.of(model, trained)

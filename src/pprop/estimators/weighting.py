@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,14 +83,6 @@ def class_weights(setting: ClassWeight, codes: NDArray[np.int64], much: Weights,
     return found
 
 
-@final
-class NodeWeights(NamedTuple):
-    """How much each node of the graph counts, shape (n,), and each class, as the training nodes have it, shape (c,)."""
-
-    nodes: Weights
-    classes: Weights
-
-
 def node_weights(
     nodes: NDArray[np.int64],
     sample_weight: Weights | None,
@@ -98,8 +90,8 @@ def node_weights(
     labels: NDArray[np.int64],
     classes: NDArray[Any],
     class_weight: ClassWeight,
-) -> NodeWeights | None:
-    """Return how much each node of the graph counts, for `pprop.train`; None: all the same.
+) -> tuple[Weights, Weights] | tuple[None, None]:
+    """Return how much each node of the graph counts, shape (n,), and each class, shape (c,); None: all the same.
 
     A node that is listed several times, with several weights, counts their sum: each time their mean. ``"balanced"`` is
     meant for the training nodes and for the stopping nodes each, so that early stopping watches the balanced accuracy.
@@ -117,11 +109,11 @@ def node_weights(
     --------
     >>> split = Split(np.array([0, 1, 2]), np.array([3]), np.array([], dtype=int))
     >>> labels, classes = np.array([0, 0, 1, 1, -1]), np.array(["no", "yes"])
-    >>> node_weights(np.array([0, 1, 2]), None, split, labels, classes, "balanced").nodes
+    >>> node_weights(np.array([0, 1, 2]), None, split, labels, classes, "balanced")[0]
     array([0.75, 0.75, 1.5 , 1.  , 1.  ])
     """
     if sample_weight is None and class_weight is None:
-        return None
+        return None, None
     own = np.ones(len(labels))
     if sample_weight is not None:
         times = np.bincount(nodes, minlength=len(labels))
@@ -131,4 +123,4 @@ def node_weights(
     for some in (split.stopping, split.train):
         by_class = class_weights(class_weight, labels[some], own[some], classes)
         weights[some] = own[some] * by_class[labels[some]]
-    return NodeWeights(weights, by_class)
+    return weights, by_class

@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import check_bool, check_positions, reject
-from pprop.graph.attributes import Features
-from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
 from pprop.graph.features.structure import structural_features
+from pprop.graph.parts import GraphParts
 from pprop.settings import SCALING
 
 
-class Derived(ABC):
+class Derived(GraphParts):
     """The graphs that a Graph can be turned into; each is a new one."""
-
-    directed: bool
-    weights: NDArray[np.float64] | None
-    labels: NDArray[np.int64] | None
-    ids: NDArray[Any] | None
-    class_names: tuple[str, ...] | None
-    recipe: Recipe | None
-    scaling: Scaling | None
-
-    @property
-    @abstractmethod
-    def n_nodes(self) -> int:
-        """Number of nodes, n."""
-
-    @property
-    @abstractmethod
-    def n_classes(self) -> int:
-        """Number of classes."""
-
-    @property
-    @abstractmethod
-    def features(self) -> Features | None:
-        """The node features, shape (n, ...), or None."""
-
-    @property
-    @abstractmethod
-    def adjacency(self) -> sparse.csr_array:
-        """The adjacency matrix, shape (n, n)."""
-
-    @abstractmethod
-    def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields replaced."""
 
     def scaled(self, scaling: str | Scaling = SCALING.default) -> Self:
         """Return the graph with its features scaled as a network should read them; one that is scaled stays as it is.

@@ -5,13 +5,14 @@ A module that makes the parts of a Graph is imported when it is needed: it loads
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
 from pprop.graph.attributes import Csr
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.parts import GraphParts
 
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -29,7 +30,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
 }
 
 
-class Exchange(ABC):
+class Exchange(GraphParts):
     """What a Graph can be made of, and made into."""
 
     @classmethod
@@ -119,10 +120,7 @@ class Exchange(ABC):
         """
         from pprop.graph.convert.networks import from_igraph
 
-        function = "Graph.from_igraph"
-        return cls._of_fields(
-            from_igraph(g, weight=weight, label=label, features=features, directed=directed, function=function)
-        )
+        return cls._of_fields(from_igraph(g, weight=weight, label=label, features=features, directed=directed))
 
     @classmethod
     def from_pyg(cls, data: object, num_nodes: int | None = None, *, directed: bool | None = None) -> Self:
@@ -176,7 +174,7 @@ class Exchange(ABC):
         """
         from pprop.graph.convert.networks import to_networkx
 
-        return to_networkx(cast("Any", self))
+        return to_networkx(self)
 
     def to_pyg(self, masks: Mapping[str, object] | None = None) -> Any:
         """Return a PyTorch Geometric Data.
@@ -201,7 +199,7 @@ class Exchange(ABC):
         """
         from pprop.graph.convert.pyg import to_pyg
 
-        return to_pyg(cast("Any", self), masks)
+        return to_pyg(self, masks)
 
     def to_scipy(self) -> dict[str, Any]:
         """Return the arguments of `from_scipy` that give this graph back, nothing lost.
@@ -242,7 +240,7 @@ class Exchange(ABC):
         """
         from pprop.graph.convert.pandas_tables import to_pandas
 
-        return to_pandas(cast("Any", self), id_column, label_column)
+        return to_pandas(self, id_column, label_column)
 
     @classmethod
     def from_pandas(

@@ -72,17 +72,8 @@ class Graph(Derived, Exchange):
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
-    weights: NDArray[np.float64] | None
-    directed: bool
     _features: Features | None
-    labels: NDArray[np.int64] | None
-    ids: NDArray[Any] | None
-    class_names: tuple[str, ...] | None
-    feature_names: tuple[str, ...] | None
-    name: str | None
     recommended: Recommended | None
-    recipe: Recipe | None
-    scaling: Scaling | None
 
     def __init__(self) -> None:
         raise InputError("A Graph is not made by calling the class. Use Graph.from_scipy or one of the readers.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,32 +12,8 @@ from scipy import sparse
 
 from pprop._errors import GraphError
 from pprop._validate import counted, describe, reject
-from pprop.graph.attributes import Features, canonical_csr, symmetrized
-
-
-class GraphLike(Protocol):
-    """What the converters read of a Graph."""
-
-    @property
-    def adjacency(self) -> sparse.csr_array: ...
-    @property
-    def weights(self) -> NDArray[np.float64] | None: ...
-    @property
-    def directed(self) -> bool: ...
-    @property
-    def features(self) -> Features | None: ...
-    @property
-    def labels(self) -> NDArray[np.int64] | None: ...
-    @property
-    def ids(self) -> NDArray[Any] | None: ...
-    @property
-    def class_names(self) -> tuple[str, ...] | None: ...
-    @property
-    def feature_names(self) -> tuple[str, ...] | None: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def n_nodes(self) -> int: ...
+from pprop.graph.attributes import canonical_csr, symmetrized
+from pprop.graph.parts import GraphParts
 
 
 class EdgeList(NamedTuple):
@@ -48,7 +24,7 @@ class EdgeList(NamedTuple):
     weights: NDArray[np.float64] | None
 
 
-def edge_list(graph: GraphLike, *, both_ways: bool = False) -> EdgeList:
+def edge_list(graph: GraphParts, *, both_ways: bool = False) -> EdgeList:
     """Return the edges of a graph, sorted by source; an undirected edge once, its lower end first, or `both_ways`."""
     entries = graph.adjacency.T.tocsr().tocoo()  # entry (t, s) is what t receives from s
     source, target = entries.row.astype(np.int64), entries.col.astype(np.int64)

@@ -15,8 +15,9 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_bool, counted, describe, reject
-from pprop.graph.convert.links import EdgeList, GraphLike, check_instance, check_weights, edge_list, matrix_of
+from pprop.graph.convert.links import EdgeList, check_instance, check_weights, edge_list, matrix_of
 from pprop.graph.convert.node_columns import NodeColumns
+from pprop.graph.parts import GraphParts
 
 # What `to_networkx` writes beside the nodes: facts that nodes and edges alone do not tell, as JSON under this key.
 FACTS = "pprop"
@@ -47,7 +48,7 @@ def from_networkx(
     columns = NodeColumns([dict(record) for _, record in network.nodes(data=True)], function)
     name = getattr(network, "name", None)
     return {
-        **_matrix(pairs, values, len(keys), weight, _is_directed(network), directed, function),
+        **_matrix(pairs, values, len(keys), weight, network, directed, function),
         **columns.labels_and_features(label, features, facts),
         "ids": None if facts.get("ids") is False and keys == list(range(len(keys))) else keys,
         "name": name if isinstance(name, str) and name else None,
@@ -61,9 +62,9 @@ def from_igraph(
     label: str | None,
     features: str | Sequence[str] | Mapping[str, str] | None,
     directed: bool | None,
-    function: str,
 ) -> dict[str, Any]:
     """Return the arguments of ``Graph.from_scipy`` for a graph of igraph."""
+    function = "Graph.from_igraph"
     network = check_instance(graph, "igraph.Graph", "g", function)
     n = network.vcount()
     attributes: dict[str, list[object]] = {name: network.vs[name] for name in network.vs.attributes()}
@@ -82,14 +83,14 @@ def from_igraph(
     columns = NodeColumns(records or [{} for _ in range(n)], function)
     name = network["name"] if "name" in network.attributes() else None
     return {
-        **_matrix(pairs, values, n, weight, _is_directed(network), directed, function),
+        **_matrix(pairs, values, n, weight, network, directed, function),
         **columns.labels_and_features(label, features, {}),
         "ids": keys,
         "name": name if isinstance(name, str) and name else None,
     }
 
 
-def to_networkx(graph: GraphLike) -> Any:
+def to_networkx(graph: GraphParts) -> Any:
     """Return a ``networkx.Graph`` or ``networkx.DiGraph``."""
     networkx: Any = require("networkx", extra="convert", purpose="Graph.to_networkx")
     network = networkx.DiGraph() if graph.directed else networkx.Graph()
@@ -126,7 +127,7 @@ def _rows(features: Any) -> Iterable[object]:
         yield dict(zip(features.indices[start:end].tolist(), features.data[start:end].tolist(), strict=True))
 
 
-def _facts_of(graph: GraphLike) -> dict[str, object]:
+def _facts_of(graph: GraphParts) -> dict[str, object]:
     features = graph.features
     return {
         "ids": graph.ids is not None,
@@ -187,23 +188,19 @@ def _check_nodes(keys: list[Any], function: str, what: str = "nodes are") -> Non
     reject("g", function, f"a graph whose {what} all integers or all strings", got, remedy=remedy, error=GraphError)
 
 
-def _is_directed(network: Any) -> bool:
-    return bool(network.is_directed())
-
-
 def _matrix(
     pairs: NDArray[np.int64],
     values: list[Any] | None,
     n: int,
     weight: str | None,
-    listed_directed: bool,
+    network: Any,
     directed: bool | None,
     function: str,
 ) -> dict[str, Any]:
     if directed is not None:
         directed = check_bool(directed, "directed", function)
     edges = EdgeList(pairs[:, 0], pairs[:, 1], None if values is None else _weights(values, weight, function))
-    listed = "directed" if listed_directed else "once"
+    listed = "directed" if network.is_directed() else "once"
     return matrix_of(edges, n, listed=listed, directed=directed, function=function)
 
 

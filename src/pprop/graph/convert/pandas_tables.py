@@ -10,7 +10,8 @@ from pprop._errors import CapacityError, GraphError
 from pprop._memory import usable_memory
 from pprop._optional import require
 from pprop._validate import describe, reject
-from pprop.graph.convert.links import GraphLike, edge_list
+from pprop.graph.convert.links import edge_list
+from pprop.graph.parts import GraphParts
 
 FUNCTION = "Graph.to_pandas"
 
@@ -27,7 +28,7 @@ class Tables(NamedTuple):
         return dict(self.edges.attrs["from_pandas"])
 
 
-def to_pandas(graph: GraphLike, id_column: str, label_column: str) -> Tables:
+def to_pandas(graph: GraphParts, id_column: str, label_column: str) -> Tables:
     """Return the frames of a graph."""
     pandas: Any = require("pandas", extra="convert", purpose=FUNCTION)
     source, target, weights = edge_list(graph)
@@ -66,7 +67,7 @@ def to_pandas(graph: GraphLike, id_column: str, label_column: str) -> Tables:
     return Tables(edges, nodes)
 
 
-def _features(graph: GraphLike) -> Any:
+def _features(graph: GraphParts) -> Any:
     features = graph.features
     if features is None:
         return None

@@ -13,7 +13,8 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_array, check_bool, check_int, describe, reject
-from pprop.graph.convert.links import EdgeList, GraphLike, check_weights, edge_list, is_a, matrix_of
+from pprop.graph.convert.links import EdgeList, check_weights, edge_list, is_a, matrix_of
+from pprop.graph.parts import GraphParts
 
 FUNCTION = "Graph.from_pyg"
 # Attributes of a Data that are arguments of a Graph by the same name, as `to_pyg` writes them.
@@ -58,7 +59,7 @@ def _from_data(data: Any, num_nodes: int | None, directed: bool | None) -> dict[
     }
 
 
-def to_pyg(graph: GraphLike, masks: Mapping[str, object] | None) -> Any:
+def to_pyg(graph: GraphParts, masks: Mapping[str, object] | None) -> Any:
     """Return a ``torch_geometric.data.Data``."""
     function = "Graph.to_pyg"
     with warnings.catch_warnings():  # it looks for its own extensions, and says which it does not find

@@ -1,0 +1,52 @@
+"""What the methods of a Graph, and the converters, read of it, wherever they are written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop.graph.attributes import Features
+from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import Scaling
+
+
+class GraphParts(ABC):
+    """The parts of a Graph, which says what they are."""
+
+    directed: bool
+    weights: NDArray[np.float64] | None
+    labels: NDArray[np.int64] | None
+    ids: NDArray[Any] | None
+    class_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
+    name: str | None
+    recipe: Recipe | None
+    scaling: Scaling | None
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes, n."""
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    @abstractmethod
+    def features(self) -> Features | None:
+        """The node features, shape (n, ...), or None."""
+
+    @property
+    @abstractmethod
+    def adjacency(self) -> sparse.csr_array:
+        """The adjacency matrix, shape (n, n)."""
+
+    @abstractmethod
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields replaced."""
