@@ -191,13 +191,17 @@ def test_the_list_of_markers_can_be_changed() -> None:
 
 def test_minus_one_and_one_other_are_two_classes_and_a_warning_says_so(graph: Graph) -> None:
     y = np.where(ALL < 45, -1, 1)
-    with pytest.warns(UserWarning, match=r"labels given to fit are -1 and one other, so -1 is taken for a class"):
+    with pytest.warns(UserWarning, match=r"are -1 and one other, so -1 is taken for a class") as told:
         model = MLPNodeClassifier(graph, **QUICK).fit(ALL[::3], y[::3])
     assert model.classes_.tolist() == [-1, 1]
     assert model.score(ALL, y) == np.mean(model.predict() == y)  # where it is a class, it is one here, too
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MLPNodeClassifier(graph, **QUICK).fit(ALL[::3], y[::3], missing_labels=())
+        found = class_labels(y, "y", "fit", 90, missing=("-1",))
+    assert found.values[found.known].tolist() == [1] * 45
+    for way in ("leave these nodes out or pass missing_labels=['-1']", "pass missing_labels=()"):
+        assert way in str(told[0].message)
 
 
 def test_all_nodes_and_labels_with_unknown_ones_are_the_known_nodes(graph: Graph, nodes: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast, final
 
 import numpy as np
@@ -172,7 +172,7 @@ def read_labelled(
     graph: Graph,
     *,
     ids: object = None,
-    missing: Iterable[str] = MISSING_LABELS,
+    missing: tuple[str, ...] = MISSING_LABELS,
     classes: NDArray[Any] | None = None,
 ) -> Labelled:
     """Return the nodes whose label is known; see `node_positions` and `class_labels` for what may be given.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast, final
 
 import numpy as np
@@ -36,14 +36,14 @@ def class_labels(
     length: int,
     *,
     rows: NDArray[np.int64] | None = None,
-    missing: Iterable[str] = MISSING_LABELS,
+    missing: tuple[str, ...] = MISSING_LABELS,
     classes: NDArray[Any] | None = None,
 ) -> Labels:
     """Return class labels of shape (m,) as integers, text or truth values, and which of them are known.
 
     Unknown are None, NaN, pandas' NA and NaT, what a masked array masks, and what is written as one of `missing`; where
-    -1 and one other integer are the only labels, -1 is a class, and a warning says so. Whole numbers stored as floats
-    become integers. Fractions and mixtures are refused.
+    -1 and one other integer are the only labels, -1 is a class, and a warning says so, unless `missing` is the user's
+    own. Whole numbers stored as floats become integers. Fractions and mixtures are refused.
 
     Parameters
     ----------
@@ -95,10 +95,11 @@ def class_labels(
         left = ~np.isin(np.char.strip(found), list(texts))[codes]
     elif values.dtype.kind == "i":
         left = ~np.isin(values, [int(text) for text in texts if _is_written_integer(text)])
-        if classes is None and "-1" in texts and _is_sign(values):
+        if classes is None and missing == MISSING_LABELS and _is_sign(values):
             warnings.warn(
                 f"The labels given to {function} are -1 and one other, so -1 is taken for a class. It would stand for "
-                "an unknown label among labels of three or more values; pass missing_labels=() if it never does.",
+                "an unknown label among labels of three or more values. If it means unknown, leave these nodes out or pass "
+                "missing_labels=['-1']; if it never does, pass missing_labels=().",
                 stacklevel=4,
             )
             left |= values == -1
