@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pprop import Graph
+from pprop import Graph, read_edges
 from pprop._errors import FormatError
 
 
@@ -119,3 +120,23 @@ def test_classes_that_differ_only_in_case_or_blanks_are_cautioned_about_and_kept
     with pytest.warns(UserWarning, match="differ only"):
         labelled(["red", "Red", "x"], missing_labels=["x"])
     assert labelled(["red", "Red"], missing_labels=()).class_names == ("Red", "red")  # as to_pandas says it
+
+
+@pytest.mark.parametrize(
+    ("cells", "text", "names"),
+    [
+        ([True, False, None], ["True", "False", "NA"], ("false", "true")),  # as pandas writes them
+        ([True, False, None], ["TRUE", "FALSE", ""], ("false", "true")),
+        ([True, None, True], ["true", "", "True"], ("true",)),
+        ([1, 0, None], ["1", "0", ""], ("0", "1")),
+        ([1.0, 0.0, None], ["1.0", "0.0", "nan"], ("0", "1")),
+    ],
+)
+def test_classes_are_the_same_texts_in_a_frame_and_in_a_csv_file(
+    tmp_path: Path, cells: list[Any], text: list[str], names: tuple[str, ...]
+) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n2\n")
+    (tmp_path / "nodes.csv").write_text("id,y\n" + "".join(f"n{row},{cell}\n" for row, cell in enumerate(text)))
+    read, frame = read_edges(tmp_path / "edges.csv", tmp_path / "nodes.csv", label_column="y"), labelled(cells)
+    assert read.class_names == frame.class_names == names
+    np.testing.assert_array_equal(read.labels, frame.labels)  # type: ignore[arg-type]

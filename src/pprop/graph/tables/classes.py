@@ -62,7 +62,7 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     codes : array of shape (rows,)
         int64.
     names : tuple of str
-        Sorted by value where all are numbers, else by name.
+        Sorted by value where all are numbers, else by name. Truth values are "false" and "true", whatever the table.
 
     Raises
     ------
@@ -82,6 +82,8 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     spellings: list[str] = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in cells.dictionary.to_pylist()]
     counts = np.bincount(cells.indices, minlength=len(spellings))
     absent = {"", *missing}
+    if not table.typed and {text.lower() for text in spellings if text not in absent} <= {"false", "true"}:
+        spellings = [text if text in absent else text.lower() for text in spellings]  # as in tables that have types
     if _is_class(set(spellings), missing):
         absent.discard("-1")
         got = f"The labels under {column!r} of {table.title} are -1 and one other number"
