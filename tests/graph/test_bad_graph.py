@@ -46,8 +46,8 @@ def test_the_good_graph_is_good() -> None:
         (np.ones(3), r"'adjacency' .* a scipy sparse matrix or a square array .* Got ndarray of shape \(3,\)"),
         (np.ones((3, 4)), r"a square matrix\. Got shape \(3, 4\)"),
         (np.array([["a"]]), r"a square array of numbers\. .* dtype <U1"),
-        (None, "a scipy sparse matrix. Got None"),
-        ([[0, 1], [1]], r"a scipy sparse matrix\. Got \[\[0, 1\], \[1\]\]"),
+        (None, "a square array of numbers. Got None"),
+        ([[0, 1], [1]], r"a square array of numbers\. Got \[\[0, 1\], \[1\]\]"),
         (sparse.csr_array((3, 4)), r"a square matrix\. Got shape \(3, 4\)"),
         (sparse.coo_array(np.ones(3)), r"a square matrix\. Got shape \(3,\)"),
         (sparse.csr_array((0, 0)), "at least one node. Got an empty matrix"),
@@ -269,3 +269,19 @@ def test_an_id_with_a_null_character_is_not_the_one_without_it() -> None:
 def test_an_integer_of_thousands_of_digits_is_described() -> None:
     for name in (10**5000, [10**5000]):
         refuse("'name' .* Got a value of type .* that is too long to print instead", graph, name=name)
+
+
+def test_a_complaint_names_the_function_that_was_called():
+    import torch
+
+    igraph = pytest.importorskip("igraph", reason="igraph is an optional dependency")
+    data = pytest.importorskip("torch_geometric.data", reason="PyTorch Geometric is an optional dependency")
+    ring = igraph.Graph.Ring(3)
+    ring.vs["name"] = ["a", "a", "b"]
+    with pytest.raises(InputError, match=r"parameter of Graph\.from_igraph must be an array of distinct ids"):
+        Graph.from_igraph(ring)
+    with pytest.raises(InputError, match=r"parameter of Graph\.from_igraph must be an igraph\.Graph"):
+        Graph.from_igraph(3)
+    edges = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(InputError, match=r"parameter of Graph\.from_pyg must be free of NaN"):
+        Graph.from_pyg(data.Data(x=torch.tensor([[float("nan")], [1.0]]), edge_index=edges))

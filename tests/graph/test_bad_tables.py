@@ -117,7 +117,12 @@ def test_edge_to_an_id_that_the_node_table_does_not_have(tmp_path: Path) -> None
     sentence = r"'path' .* an edge list of ids in the node table\. Got the unknown id 'z' in row 2 of .*edges\.csv'"
     refuse(tmp_path, sentence, edges="source,target\na,b\nz,c\n", nodes=NODES)
     refuse(tmp_path, sentence, edges="source,target\na,b\nc,z\n", nodes=NODES)
-    refuse(tmp_path, r"unknown id '01' in row 1", edges="source,target\n1,01\n", nodes="id\n1\n2\n")
+    refuse(
+        tmp_path,
+        r"unknown id '01' in row 1 .* The node table has '1': ids must be written alike",
+        edges="source,target\n1,01\n",
+        nodes="id\n1\n2\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_attributes_become_features_by_a_recipe() -> None:
             r"'features' parameter of Graph\.from_networkx .* kinds of columns.* Did you mean 'number'",
         ),
         ({"features": ["age", "x"]}, r"one attribute of vectors, or others\. Got 'x', whose values are vectors"),
-        ({"features": ["mixed"]}, r"one type\. Got 'b' \(str\) after 1 \(int\) under 'mixed'"),
+        ({"features": ["mixed"]}, r"one type \('b' \(str\) after 1 \(int\) in row 2"),
         (
             {"label": "score"},
             r"'label' parameter of Graph\.from_networkx .* not whole, such as 0\.5, under 'score' of the nodes",
@@ -205,7 +205,7 @@ def test_weights_that_are_none_are_refused(weight: Any, sentence: str) -> None:
 def test_what_is_no_network_is_refused() -> None:
     with pytest.raises(InputError, match=r"'g' parameter of Graph.from_networkx must be a networkx\.Graph\. Got 3"):
         Graph.from_networkx(3)
-    with pytest.raises(InputError, match=r"must be a igraph\.Graph"):
+    with pytest.raises(InputError, match=r"must be an igraph\.Graph"):
         Graph.from_igraph(nx.Graph())
 
 

@@ -222,3 +222,62 @@ def test_no_library_is_needed_or_imported_for_the_tables_of_another() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+MIXED = pd.DataFrame({"id": [0, 1, 2], "x": [1.0, 2.0, 4.0], "odd": pd.Series([1, "a", 2.5], dtype=object)})
+CHAIN = {"source": [0, 1], "target": [1, 2]}
+
+
+def test_a_column_of_several_types_is_left_out_unless_it_is_asked_for() -> None:
+    graph = Graph.from_pandas(CHAIN, MIXED)
+    assert graph.recipe is not None
+    assert graph.recipe.unused == {"odd": "left out: cannot be read as one type ('a' (str) after 1 (int) in row 2)"}
+    assert Graph.from_pandas(CHAIN, MIXED, feature_columns=["x"]).feature_names == ("x",)
+    with pytest.warns(UserWarning, match="Added 1 node"):
+        added = Graph.from_pandas({"source": [0], "target": [7]}, MIXED, unknown_nodes="add")
+    assert added.n_nodes == 4
+    with pytest.raises(
+        InputError, match=r"'odd', a column of the DataFrame that cannot be used \(cannot be read as one"
+    ):
+        Graph.from_pandas(CHAIN, MIXED, feature_columns=["odd"])
+    column: Any
+    for column in ("label_column", "id_column"):
+        with pytest.raises(InputError, match=r"one type\. Got 'a' \(str\) after 1 \(int\) under 'odd' in row 2"):
+            Graph.from_pandas(CHAIN, MIXED, **dict[str, Any]({column: "odd"}))
+    recipe: Any = Graph.from_pandas(CHAIN, MIXED.assign(odd=[1, 2, 4])).recipe
+    with pytest.raises(InputError, match=r"number in every row of 'odd'\. Got 'a' \(str\) after 1 \(int\) in row 1"):
+        Graph.from_pandas(CHAIN, MIXED, feature_columns=recipe)
+
+
+def test_sparse_columns_of_pandas_are_numbers_and_truth_values() -> None:
+    nodes = pd.DataFrame(
+        {"id": [0, 1, 2], "n": pd.arrays.SparseArray([0, 0, 3]), "b": pd.arrays.SparseArray([True, False, False])}
+    )
+    graph = Graph.from_pandas(CHAIN, nodes)
+    np.testing.assert_array_equal(np.asarray(graph.features), [[0, 1], [0, 0], [3, 0]])
+
+
+def test_a_matrix_in_a_data_frame_goes_by_its_ids() -> None:
+    ids: Any = NODES["id"]
+    frame = pd.DataFrame(ADJACENCY, index=ids, columns=ids)
+    shuffled = frame[["dee", "ann", "cem", "bob"]]
+    assert Graph.from_scipy(shuffled) == Graph.from_scipy(np.array(ADJACENCY), ids=ids)
+    assert Graph.from_scipy(pd.DataFrame(ADJACENCY)) == Graph.from_scipy(np.array(ADJACENCY))
+    for table in (frame.reset_index(drop=True), pd.DataFrame(EDGES)):
+        with pytest.raises(
+            InputError, match=r"same distinct ids as index and as columns\. Got DataFrame of .*from_pandas"
+        ):
+            Graph.from_scipy(table)
+    with pytest.raises(InputError, match=r"a scipy sparse matrix or a square array of numbers\. Got \[\["):
+        Graph.from_scipy(ADJACENCY)
+
+
+def test_a_relation_of_duckdb_is_a_table() -> None:
+    duckdb: Any = pytest.importorskip("duckdb", reason="duckdb is not among the dependencies")
+    connection = duckdb.connect()
+    people = connection.sql("select * from (values ('ann', 31, 'red'), ('bob', 27, null)) as people(id, age, team)")
+    knows = connection.sql("select 'ann' as source, 'bob' as target")
+    graph = Graph.from_pandas(knows, people, label_column="team")
+    assert graph.ids is not None
+    assert graph.labels is not None
+    assert (graph.ids.tolist(), graph.labels.tolist(), graph.feature_names) == (["ann", "bob"], [0, -1], ("age",))

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
+from pprop._errors import PpropError
 from pprop.graph.attributes import Csr
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS
@@ -39,8 +40,11 @@ class Exchange(GraphParts):
         """Make a Graph of parts that are known to be sound."""
 
     @classmethod
-    def _of_fields(cls, fields: dict[str, Any]) -> Self:
-        return cast("Any", cls).from_scipy(**fields)
+    def _of_fields(cls, fields: dict[str, Any], function: str) -> Self:
+        try:
+            return cast("Any", cls).from_scipy(**fields)
+        except PpropError as error:  # in the words of the function that was called
+            raise type(error)(str(error).replace("Graph.from_scipy", function)) from None
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
@@ -94,7 +98,8 @@ class Exchange(GraphParts):
 
         function = "Graph.from_networkx"
         return cls._of_fields(
-            from_networkx(g, weight=weight, label=label, features=features, directed=directed, function=function)
+            from_networkx(g, weight=weight, label=label, features=features, directed=directed, function=function),
+            function,
         )
 
     @classmethod
@@ -120,7 +125,9 @@ class Exchange(GraphParts):
         """
         from pprop.graph.convert.networks import from_igraph
 
-        return cls._of_fields(from_igraph(g, weight=weight, label=label, features=features, directed=directed))
+        return cls._of_fields(
+            from_igraph(g, weight=weight, label=label, features=features, directed=directed), "Graph.from_igraph"
+        )
 
     @classmethod
     def from_pyg(cls, data: object, num_nodes: int | None = None, *, directed: bool | None = None) -> Self:
@@ -151,7 +158,7 @@ class Exchange(GraphParts):
         """
         from pprop.graph.convert.pyg import from_pyg
 
-        return cls._of_fields(from_pyg(data, num_nodes=num_nodes, directed=directed))
+        return cls._of_fields(from_pyg(data, num_nodes=num_nodes, directed=directed), "Graph.from_pyg")
 
     def to_networkx(self) -> Any:
         """Return a networkx Graph, or DiGraph if directed.

@@ -14,7 +14,7 @@ from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, describe, reject
 from pprop.graph import attributes
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
-from pprop.graph.convert.arguments import as_arrays, as_sparse
+from pprop.graph.convert.arguments import as_arrays, as_sparse, with_ids
 from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
 from pprop.graph.features.recipe import Recipe
@@ -100,7 +100,8 @@ class Graph(Derived, Exchange):
         ----------
         adjacency
             Square scipy sparse matrix, or dense array, of non-negative weights, shape (n, n). Entry (i, j) is what i
-            receives from j. Duplicate entries are summed, stored zeros dropped.
+            receives from j. Duplicate entries are summed, stored zeros dropped. Of a data frame of pandas the index and
+            the columns hold the ids.
         directed
             False demands a symmetric matrix; of two weights that differ by rounding the larger counts for both.
         features
@@ -124,6 +125,7 @@ class Graph(Derived, Exchange):
         """
         function = "Graph.from_scipy"
         directed = check_bool(directed, "directed", function)
+        adjacency, ids = with_ids(adjacency, ids, function)
         given = canonical_csr(as_sparse(adjacency, function), function)
         csr = given if directed else symmetrized(given)
         if csr is None:

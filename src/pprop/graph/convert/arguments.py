@@ -24,11 +24,13 @@ def as_sparse(adjacency: object, function: str) -> object:
     >>> as_sparse(np.array([[0, 2.0], [0, 0]]), "Graph.from_scipy").nnz
     1
     """
+    expected = "a scipy sparse matrix or a square array of numbers"
     if not isinstance(adjacency, np.ndarray):
+        if not sparse.issparse(adjacency):
+            reject("adjacency", function, expected, describe(adjacency), error=GraphError)
         return adjacency
     array = np.asarray(cast("NDArray[Any]", adjacency))  # a numpy.matrix, too
     if array.ndim != 2 or array.dtype.kind not in "buif":
-        expected = "a scipy sparse matrix or a square array of numbers"
         reject("adjacency", function, expected, describe(array), error=GraphError)
     needed, memory = BYTES_AN_ENTRY * int(np.count_nonzero(array)), usable_memory()
     if memory is not None and 2 * needed > memory:
@@ -37,6 +39,24 @@ def as_sparse(adjacency: object, function: str) -> object:
             "Pass a scipy sparse matrix."
         )
     return sparse.csr_array(array)
+
+
+def with_ids(adjacency: Any, ids: Any, function: str) -> tuple[object, Any]:
+    """Return a matrix in a data frame of pandas as an array, its columns in the order of its rows, and their ids.
+
+    Anything else is returned as it is. Ids that are given stay, and rows that are merely numbered have none.
+    """
+    if not is_a(adjacency, "pandas.DataFrame"):
+        return adjacency, ids
+    keys: list[Any] = adjacency.index.tolist()
+    columns: list[Any] = adjacency.columns.tolist()
+    if len(set(keys)) < len(keys) or sorted(map(repr, keys)) != sorted(map(repr, columns)):
+        expected = "a data frame with the same distinct ids as index and as columns"
+        got = describe(adjacency)
+        remedy = "Pass .to_numpy() to go by position, or a table with a row for each edge to pprop.Graph.from_pandas."
+        reject("adjacency", function, expected, got, remedy=remedy, error=GraphError)
+    numbered = keys == list(range(len(keys)))
+    return adjacency[keys].to_numpy(), keys if ids is None and not numbered else ids
 
 
 def as_arrays(fields: dict[str, Any], function: str) -> dict[str, Any]:

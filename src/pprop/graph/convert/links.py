@@ -93,7 +93,7 @@ def check_instance(value: object, kind: str, parameter: str, function: str) -> A
     pprop._errors.InputError: The 'g' parameter of Graph.from_networkx must be a networkx.Graph. Got 3 instead.
     """
     if not is_a(value, kind):
-        reject(parameter, function, f"a {kind}", describe(value))
+        reject(parameter, function, f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}", describe(value))
     return value
 
 

@@ -90,7 +90,7 @@ def wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
     if kind == "unused":
         return ColumnRecipe(column.name, None, "as asked for")
     if column.form == "other":
-        _complain_unusable(column, f"has the type {column.cells.type}")
+        _complain_unusable(column, column.type_problem)
     if not column.n_present:
         _complain_unusable(column, "all values are missing")
     match kind:

@@ -68,6 +68,11 @@ class Column:
             "nodes", self.function, f"a table with {expected} in every row of {self.name!r}", place, error=FormatError
         )
 
+    @property
+    def type_problem(self) -> str:
+        """Why cells of the form "other" cannot be used, for people."""
+        return getattr(self.cells.type, "reason", f"has the type {self.cells.type}")
+
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
         """Which cells are missing, shape (n,)."""

@@ -96,7 +96,7 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
     'number'
     """
     if column.form == "other":
-        return Decision("unused", f"has the type {column.cells.type}")
+        return Decision("unused", column.type_problem)
     if not column.n_present:
         return Decision("unused", "all values are missing" if len(column.cells) else "has no rows")
     decision = _decide_values(column, wanted)

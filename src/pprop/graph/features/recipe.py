@@ -155,7 +155,9 @@ class Recipe:
                 _complain_absent(part.name, new, title, function)
             column = read_column(part.name, columns[part.name], typed=typed, title=title, function=function)
             if column.form == "other":
-                column.complain(f"a {part.kind}", 0, got=f"the type {column.cells.type}")
+                column.complain(
+                    f"a {part.kind}", 0, got=getattr(column.cells.type, "got", f"the type {column.cells.type}")
+                )
             blocks.append(part.encoder.encode(column))
         if new:
             expected = "a table with the columns of the training"

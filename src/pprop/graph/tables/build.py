@@ -22,7 +22,16 @@ from pprop.graph.tables.arrow import Column, pa
 from pprop.graph.tables.classes import read_labels
 from pprop.graph.tables.csr import csr_of_edges
 from pprop.graph.tables.frames import table_of
-from pprop.graph.tables.keys import alike, id_array, join, look_up_nodes, new_nodes, number_nodes, repeated_row
+from pprop.graph.tables.keys import (
+    alike,
+    id_array,
+    join,
+    look_up_nodes,
+    new_nodes,
+    number_nodes,
+    repeated_row,
+    spelled_alike,
+)
 from pprop.graph.tables.table import DataTable, is_text
 
 UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
@@ -88,7 +97,7 @@ class TableColumns:
             strange = (source < 0) | (target < 0)
             if strange.any():
                 if self.unknown_nodes == "error":
-                    self._refuse_unknown(edges, ends, source < 0, strange)
+                    self._refuse_unknown(edges, ends, ids, source < 0, strange)
                 if self.unknown_nodes == "add":
                     n_known, ids = len(ids), join(*alike(ids, new_nodes(*ends, ids)))
                     more = f"{counted(len(ids) - n_known, 'node')} of {edges.title}"
@@ -111,7 +120,12 @@ class TableColumns:
         return {"csr": csr, "directed": self.directed, "ids": seal(id_array(ids, title)), **attributes}
 
     def _refuse_unknown(
-        self, edges: DataTable, ends: tuple[Column, Column], at_source: NDArray[np.bool_], strange: NDArray[np.bool_]
+        self,
+        edges: DataTable,
+        ends: tuple[Column, Column],
+        ids: Column,
+        at_source: NDArray[np.bool_],
+        strange: NDArray[np.bool_],
     ) -> None:
         row = int(np.argmax(strange))
         key = ends[0 if at_source[row] else 1][row].as_py()
@@ -119,7 +133,8 @@ class TableColumns:
             "an edge list of ids in the node table",
             f"the unknown id {describe(str(key))}",
             row,
-            remedy=f"{counted(int(strange.sum()), 'row')} of {edges.n_rows:,} with unknown ids: add these nodes"
+            remedy=spelled_alike(str(key), ids)
+            + f"{counted(int(strange.sum()), 'row')} of {edges.n_rows:,} with unknown ids: add these nodes"
             + (", or pass unknown_nodes='drop' or 'add'." if self.function != FROM_EDGES else "."),
         )
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, cast
 
 from pprop._validate import describe, reject
-from pprop.graph.tables.arrow import Column, interchange, pa
+from pprop.graph.tables.arrow import Column, Unreadable, interchange, pa
 from pprop.graph.tables.csv_text import Complaint
-from pprop.graph.tables.table import DataTable, is_text, plain
+from pprop.graph.tables.table import ONE_TYPE, DataTable, is_text, plain
 
 EXPECTED = "a table: a data frame of pandas, polars, DuckDB or pyarrow, or a dict of columns"
 
@@ -92,7 +92,14 @@ def _pandas_columns(data: object) -> tuple[list[str], list[object]] | None:
         titles = [str(instead if name is None else name) for name, instead in zip(index.names, spare, strict=True)]
     else:
         levels, titles = [], []
-    return [*titles, *map(str, frame.columns)], [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+    return [*titles, *map(str, frame.columns)], [
+        *levels,
+        *(_dense(frame.iloc[:, at], pandas) for at in range(frame.shape[1])),
+    ]
+
+
+def _dense(series: Any, pandas: Any) -> Any:
+    return series.sparse.to_dense() if isinstance(series.dtype, pandas.SparseDtype) else series
 
 
 def _arrow_columns(data: object, parameter: str, function: str) -> tuple[list[str], list[object]] | None:
@@ -113,7 +120,7 @@ def _arrow_columns(data: object, parameter: str, function: str) -> tuple[list[st
 
 
 def _column(name: str, values: Any, complain: Complaint) -> Column:
-    """Return the values of one column as Arrow has them."""
+    """Return the values of one column as Arrow has them; of several types, a column that can only be left out."""
     if isinstance(values, pa.ChunkedArray):
         return values
     try:
@@ -121,21 +128,21 @@ def _column(name: str, values: Any, complain: Complaint) -> Column:
         return pa.chunked_array([array]) if isinstance(array, pa.Array) else array
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
-    expected = "a table whose columns each have one type"
     try:
         cells = list(values)
     except TypeError:
-        complain(expected, f"{describe(values)} under {name!r}")
+        complain(ONE_TYPE, f"{describe(values)} under {name!r}")
     kinds = [type(cell).__name__ for cell in cells]
     known = [
         row for row, cell in enumerate(cells) if cell is not None and not (isinstance(cell, float) and cell != cell)
     ]
     other = next((row for row in known if kinds[row] != kinds[known[0]]), None)
-    remedy = "Make it one type, or leave the column out."
     if other is None:
-        complain(expected, f"values of type {kinds[known[0]] if known else 'None'} under {name!r}", remedy=remedy)
-    got = f"{describe(cells[other])} ({kinds[other]}) after {describe(cells[known[0]])} ({kinds[known[0]]})"
-    complain(expected, f"{got} under {name!r}", other, remedy=remedy)
+        kind = Unreadable(f"values of type {kinds[known[0]] if known else 'None'}", None)
+    else:
+        after = f"{describe(cells[known[0]])} ({kinds[known[0]]})"
+        kind = Unreadable(f"{describe(cells[other])} ({kinds[other]}) after {after}", other)
+    return pa.chunked_array([pa.ExtensionArray.from_storage(kind, pa.nulls(len(cells)))])
 
 
 def _undecodable(column: Column) -> tuple[int, bytes]:

@@ -104,6 +104,22 @@ def repeated_row(ids: Column) -> int | None:
     return int(np.argmax(codes.indices.to_numpy() < np.arange(len(ids))))  # the first without a number of its own
 
 
+def spelled_alike(key: str, ids: Column) -> str:
+    """Return a sentence about the id that is `key` but for zeros at its ends, blanks or case; empty if there is none.
+
+    >>> spelled_alike("2.0", pa.chunked_array([[1, 2]])), spelled_alike("7", pa.chunked_array([["07", "9"]]))
+    ("The node table has '2': ids must be written alike. ", "The node table has '07': ids must be written alike. ")
+    """
+
+    def normal(texts: Column) -> Column:
+        bare = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
+        return pc.replace_substring_regex(bare, r"^([+-]?)0*(\d+?)(?:\.0*)?$", r"\1\2")
+
+    texts = ids.cast(pa.large_string())
+    found = pc.index(normal(texts), normal(pa.array([key], pa.large_string()))[0]).as_py()
+    return "" if found < 0 else f"The node table has {texts[found].as_py()!r}: ids must be written alike. "
+
+
 def code_texts(*columns: Column) -> tuple[Column, list[Positions]]:
     """Return the distinct texts of all columns, an Arrow array that begins with "", and for each column their numbers.
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import describe, listed, nearest, reject
-from pprop.graph.tables.arrow import Column, pa, pc
+from pprop.graph.tables.arrow import Column, Unreadable, pa, pc
 
 SLICE = 2**15  # rows
+ONE_TYPE = "a table whose columns each have one type"
 MOST_NAMES = 20  # in one sentence
 HEADLESS = "The first line looks like data: write the names of the columns above it."
 
@@ -75,6 +76,9 @@ class DataTable:
     def column(self, name: object, parameter: str) -> Column:
         """Return the column that the argument `parameter` names, its values in place; or list the ones there are."""
         if isinstance(name, str) and name in self.columns:
+            kind = self.columns[name].type
+            if isinstance(kind, Unreadable):
+                self.complain(ONE_TYPE, f"{kind.got} under {name!r}", kind.row, remedy="Make it one type.")
             return plain(self.columns[name])
         names = self.names or tuple(self.columns)
         hint = nearest(str(name), names) or (HEADLESS if self.headless else "")
@@ -191,7 +195,7 @@ def plain(column: Column) -> Column:
     DataType(string)
     """
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
+    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, Unreadable):
         column = column.cast(kind.storage_type)
         kind = column.type
     if pa.types.is_dictionary(kind):
