@@ -96,7 +96,7 @@ class NumberEncoder(Encoder):
         return cls(float(np.median(known)), len(values) - len(known), comma, bool(np.isin(known, (0, 1)).all()))
 
     def encode(self, column: Column) -> Block:
-        if column.form == "boolean" and not self.flags:  # who says how old no longer says whether
+        if column.form == "boolean" and not self.flags:  # the name is the same, the meaning is not
             column.complain("a number, as in the training,", 0, got="the type bool")
         values = _checked(column, column.numbers(comma=self.comma), "a number")
         if self.fill is None and np.isnan(values).any():
