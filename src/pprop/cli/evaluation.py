@@ -152,9 +152,9 @@ def evaluate_baselines(
     if found["label_propagation"] is None:
         spread = LabelPropagationClassifier(graph).fit(given, labels[given], missing_labels=())
         found["label_propagation"] = Evaluation.of(truth, spread.predict(test))
-    if found["network"] is None and graph.features is not None and len(split.stopping):
+    if found["network"] is None and graph.features is not None:
         alone = MLPNodeClassifier(graph, **settings)
-        watched = (split.stopping, labels[split.stopping])
+        watched = (split.stopping, labels[split.stopping]) if len(split.stopping) else None
         alone.fit(split.train, labels[split.train], stopping=watched, missing_labels=())
         found["network"] = Evaluation.of(truth, alone.predict(test))
     return found

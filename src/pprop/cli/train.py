@@ -226,7 +226,7 @@ def train(
 
     origin = GraphInput(graph, tables)
     split.check(origin)
-    chosen = model.arguments()
+    own = model.arguments()
     if out is not None:
         check_folder(out, names=FILES, force=force)
     if split.split_column is not None:
@@ -247,18 +247,20 @@ def train(
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
-    arguments = training.arguments(np.unique(labels).tolist(), own=origin.path is not None) | {
-        "verbose": 2 if verbose else int(sys.stderr.isatty())
-    }
+    arguments = training.arguments(np.unique(labels).tolist(), own=origin.path is not None)
+    arguments |= {"random_state": seed, "verbose": 2 if verbose else int(sys.stderr.isatty())}
+    if not len(drawn.stopping):
+        arguments["stopping"] = None
     session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
-        made = _fit(model.model, known, drawn, labels, seed, chosen, arguments)
+        made = _fit(model.model, known, drawn, labels, own, arguments)
     fitted = getattr(made, "best_", made)  # auto keeps one of several
-    report = Report(fitted, model.model, origin, drawn, labels, {} if made is fitted else made.scores_)
+    chosen = {} if made is fitted else {"chosen": made.chosen_, "scores": made.scores_}
+    report = Report(fitted, model.model, origin, drawn, labels, chosen)
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
-        report.compare(seed, arguments)
+        report.compare(arguments)
     record: dict[str, Any] = {
         **report.record(split.init_seed),
         "columns": {"used": used, "unused": unused},
@@ -273,30 +275,17 @@ def train(
 
 
 def _fit(
-    model: ModelName,
-    graph: Graph,
-    split: Split,
-    labels: NDArray[Any],
-    seed: int,
-    chosen: dict[str, Any],
-    arguments: dict[str, Any],
+    model: ModelName, graph: Graph, split: Split, labels: NDArray[Any], own: dict[str, Any], arguments: dict[str, Any]
 ) -> Any:
-    """Return the fitted classifier of a model."""
+    """Return the fitted classifier of a model, with its own arguments and those of `arguments` that it has."""
     from pprop import estimators
 
     kind: Any = getattr(estimators, CLASSIFIERS[model])
-    known = {field.name for field in fields(kind)}
-    if arguments["class_weight"] is not None and "class_weight" not in known:
-        raise typer.BadParameter(f"--class-weight: {model} has none.")
-    own = {name: value for name, value in arguments.items() if name in known} | chosen
-    if "random_state" in known:
-        own["random_state"] = seed
+    shared = {field.name: arguments[field.name] for field in fields(kind) if field.name in arguments}
     pair = (split.stopping, labels[split.stopping]) if len(split.stopping) else None
-    if pair is None and "stopping" in known:
-        own["stopping"] = None
-    fitted = kind(graph, **own)
     # unknown labels are out already, and a class may be named NA
-    return fitted.fit(split.train, labels[split.train], stopping=pair, missing_labels=())
+    fit = kind(graph, **shared, **own).fit
+    return fit(split.train, labels[split.train], stopping=pair, missing_labels=())
 
 
 def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:

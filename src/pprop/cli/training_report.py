@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, final
 
 from pprop._validate import counted
@@ -25,35 +26,27 @@ BASELINE_OF = {"MLPNodeClassifier": "network", "LabelPropagationClassifier": "la
 
 @final
 class Report:
-    """The figures of one fitted model on its test nodes, and of the baselines once they are compared."""
+    """The figures of one fitted model on its test nodes, and of the baselines once they are compared.
+
+    `chosen` is what auto adds to the record: the name of the model it kept, and how good each was on nodes set aside.
+    """
 
     def __init__(
-        self,
-        fitted: Any,
-        model: str,
-        origin: GraphInput,
-        split: Split,
-        labels: NDArray[Any],
-        scores: Mapping[str, float],
+        self, fitted: Any, model: str, origin: GraphInput, split: Split, labels: NDArray[Any], chosen: dict[str, Any]
     ) -> None:
         self._fitted, self._model, self._origin, self._split, self._labels = fitted, model, origin, split, labels
-        self._scores = scores  # of auto: how good each of its models was on nodes that it set aside
+        self._chosen = chosen
         test = split.evaluation
         self._evaluation = Evaluation.of(labels[test], fitted.predict(test), fitted.classes_) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
 
-    @property
-    def _chosen(self) -> str:
-        return max(self._scores, key=self._scores.__getitem__).replace("_", " ")
-
-    def compare(self, seed: int, arguments: Mapping[str, Any]) -> None:
+    def compare(self, arguments: Mapping[str, Any]) -> None:
         """Fit the baselines on the same nodes; the network has the model's settings."""
         if self._evaluation is None:
             return
         own = BASELINE_OF.get(type(self._fitted).__name__)
         known = {} if own is None else {own: self._evaluation}
-        settings = {**arguments, "random_state": seed}
-        self._baselines = evaluate_baselines(self._fitted.graph_, self._labels, self._split, settings, known)
+        self._baselines = evaluate_baselines(self._fitted.graph_, self._labels, self._split, arguments, known)
 
     def record(self, init_seed: int | None) -> dict[str, Any]:
         """Return the report for --json."""
@@ -72,11 +65,7 @@ class Report:
             },
             **picked(fitted.record_, "stopping_accuracy", "stopping_loss"),
             **course(fitted)[0],
-            **(
-                {"chosen": max(self._scores, key=self._scores.__getitem__), "scores": self._scores}
-                if self._scores
-                else {}
-            ),
+            **self._chosen,
             **picked(fitted.record_, "seconds", "backend", "device", "seed"),
             "split_seed": split.seed,
             "init_seed": (init_seed or 0) if origin.path is None else None,
@@ -95,13 +84,14 @@ class Report:
         """Return the report for people."""
         evaluation, watched = self._evaluation, len(self._split.stopping)
         lines = ["test accuracy      not measured: no test nodes"] if evaluation is None else evaluation.lines()
-        if watched and self._fitted.record_.stopping_accuracy == self._fitted.record_.stopping_accuracy:  # not NaN
-            share = f"{self._fitted.record_.stopping_accuracy:.1%} of {counted(watched, 'node')}"
-            lines.append(f"stopping accuracy  {share}")
+        reached = self._fitted.record_.stopping_accuracy
+        if watched and not math.isnan(reached):
+            lines.append(f"stopping accuracy  {reached:.1%} of {counted(watched, 'node')}")
         lines += course(self._fitted)[1]
-        if self._scores:
-            tried = ", ".join(f"{name.replace('_', ' ')} {score:.1%}" for name, score in self._scores.items())
-            lines.insert(0, f"chosen             {self._chosen} (on nodes that neither train nor test: {tried})")
+        if self._chosen.get("scores"):
+            tried = ", ".join(f"{name} {score:.1%}" for name, score in self._chosen["scores"].items())
+            which = f"{self._chosen['chosen']} (on nodes that neither train nor test: {tried})"
+            lines.insert(0, f"chosen             {which.replace('_', ' ')}")
         if self._fitted.scaling_ is not None:
             lines.append(f"features           {self._fitted.scaling_}")
         if evaluation is not None:
@@ -119,13 +109,8 @@ class Report:
         watched = len(self._split.stopping)
         if 0 < watched < FEW_STOPPING:
             found.append(f"Only {counted(watched, 'node')} for early stopping: it may end far too early or too late.")
-        most = getattr(fitted, "max_epochs", None)
-        if (
-            watched
-            and most is not None
-            and fitted.record_.epochs >= most
-            and type(fitted).__name__ != "APPNPEnsembleClassifier"
-        ):
+        most, ran = getattr(fitted, "max_epochs", None), course(fitted)[0]["epochs"]
+        if watched and most is not None and ran is not None and ran >= most:
             found.append(
                 f"The training ended at --max-epochs {most}, before early stopping would end it: allow more, or less --patience."
             )
