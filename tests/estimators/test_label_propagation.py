@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.semi_supervised import LabelSpreading
 
@@ -162,6 +163,8 @@ def test_a_saved_model_has_the_same_bits_on_its_graph_and_no_other(
         ):
             use()
     assert np.array_equal(model.on(bare).logits_, model.logits_)
+    with pytest.raises(NotFittedError):
+        spreading(bare).on(other)
 
 
 def test_amounts_of_a_damaged_file_are_refused(bare: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:

@@ -193,6 +193,7 @@ def test_minus_one_and_one_other_are_two_classes_and_a_warning_says_so(graph: Gr
     y = np.where(ALL < 45, -1, 1)
     with pytest.warns(UserWarning, match=r"are -1 and one other, so -1 is taken for a class") as told:
         model = MLPNodeClassifier(graph, **QUICK).fit(ALL[::3], y[::3])
+    assert told[0].filename == __file__
     assert model.classes_.tolist() == [-1, 1]
     assert model.score(ALL, y) == np.mean(model.predict() == y)  # where it is a class, it is one here, too
     with warnings.catch_warnings():

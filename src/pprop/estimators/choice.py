@@ -24,7 +24,6 @@ from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.parameters import GRAPH, MatrixParameters, NetworkParameters, TrainingParameters, parameters
 from pprop.estimators.samples import check_classes, hold_out, known_labels, seed_of
-from pprop.estimators.source import GraphSource
 from pprop.estimators.weighting import class_weights
 from pprop.graph import Graph
 
@@ -140,18 +139,11 @@ class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParam
         best.n_unlabelled_, best.missing_labels_ = given.unlabelled, given.missing_labels
         self.n_features_in_ = 1
 
-    def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        source: GraphSource | None = None,
-        accuracy: float | None = None,
-        overwrite: bool = False,
-    ) -> None:
-        """Write the chosen classifier to a folder; see `APPNPClassifier.save`. `pprop.load` returns that classifier."""
+    def save(self, path: str | PathLike[str], **options: Any) -> None:
+        """Write the chosen classifier to a folder, with the options of its own `save`; `pprop.load` returns that one."""
         check_is_fitted(self)
         check_same_graph(self)
-        self.best_.save(path, source=source, accuracy=accuracy, overwrite=overwrite)
+        self.best_.save(path, **options)
 
     def on(self, graph: Graph) -> NodeClassifier:
         """Return the chosen classifier on another graph; see `APPNPClassifier.on`."""

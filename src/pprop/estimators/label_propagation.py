@@ -9,6 +9,7 @@ from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from pprop import settings
 from pprop._errors import InputError
@@ -116,6 +117,7 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
 
     def on(self, graph: Graph) -> Self:
         """Refuse any other graph: the labels belong to the nodes of the one that they were given for."""
+        check_is_fitted(self)
         if isinstance(graph, Graph) and graph.fingerprint != self.graph_.fingerprint:
             raise InputError(elsewhere(type(self).__name__))
         return super().on(graph)

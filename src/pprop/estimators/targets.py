@@ -100,7 +100,7 @@ def class_labels(
                 f"The labels given to {function} are -1 and one other, so -1 is taken for a class. It would stand for "
                 "an unknown label among labels of three or more values. If it means unknown, leave these nodes out or pass "
                 "missing_labels=['-1']; if it never does, pass missing_labels=().",
-                stacklevel=4,
+                stacklevel=5,
             )
             left |= values == -1
     else:
