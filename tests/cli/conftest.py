@@ -93,3 +93,13 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
         rows.append(f"{name},{hobby},{noise[0] + (k < 20):.3f},{noise[1] + (k >= 20):.3f}")
     node_file.write_text("\n".join(rows) + "\n")
     return edge_file, node_file
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables as people have them."""
+    from tests.cli.own_tables import write_tables  # which takes Answer from here
+
+    made = tmp_path_factory.mktemp("own")
+    write_tables(made)
+    return made

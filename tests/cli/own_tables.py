@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.cli.conftest import Answer
+
+from pprop.cli.app import run
 
 CLASSES = ("leaves", "stays, for now", "Müßig")
 WORDS = (("rose", "soil", "tea"), ("rails", "atlas", "chess"), ("waves", "wheels", "drums"))
 NUMBERS = ("id", "label", "age", "income")
+QUICK = ("--max-epochs", 12, "--hidden", 8, "--no-baselines")
+PEOPLE = ("--label-column", "label")
 Row = Sequence[Any]
 
 
@@ -107,3 +114,23 @@ def write_tables(folder: Path) -> None:
     links, accounts = make_accounts()
     write_rows(folder / "links.csv", ("source", "target"), links)
     write_rows(folder / "accounts.csv", list(accounts[0]), project(accounts, list(accounts[0])))
+
+
+def command(*arguments: object) -> Answer:
+    """The command in this process, where no fixture of a single test can be used."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run([str(argument) for argument in arguments])
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def on(folder: Path, nodes: str | Path, edges: str | Path = "edges.csv") -> tuple[object, ...]:
+    """The command that trains on two tables."""
+    return ("train", folder / edges, "--nodes", folder / nodes, *PEOPLE)
+
+
+def sentence(answer: Answer) -> str:
+    """The last line of a command that was refused."""
+    assert (answer.code, answer.out) == (3, "")
+    assert "Traceback" not in answer.err
+    return answer.err.splitlines()[-1]

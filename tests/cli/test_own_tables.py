@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -20,59 +17,14 @@ from scipy.io import mmwrite
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
-from tests.cli.conftest import Answer
-from tests.cli.own_tables import CLASSES, NUMBERS, project, read_rows, write_rows, write_tables
+from tests.cli.own_tables import CLASSES, NUMBERS, PEOPLE, QUICK, on, project, read_rows, sentence, write_rows
 
 import pprop
-from pprop.cli.app import run
 from pprop.cli.splits import own_split
 
 pytestmark = pytest.mark.usefixtures("without_drawing")
 
-QUICK = ("--max-epochs", 12, "--hidden", 8, "--no-baselines")
-PEOPLE = ("--label-column", "label")
 SEEDS = (0, 1, 2)
-Command = Callable[..., Answer]
-
-
-def command(*arguments: object) -> Answer:
-    """The command in this process, where no fixture of a single test can be used."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run([str(argument) for argument in arguments])
-    return Answer(code, out.getvalue(), err.getvalue())
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("own")
-    write_tables(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Path:
-    """A model of the numbers, hardly trained, with its predictions."""
-    assert command(*on(folder, "numbers.csv"), *QUICK, "--out", folder / "model").code == 0
-    return folder / "model"
-
-
-@pytest.fixture(scope="module")
-def mixed(folder: Path) -> Path:
-    """The same of all columns."""
-    assert command(*on(folder, "people.csv"), *QUICK, "--out", folder / "mixed").code == 0
-    return folder / "mixed"
-
-
-def on(folder: Path, nodes: str | Path, edges: str | Path = "edges.csv") -> tuple[object, ...]:
-    return ("train", folder / edges, "--nodes", folder / nodes, *PEOPLE)
-
-
-def sentence(answer: Answer) -> str:
-    """The last line of a command that was refused."""
-    assert (answer.code, answer.out) == (3, "")
-    assert "Traceback" not in answer.err
-    return answer.err.splitlines()[-1]
 
 
 def without_times(record: dict[str, Any]) -> dict[str, Any]:
@@ -147,13 +99,15 @@ def test_columns_mean_the_same_in_csv_and_parquet(pprop_here, folder: Path, tmp_
     assert records[0]["test_accuracy"] == records[1]["test_accuracy"]
 
 
-def test_an_index_and_a_phone_number_are_no_features(pprop_here, folder: Path, tmp_path: Path):
-    rows = [{"": k, **row} for k, row in enumerate(read_rows(folder / "people.csv"))]
-    names = ["", *NUMBERS, "phone"]
+def test_an_index_a_phone_number_and_a_zip_code_are_no_features(pprop_here, folder: Path, tmp_path: Path):
+    rows = [{"": k, **row, "zip": f"{k:05d}"} for k, row in enumerate(read_rows(folder / "people.csv"), 1067)]
+    names = ["", *NUMBERS, "phone", "zip"]
     write_rows(tmp_path / "nodes.csv", names, project(rows, names))
-    unused = pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json").record["columns"]["unused"]
-    assert len(unused) == 3  # the index, whose name is empty or made up, the phone number and the weight
-    assert {"phone", "weight"} < set(unused)
+    columns = pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json").record["columns"]
+    assert set(columns["used"]) == {"age", "income"}
+    unused = columns["unused"]
+    assert len(unused) == 4  # the index, whose name is empty or made up, phone number, zip code and weight
+    assert {unused["phone"], unused["zip"]} == {"left out: looks like an identifier"}
 
 
 def test_columns_are_chosen_and_their_kinds_given(pprop_here, folder: Path):
@@ -357,65 +311,3 @@ def test_a_graphml_file_trains_with_the_attributes_of_its_nodes(pprop_here, tmp_
     answer = pprop_here("train", "graph.graphml", "--label-column", "side", "--model", "label-propagation", "--json")
     assert answer.code == 0, answer.err
     assert answer.record["classes"] == ["left", "right"]
-
-
-# other graphs and new nodes
-
-
-def test_the_order_of_the_columns_does_not_matter(pprop_here, folder: Path, model: Path):
-    options = ("--graph", folder / "edges.csv", "--nodes", folder / "reversed.csv", *PEOPLE)
-    assert pprop_here("predict", model, *options).out == (model / "predictions.csv").read_text()
-
-
-def test_a_renamed_a_new_and_an_absent_table_of_columns_are_errors_that_name_them(
-    pprop_here, folder: Path, model: Path
-):
-    def refused(nodes: str) -> str:
-        return sentence(
-            pprop_here("predict", model, "--graph", folder / "edges.csv", "--nodes", folder / nodes, *PEOPLE)
-        )
-
-    assert "the column 'age'" in refused("renamed.csv")
-    assert "'country', 'premium', 'signup', 'bio', 'phone'" in refused("people.csv")
-    bare = pprop_here("predict", model, "--graph", folder / "edges.csv")
-    assert (bare.code, bare.out) == (2, "")
-    assert "'age', 'income' of a node table: add --nodes FILE" in bare.err
-
-
-def test_nodes_that_came_after_the_training_are_predicted(pprop_here, folder: Path, tmp_path: Path, model: Path):
-    edges = project(read_rows(folder / "edges.csv"), ("source", "target"))
-    people = project(read_rows(folder / "numbers.csv"), NUMBERS)
-    write_rows(tmp_path / "edges.csv", ("source", "target"), [*edges, ("new", "p0"), ("new", "p3"), ("new", "p6")])
-    write_rows(tmp_path / "nodes.csv", NUMBERS, [*people, ("new", "", 41, 30000)])
-    options = ("--graph", "edges.csv", "--nodes", "nodes.csv", *PEOPLE, "--out", "later.csv")
-    answer = pprop_here("predict", model, *options)
-    assert answer.code == 0
-    assert "is not the graph of the training" in answer.err
-    later, before = read_rows(tmp_path / "later.csv"), read_rows(model / "predictions.csv")
-    assert [row["id"] for row in later] == [*(row["id"] for row in before), "new"]
-    same = [a["class"] == b["class"] for a, b in zip(later, before, strict=False)]
-    assert np.mean(same) > 0.95
-
-
-def test_a_new_category_is_counted_in_a_caution(pprop_here, folder: Path, tmp_path: Path, mixed: Path):
-    rows = read_rows(folder / "people.csv")
-    for row in rows[:3]:
-        row["country"] = "IT"
-    write_rows(tmp_path / "nodes.csv", list(rows[0]), project(rows, list(rows[0])))
-    answer = pprop_here("predict", mixed, "--graph", folder / "edges.csv", "--nodes", "nodes.csv", *PEOPLE)
-    assert answer.code == 0
-    (caution,) = [line for line in answer.err.splitlines() if "'country'" in line]
-    assert caution.startswith("Caution: 3 ")
-
-
-@pytest.mark.parametrize("choice", ["drop", "add"])
-def test_edges_to_unknown_nodes_are_dropped_or_add_nodes(pprop_here, folder: Path, tmp_path: Path, choice: str):
-    write_rows(tmp_path / "nodes.csv", NUMBERS, project(read_rows(folder / "numbers.csv")[:500], NUMBERS))
-    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--out", "model")
-    assert "--unknown-nodes" in sentence(pprop_here(*command))
-    answer = pprop_here(*command, "--unknown-nodes", choice)
-    assert answer.code == 0
-    done = "Left out 7" if choice == "drop" else "Added 100 nodes"
-    assert f"Warning: {done}" in answer.err
-    n_nodes = len(read_rows(tmp_path / "model" / "predictions.csv"))
-    assert n_nodes == 500 if choice == "drop" else n_nodes > 500

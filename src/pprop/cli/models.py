@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from pprop._errors import InputError
-from pprop.cli.graphs import GraphInput
+from pprop.cli.graphs import GraphInput, Structure
 from pprop.cli.output import Session, new_file
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 Column: TypeAlias = "list[Any] | NDArray[Any]"
 FORMATS = (".csv", ".parquet")
+IDENTITY = (
+    "The model has weights for each node of its own graph (--structure identity), which mean nothing on another. "
+    "Train it with --structure degree or with columns."
+)
 ModelArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'pprop train' or by save.")]
 FILES = frozenset(
     {
@@ -46,19 +50,25 @@ def load_model(folder: Path, origin: GraphInput | None, session: Session, remark
     from pprop.estimators import load
     from pprop.estimators.loading import saved_recipe, saved_source
 
-    graph = None
+    graph, source = None, saved_source(folder)
     if origin is not None:
-        origin = origin.like(saved_source(folder))
+        origin = origin.like(source)
         recipe = saved_recipe(folder) if origin.is_table else None
         if recipe is not None and recipe.used and origin.tables.nodes is None and origin.tables.structure is None:
             raise typer.BadParameter(
                 f"The model reads {', '.join(map(repr, recipe.used))} of a node table: add --nodes FILE."
             )
         graph = origin.read(recipe)
+    own = origin is not None and origin.tables.structure is Structure.IDENTITY
     try:
         model = load(folder, graph=graph)
     except InputError as error:
-        raise type(error)(str(error).replace("Pass graph=...", "Add --graph GRAPH")) from error
+        if own and "features per node" in str(error):
+            raise InputError(IDENTITY) from error
+        tables = " --nodes FILE" if source is not None and source.arguments.get("nodes") is not None else ""
+        raise type(error)(str(error).replace("Pass graph=...", f"Add --graph GRAPH{tables}")) from error
+    if own and model.graph_changed_:
+        raise InputError(IDENTITY)
     if origin is not None and model.graph_changed_:
         note = f"Note: {origin.graph!r} is not the graph of the training"
         session.say(f"{note}: its fingerprint is {model.graph_.fingerprint}. {remark}" if remark else f"{note}.")

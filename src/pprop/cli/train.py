@@ -255,6 +255,8 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
         made = _fit(model.model, known, drawn, labels, own, arguments)
+    from pprop.estimators import LabelPropagationClassifier
+
     fitted = getattr(made, "best_", made)  # auto keeps one of several
     chosen = {} if made is fitted else {"chosen": made.chosen_, "scores": made.scores_}
     report = Report(fitted, model.model, origin, drawn, labels, chosen)
@@ -270,6 +272,8 @@ def train(
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:
             write_artefact(folder, fitted, origin.saved, record["test_accuracy"], session)
+        if isinstance(fitted, LabelPropagationClassifier):
+            text += "\nThis model cannot take new nodes: it spreads the labels of this graph. Train again when nodes are added."
         text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"
     session.result(record | {"out": out}, text)
 
