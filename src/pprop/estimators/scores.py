@@ -30,10 +30,8 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
-        ids
-            In place of X: ids, integers or text.
+        X, ids
+            Nodes, as in `predict`.
         """
         logits = self._logits(X, "decision_function", ids)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
@@ -43,10 +41,8 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
-        ids
-            In place of X: ids, integers or text.
+        X, ids
+            Nodes, as in `predict`.
         """
         logits = self._logits(X, "predict_proba", ids)
         return special.softmax(logits, axis=1)
