@@ -99,7 +99,7 @@ CASES = [
     Case("train citeseer --split-column part", 2, "--split-column is for a graph of your own"),
     Case("train citeseer --weight w", 2, "--weight belongs to a graph of your own"),
     Case(f"{TRAIN} --column x", 2, "--column takes NAME=KIND", None, small),
-    Case(f"{TRAIN} --column x=number --features x", 2, "not both", None, small),
+    Case(f"{TRAIN} --column x=number --features x", 2, "--column NAME=unused leaves a column out", None, small),
     Case(f"{TRAIN} --structure degree --features x", 2, "leave --features out", None, small),
     Case(f"{TRAIN} --structure wheel", 2, "'identity', 'degree'", None, small),
     Case(f"{TRAIN} --split-column part --test 0.5", 2, "leave --test out", None, small),

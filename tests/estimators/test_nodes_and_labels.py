@@ -125,7 +125,10 @@ def test_stopping_nodes_come_in_any_form(named: Graph, nodes: Any, animals: Any)
         (["node-1", 3], "must be a one-dimensional array of node ids, all integers or all strings"),
         (np.ones(89, dtype=bool), "must be a mask of 90 truth values, one per node, where it is one. Got 89 truth"),
         ([1.0, 2.0], "dtype float64"),
-        (np.array([True, None] * 45, dtype=object), "dtype object"),
+        (np.array([True, None] * 45, dtype=object), "truth values, none missing, .* Fill the missing ones"),
+        (pd.array([True, False, None] * 30, dtype="boolean"), "truth values, none missing, .* Fill the missing ones"),
+        (torch.ones(90, 10, dtype=torch.bool), r"Got ndarray of shape \(90, 10\) .* choose one, such as mask\[:, 0\]"),
+        (5, "Got 5 instead. Put a single node into a list"),
     ],
 )
 def test_wrong_nodes_are_named(named: Graph, X: Any, sentence: str) -> None:

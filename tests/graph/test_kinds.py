@@ -176,6 +176,11 @@ def test_the_kind_of_a_typed_column_follows_its_type(cells, kind):
             ["1,234", "5,678"],
             "numbers that are written with signs, or with commas of unclear meaning ('1,234' in row 1)",
         ),
+        (
+            ["31/12/24", "1/2/23", ""],
+            "dates with years of two digits ('31/12/24' in row 1): write them with four",
+        ),
+        (["31.12.24", "01.02.23"], "dates with years of two digits ('31.12.24' in row 1): write them with four"),
         (["12 km", "5"], "mixes numbers and text ('12 km' in row 1)"),
         (
             ["12 %", "5 %", "7%"],

@@ -113,7 +113,10 @@ class Tables(Options):
     def feature_columns(self) -> str | tuple[str, ...] | dict[str, str]:
         """What `read_edges` takes: "auto", names, or a mapping from names to kinds."""
         if self.named and self.kinds:
-            raise typer.BadParameter("Give --features (the columns to use) or --column (how to use some), not both.")
+            raise typer.BadParameter(
+                "Give --features (the columns to use) or --column (how to use some), not both: "
+                "--column NAME=unused leaves a column out."
+            )
         return self.named or self.kinds or "auto"
 
 

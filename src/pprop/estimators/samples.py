@@ -67,9 +67,16 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        reject(parameter, function, expected, describe(array if array.ndim else array.item()))
+        remedy = "" if array.ndim else "Put a single node into a list."
+        if array.dtype.kind == "b" and array.ndim:
+            remedy = "Of the masks of several splits choose one, such as mask[:, 0]."
+        reject(parameter, function, expected, describe(array if array.ndim else array.item()), remedy=remedy)
     if array.dtype.kind == "O":
         array = of_one_type(array, parameter, function)
+        if array.dtype.kind == "O" and any(isinstance(one, bool | np.bool_) for one in array.tolist()):
+            wanted = f"a mask of {n_nodes} truth values, none missing, where it is one"
+            remedy = "Fill the missing ones, such as with mask.fillna(False)."
+            reject(parameter, function, wanted, "some that are none", remedy=remedy)
     if array.dtype.kind == "b":
         if len(array) != n_nodes:
             wanted = f"a mask of {n_nodes} truth values, one per node, where it is one"

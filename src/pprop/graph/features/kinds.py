@@ -17,7 +17,7 @@ all distinct" means nine of ten.
     d.  all else: number. A name that says so (`QUANTITY_NAMES`: age, income, hour, year, score) rules out a and b but
         for the names there.
 6.  Dates and times, or text that is one in every cell (ISO 8601; 31.12.2024; 31/12/2024 or 12/31/2024 where some cell tells
-    day from month): date. Unused where day and month cannot be told apart.
+    day from month): date. Unused where day and month cannot be told apart, or, unless few, where years have two digits.
 7.  Cells of a CSV that are numbers with commas: number where these are decimal commas in one cell at least (``31,5``).
     Other numbers with commas, or with a sign for percent or money, are unused unless they are few. Where a column of the
     same CSV has decimal commas, numbers whose points all stand before three digits (``4.343``) are unused, too.
@@ -51,6 +51,7 @@ NEARLY_ALL = 0.9
 FEW_ROWS = 10  # in fewer rows it may be chance that numbers are 1 ... n, or of the same length
 LONG_NUMBER = 1e8  # the smallest of nine digits
 IDENTIFIER = "looks like an identifier"
+SHORT_YEARS = r"^\d{1,2}[-./](?:0?[1-9]|[12]\d|3[01])[-./]\d{2}$"
 ROW_NUMBER = "looks like the number of the row"
 
 ROW_NAMES = re.compile(
@@ -136,6 +137,9 @@ def _decide_values(column: Column, wanted: bool) -> Decision:
         return Decision("unused", f"mixes numbers and text ({_cell(column, wrong)})")
     if _few(column.n_distinct, column.n_present) or column.n_distinct == 1:
         return Decision("category")
+    if column.form == "text" and column.share(SHORT_YEARS) == 1.0:
+        reason = f"dates with years of two digits ({_cell(column, ~column.missing)}): write them with four"
+        return Decision("unused", reason)
     distinct = column.n_distinct >= NEARLY_ALL * column.n_present
     if spelled and not (distinct and column.share(r"^[+0-9][0-9]+$") == 1.0):
         return Decision("unused", "text that spells numbers")
