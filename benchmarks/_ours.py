@@ -37,18 +37,23 @@ def train_runs(
 def epoch_timer(
     graph: pprop.Graph, pairs: list[tuple[int, int]], device: str, seconds: float, backend: str = "auto"
 ) -> Callable[[], float]:
-    """Return a function that measures one epoch of all runs together, in milliseconds.
-
-    Each call trains twice with early stopping out of the way, for 5 epochs and for 5 + N, and divides the difference by
-    N, so that what happens once (reading features, predictions at the end) does not count and all that happens in every
-    epoch does. N is chosen here such that N epochs fill `seconds`. Kernels are compiled here, too.
-    """
+    """Return a function that measures one epoch of all runs of a dataset together, in milliseconds; see `difference_timer`."""
 
     def train(epochs: int) -> float:
         begin = time.perf_counter()
         train_runs(graph, pairs, pprop.Stopping(patience=epochs, max_epochs=epochs), device, backend)
         return time.perf_counter() - begin
 
+    return difference_timer(train, seconds)
+
+
+def difference_timer(train: Callable[[int], float], seconds: float) -> Callable[[], float]:
+    """Return a function that measures one epoch in milliseconds, given one that trains so many and returns its seconds.
+
+    Each call trains twice with early stopping out of the way, for 5 epochs and for 5 + N, and divides the difference by
+    N, so that what happens once (reading features, predictions at the end) does not count and all that happens in every
+    epoch does. N is chosen here such that N epochs fill `seconds`. Kernels are compiled here, too.
+    """
     train(SHORT)  # compiles
     more, taken = 10, train(SHORT + 10) - train(SHORT)
     while taken < 0.5 * seconds:

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 import pprop
 from _measure import interleave, time_epochs
 from pprop.graph import transition_matrix
+from pprop.kernels.trainer import FeatureMatrix
 from pprop.models.network import network_inputs
 
 STEPS, DROPOUT, PENALTY, HIDDEN, RATE = 10, 0.5, 0.005, 64, 0.01
@@ -40,7 +41,7 @@ class Problem:
 
     name: str
     alpha: float
-    features: sparse.csr_array
+    features: FeatureMatrix
     transition: sparse.csr_array
     adjacency: sparse.csr_array
     labels: Tensor
@@ -115,11 +116,12 @@ class CooPeer(Peer):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._features = _Coo(problem.features, problem.device)
+        kind = "dense" if isinstance(problem.features, np.ndarray) else "coo"
+        self._first_layer = _first_layer(problem.features, kind, problem.device)
         self._matrix = _Coo((1 - problem.alpha) * problem.transition, problem.device)
 
     def predict(self, training: bool) -> Tensor:
-        state = self._hidden(_product(self._features.drop(training), self.first), training)
+        state = self._hidden(self._first_layer(self.first, training), training)
         teleport = self.problem.alpha * state
         for _ in range(STEPS):
             state = _product(self._matrix.drop(training), state) + teleport
@@ -213,10 +215,10 @@ class _Coo:
         return torch.sparse_coo_tensor(self._indices, values, self._shape, is_coalesced=True, check_invariants=False)
 
 
-def _first_layer(matrix: sparse.csr_array, kind: str, device: str) -> Callable[[Tensor, bool], Tensor]:
+def _first_layer(matrix: FeatureMatrix, kind: str, device: str) -> Callable[[Tensor, bool], Tensor]:
     """Return the function (W_1, training) -> dropout(X) W_1."""
-    if kind == "dense":
-        dense = torch.from_numpy(matrix.toarray()).to(device)
+    if isinstance(matrix, np.ndarray) or kind == "dense":
+        dense = torch.from_numpy(np.array(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())).to(device)
         return lambda weights, training: F.dropout(dense, DROPOUT, training) @ weights
     if kind == "coo":
         coo = _Coo(matrix, device)

@@ -21,7 +21,7 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.random_bits import Draw, uniform
 from pprop.kernels.solves import ProductSolves, Solves, System
-from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.trainer import FeatureMatrix, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 # Slope of the attention's LeakyReLU below zero, that of the graph attention network.
 SLOPE = 0.2
@@ -32,7 +32,10 @@ LARGE_ENTRIES = 2**20
 
 
 class FeatureProduct(ABC):
-    """The first layer, X W, for one sparse feature matrix X of shape (n, f) and R weight matrices."""
+    """The first layer, X W, for one feature matrix X of shape (n, f) and R weight matrices.
+
+    A sparse and a dense matrix have masks of their own: the one a sequence for every nonzero, the other one for every row.
+    """
 
     def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
         """Return drop(X) W: weights (R, f, h) to (R, n, h)."""
@@ -140,8 +143,8 @@ class Kernels(ABC):
     capturable: bool = False
 
     @abstractmethod
-    def features(self, matrix: sparse.csr_array) -> FeatureProduct:
-        """Bind the first layer to a feature matrix of shape (n, f)."""
+    def features(self, matrix: FeatureMatrix) -> FeatureProduct:
+        """Bind the first layer to a feature matrix of shape (n, f), sparse or dense."""
 
     @abstractmethod
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:

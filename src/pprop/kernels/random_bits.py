@@ -31,6 +31,8 @@ RUNS = 6
 # Seed of a head or tower of a model, as of a run of its own; key: the run's seed, site (branch, layer); first two
 # words.
 BRANCHES = 7
+# Entries (i, j) of a dense feature matrix; site (i, epoch), position j.
+DENSE_FEATURES = 8
 
 _LOW = 0xFFFFFFFF
 _ROUNDS = 10

@@ -17,11 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
+
+# X as a first layer reads it, shape (n, f): by its nonzeros, or all of it, rows one after the other.
+FeatureMatrix = sparse.csr_array | NDArray[np.float32]
 
 
 @final
@@ -90,7 +95,8 @@ class TrainerSpec:
     features
         X, shape (n, f), float32, as the first layer reads it.
     weights
-        Initial W_1 (R, f, h) and W_2 (R, h, c), float32. The trainer copies them.
+        Initial W_1 (R, f, h) and W_2 (R, h, c), then, for a network with biases, b_1 (R, 1, h) and b_2 (R, 1, c);
+        float32. The trainer copies them.
     seeds
         One 64-bit seed per run, shape (R,), int64.
     propagation
@@ -98,13 +104,13 @@ class TrainerSpec:
     train, stopping
         What the loss, and the stopping loss and accuracy, are made of.
     dropout, matrix_dropout
-        On the nonzeros of X and the hidden units; on the entries of the propagation matrix. 0 for none.
+        On the entries of X and the hidden units; on the entries of the propagation matrix. 0 for none.
     rate, penalty
         Adam's learning rate, and lambda of lambda / 2 * |W_1|^2.
     """
 
-    features: sparse.csr_array
-    weights: tuple[Tensor, Tensor]
+    features: FeatureMatrix
+    weights: tuple[Tensor, ...]
     seeds: Tensor
     propagation: PropagateSteps | PropagateRows | None
     train: LabelledNodes
@@ -125,7 +131,7 @@ class TrainerSizes:
     nodes, features, hidden, classes
         n, f, h and c.
     feature_entries
-        Nonzeros of the feature matrix.
+        Nonzeros of a sparse feature matrix; None for a dense one.
     entries, steps
         Entries of the transition matrix, self-loops included, and power steps K; 0 for a model without steps.
     ppr_rows
@@ -134,6 +140,8 @@ class TrainerSizes:
         Whether the transition matrix has stored weights.
     dropout
         Whether masks are drawn.
+    biases
+        Whether the network has biases.
     train_nodes, stopping_nodes
         Of one run.
     """
@@ -142,12 +150,13 @@ class TrainerSizes:
     features: int
     hidden: int
     classes: int
-    feature_entries: int
+    feature_entries: int | None
     entries: int = 0
     steps: int = 0
     ppr_rows: int = 0
     weighted: bool = False
     dropout: bool = True
+    biases: bool = False
     train_nodes: int = 0
     stopping_nodes: int = 0
 
@@ -189,7 +198,7 @@ class Trainer(ABC):
     def weights(self) -> list[Tensor]:
         """Return the live weights, the runs axis first, or views of them. Copy them to keep them.
 
-        A fused trainer has W_1 (R, f, h) and W_2 (R, h, c); one of single operations a tensor (R, a, b) for every weight of
+        A fused trainer has those of its `TrainerSpec`; one of single operations a tensor (R, a, b) for every weight of
         its model; that of a torch module all tensors of the module's state, each (1, ...).
         """
 

@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import sparse, special
 
 from pprop.graph import Graph, transition_matrix
 from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
@@ -54,7 +54,7 @@ def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None
     """
     device = CPU() if device is None else device
     M = device.sparse(transition_matrix(graph, self_loops=model.self_loops).to_scipy())
-    X = network_inputs(graph).astype(np.float64).tocsc()
+    X = sparse.csr_array(network_inputs(graph)).astype(np.float64).tocsc()
     features = device.empty(int(X.shape[0]), int(X.shape[1]))
     for begin in range(0, X.shape[1], AT_ONCE):
         start = device.put(X[:, begin : begin + AT_ONCE].toarray(order="C"))

@@ -1,4 +1,4 @@
-"""The paper's network f_theta on the runs axis: layers on sparse features, R weight matrices at once, biases if wanted."""
+"""The paper's network f_theta on the runs axis: layers on sparse or dense features, R weight matrices at once, biases if wanted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
+from pprop.graph.features.scaling import WORDS_DENSITY
 from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import WEIGHTS, stream, uniform
+from pprop.kernels.trainer import FeatureMatrix
 from pprop.settings import DROPOUT, NETWORK_BIAS, WIDTH, check_fields
 
 
@@ -103,14 +105,17 @@ class FeatureNetwork:
         return (*layers, *biases)
 
 
-def network_inputs(graph: Graph) -> sparse.csr_array:
-    """Return the features as the first layer reads them, a CSR matrix (n, f) in float32, scaled if they are not yet.
+def network_inputs(graph: Graph) -> FeatureMatrix:
+    """Return the features as the first layer reads them, shape (n, f), float32, scaled if they are not yet.
+
+    A matrix of which at most a quarter is not zero is read by its nonzeros, a CSR matrix; one that is fuller as a whole, a
+    dense array. This depends on the matrix alone, not on how it is stored.
 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
     >>> graph = Graph.from_scipy(sp.csr_array((2, 2)), features=sp.csr_array([[1.0, 3.0], [0.0, 0.0]]))
-    >>> network_inputs(graph).toarray()
+    >>> network_inputs(graph)
     array([[0.25, 0.75],
            [0.  , 0.  ]], dtype=float32)
     """
@@ -126,7 +131,11 @@ def network_inputs(graph: Graph) -> sparse.csr_array:
             "Pass a predictor of your own, or reshape them."
         )
     features: Any = graph.scaled().features
-    return sparse.csr_array(features).astype(np.float32)
+    stored, (n, f) = isinstance(features, sparse.csr_array), features.shape
+    full = (features.nnz if stored else np.count_nonzero(features)) > WORDS_DENSITY * n * f
+    if not full:
+        return sparse.csr_array(features).astype(np.float32)
+    return np.ascontiguousarray(features.toarray() if stored else features, np.float32)
 
 
 def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
-from scipy import sparse
 
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
 from pprop._validate import check_int, describe
-from pprop.kernels.trainer import TrainerBytes
+from pprop.kernels.trainer import FeatureMatrix, TrainerBytes
 from pprop.settings import DEVICE
 
 # Bytes by name.
@@ -70,18 +70,22 @@ def training_bytes(
 
 
 def operations_bytes(
-    features: sparse.csr_array, floats: int, weights: int, entries: int, mask_words: int, ppr_rows: int = 0
+    features: FeatureMatrix, floats: int, weights: int, entries: int, mask_words: int, ppr_rows: int = 0
 ) -> TrainerBytes:
     """Return the bytes of `RunsTrainer`: so many activations and weights of a run, and mask words an entry."""
     n, f = features.shape
     graph = 16 * entries + 48 * n
-    shared = {"features": 24 * features.nnz + 8 * (n + f + 2), "graph": graph, "PPR rows": 4 * ppr_rows * n}
+    if isinstance(features, np.ndarray):
+        held, masks = 4 * n * f, n * -(-f // 32)
+    else:
+        held, masks = 24 * features.nnz + 8 * (n + f + 2), mask_words * features.nnz
+    shared = {"features": held, "graph": graph, "PPR rows": 4 * ppr_rows * n}
     run = {
         "weights": 4 * weights,
         "moments": 8 * weights,
         "gradients": 4 * weights,
         "states": 4 * floats,
-        "feature masks": 4 * mask_words * features.nnz,
+        "feature masks": 4 * masks,
         "edge masks": 4 * mask_words * entries,
     }
     return TrainerBytes(shared, run)

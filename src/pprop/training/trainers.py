@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import final
 
+import numpy as np
 import torch
 
 from pprop.graph import transition_matrix
@@ -62,12 +63,12 @@ def training_of(model: Model | Architecture, task: Task) -> ModelTraining:
 
 @final
 class _NetworkTraining(ModelTraining):
-    """The paper's network: fused where it has one hidden layer, no biases, and the backend a trainer for it."""
+    """The paper's network: fused where it has one hidden layer and the backend has a trainer for it."""
 
     def __init__(self, bound: PropagatedModel, task: Task) -> None:
         self._bound, self._task, self.operator = bound, task, bound.operator
         network = _network(bound.model)
-        self._fused = len(network.hidden) == 1 and not network.bias
+        self._fused = len(network.hidden) == 1
         if self._fused:
             self.at_once = task.kernels.runs_at_once(len(task.seeds))
 
@@ -93,12 +94,13 @@ class _NetworkTraining(ModelTraining):
             features=f,
             hidden=hidden,
             classes=classes,
-            feature_entries=features.nnz,
+            feature_entries=None if isinstance(features, np.ndarray) else features.nnz,
             entries=0 if transition is None or isinstance(bound.readout, RowReadout) else len(transition.indices),
             steps=steps,
             ppr_rows=len(bound.readout.nodes) if isinstance(bound.readout, RowReadout) else 0,
             weighted=transition is not None and transition.weights is not None,
             dropout=dropout,
+            biases=predictor.bias,
             train_nodes=task.train.nodes.shape[1],
             stopping_nodes=task.stopping.nodes.shape[1],
         )
@@ -117,7 +119,7 @@ def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Train
     if fused:
         spec = TrainerSpec(
             features=features,
-            weights=(weights[0], weights[1]),
+            weights=tuple(weights),
             seeds=task.seed_tensor,
             propagation=_propagation(task, bound),
             train=task.train,

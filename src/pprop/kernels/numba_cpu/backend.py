@@ -9,13 +9,13 @@ import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import LARGE_ENTRIES, Kernels
+from pprop.kernels.contract import LARGE_ENTRIES, FeatureProduct, Kernels
 from pprop.kernels.numba_cpu import bits, dense
 from pprop.kernels.numba_cpu.attention import NumbaAttention
+from pprop.kernels.numba_cpu.dense_features import NumbaDenseFeatures
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.rows import NumbaRows
 from pprop.kernels.numba_cpu.solves import LargeSolves, NumbaSolves
@@ -23,7 +23,7 @@ from pprop.kernels.numba_cpu.sparse import NumbaFeatures, NumbaSteps
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, trainer_bytes
 from pprop.kernels.random_bits import HIDDEN, Draw, law_of, stream
 from pprop.kernels.solves import Solves, System
-from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.trainer import FeatureMatrix, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 
 def _as_rows(values: Tensor) -> NDArray[Any]:
@@ -56,8 +56,8 @@ def _masked(values: Tensor, layer: int, draw: Draw | None, *, relu: bool) -> Ten
 class NumbaKernels(Kernels):
     """Fixed-order kernels for CPU tensors of float32 or float64."""
 
-    def features(self, matrix: sparse.csr_array) -> NumbaFeatures:
-        return NumbaFeatures(matrix)
+    def features(self, matrix: FeatureMatrix) -> FeatureProduct:
+        return (NumbaDenseFeatures if isinstance(matrix, np.ndarray) else NumbaFeatures)(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> NumbaSteps:
         large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)

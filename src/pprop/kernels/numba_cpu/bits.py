@@ -128,6 +128,26 @@ def site_words(seeds, stream, indptr, indices, transposed, word, threshold, digi
             out[run, e] = np.uint32(keep_word(seeds[run], stream, first, second, word, threshold, digits))
 
 
+@part
+def row_words(seed, stream, node, epoch, threshold, digits, raw, four, words, at, count):
+    """Write the keep decisions of the columns of a dense row, 32 in a word, to words[at], ..., words[at + count - 1]."""
+    for word in range(0, count, 4):
+        some = min(4, count - word)
+        keep_words(seed, stream, node, epoch, word, some, threshold, digits, raw, four)
+        for k in range(some):
+            words[at + word + k] = four[k]
+
+
+@kernel
+def dense_words(seeds, stream, epoch, threshold, digits, out):
+    """Fill out (R, n, words) with the keep decisions of every row of a dense matrix."""
+    runs, n, count = out.shape
+    for task in prange(runs * n):
+        run, i = task // n, task % n
+        raw, four = np.empty(RAW_WORDS, np.uint64), np.empty(4, np.uint32)
+        row_words(seeds[run], stream, i, epoch, threshold, digits, raw, four, out[run, i], 0, count)
+
+
 def mask_of(draw: Draw | None, stream: int, like: NDArray[Any]) -> tuple[Any, ...]:
     """Return seeds, stream, epoch, threshold, digits (none for no dropout) and scale, as kernels take them.
 

@@ -39,7 +39,8 @@ _AHEAD = 6  # entries between asking for a row of W_1 and reading it
 # Room that the lists of a row's entries need behind its longest.
 SPARE_PLACES = _AHEAD
 _LINE = 16  # float32 numbers in a cache line
-_ALL = np.uint32(0xFFFFFFFF)
+# Keep decisions where nothing is dropped.
+ALL = np.uint32(0xFFFFFFFF)
 _FOUR = lanes(4)
 
 
@@ -88,41 +89,67 @@ def _row_sum(begin, end, last, indices, values, matrix, base, token):
 
 @serial
 def forward(
-    begin, end, X, words, bit, seed, stream, epoch, law, scratch, W_1, W_2, hidden, predictions, h_token, c_token
-):
+    begin, end, X, words, bit, seed, stream, epoch, law, scratch, W_1, W_2, biases, hidden, predictions, h_token, c_token
+):  # fmt: skip
     """predictions = [ drop(relu(drop(X) W_1)) W_2 | relu(X W_1) W_2 ] for rows begin to end; keeps `hidden` of the first.
 
     One pass over the entries of X feeds two sums, of the kept and of the dropped entries; the evaluation's is the two
-    together. `law` is (threshold, digits, scale), with no digits for no dropout.
+    together. `law` is (threshold, digits, scale), with no digits for no dropout; `biases` are those of both layers, or
+    empty.
     """
     threshold, digits, scale = law
     last = len(X[1]) - 1
     indptr, indices, values = address(X[0]), address(X[1]), address(X[2])
     places, factors, raw, four = address(scratch[0]), address(scratch[1]), scratch[2], scratch[3]
-    row, first, second, bits = address(scratch[4]), address(W_1), address(W_2), address(words)
-    units, after = address(hidden), address(predictions)
-    n, f, width, all_units = hidden.shape[1], W_1.shape[1], count(h_token), W_2.shape[1]
+    first, bits, f, width = address(W_1), address(words), W_1.shape[1], count(h_token)
     for block in range(len(W_1)):
         base = block * f * width
         for i in range(begin, end):
-            low, high = _ALL, _ALL
+            low, high = ALL, ALL
             e0, e1 = item(indptr, i), item(indptr, i + 1)
             if digits > 0:
                 kept = _sort_out(bits, bit, e0, e1, indices, values, width, places, factors)
                 train = _gather(0, kept, places, factors, first, base, h_token)
                 total = add(train, _gather(kept, e1 - e0, places, factors, first, base, h_token))
-                word = block * width // 32  # more than one block has 64 lanes each
-                keep_words(seed, stream, i, epoch, word, (width + 31) // 32, threshold, digits, raw, four)
-                low, high = four[0], four[1]
+                low, high = hidden_words(seed, stream, i, epoch, block, width, threshold, digits, raw, four)
             else:
                 total = train = _row_sum(e0, e1, last, indices, values, first, base, h_token)
-            at = (block * n + i) * width
-            store(units, at, relu_keep(train, low, high, scale * scale))
-            store(row, 0, relu_keep(total, _ALL, _ALL, 1.0))
-            for c_part in range(len(W_2)):
-                place = 2 * count(c_token) * (c_part * n + i)
-                rows = (c_part * all_units + block * width) * count(c_token)
-                _second_layer(units, at, row, second, rows, block > 0, after, place, width, c_token)
+            finish_node(
+                i, block, train, total, low, high, scale, scratch[4], W_2, biases, hidden, predictions, h_token, c_token
+            )
+
+
+@part
+def hidden_words(seed, stream, i, epoch, block, width, threshold, digits, raw, four):
+    """Draw the keep decisions of one block of a node's hidden units, at most 64: two words."""
+    word = block * width // 32  # more than one block has 64 lanes each
+    keep_words(seed, stream, i, epoch, word, (width + 31) // 32, threshold, digits, raw, four)
+    return four[0], four[1]
+
+
+@part
+def finish_node(i, block, train, total, low, high, scale, room, W_2, biases, hidden, predictions, h_token, c_token):
+    """Take one block of a node's sums of both passes through bias, ReLU, dropout and the second layer.
+
+    `low` and `high` are the decisions on its hidden units. `scale` is that of kept features, which are not scaled yet,
+    and of kept units alike; `room` holds a row of units.
+    """
+    row, units, second = address(room), address(hidden), address(W_2)
+    after, n, width, all_units = address(predictions), hidden.shape[1], count(h_token), W_2.shape[1]
+    if len(biases[0]) > 0:
+        shift = load(address(biases[0]), block * width, h_token)
+        train, total = fma(np.float32(1.0) / scale, shift, train), add(total, shift)
+    at = (block * n + i) * width
+    store(units, at, relu_keep(train, low, high, scale * scale))
+    store(row, 0, relu_keep(total, ALL, ALL, 1.0))
+    for c_part in range(len(W_2)):
+        place = 2 * count(c_token) * (c_part * n + i)
+        rows = (c_part * all_units + block * width) * count(c_token)
+        _second_layer(units, at, row, second, rows, block > 0, after, place, width, c_token)
+        if block == 0 and len(biases[1]) > 0:
+            shift_2 = load(address(biases[1]), c_part * count(c_token), c_token)
+            store(after, place, add(load(after, place, c_token), shift_2))
+            store(after, place + count(c_token), add(load(after, place + count(c_token), c_token), shift_2))
 
 
 @part
@@ -182,7 +209,7 @@ def backward(first, last, above, hidden, W_2_flipped, scale, partial, below, h_t
 
 
 @part
-def _adam_row(weights, mean, square, gradient, at, width, penalty, step, correction, squares, token):
+def adam_row(weights, mean, square, gradient, at, width, penalty, step, correction, squares, token):
     """One Adam step for `width` weights from offset `at`; adds |w_new|^2 by place to `squares`.
 
     w -= step * mean / (correction * sqrt(square) + 1e-8), step = rate / (1 - 0.9^t), correction = (1 - 0.999^t)^-1/2.
@@ -226,7 +253,7 @@ def weight_step(
                     total = _row_sum(e0, e1, last_entry, indices, values, gradient, block * n * width, token)
                 store(row, 0, total)
                 at = (block * f + j) * width
-                _adam_row(weights, mean, square, row, at, width, penalty, step, correction, squares, some)
+                adam_row(weights, mean, square, row, at, width, penalty, step, correction, squares, some)
 
 
 @serial
@@ -249,6 +276,6 @@ def weights_two(partial, W_2, moments, W_2_flipped, gradient, step, correction, 
                 for q in range(lanes_c):
                     column[q] = gradient[c_part * lanes_c + q, p]
                 own, sums = address(column), address(squares)
-                _adam_row(weights, mean, square, own, at, lanes_c, 0.0, step, correction, sums, c_token)
+                adam_row(weights, mean, square, own, at, lanes_c, 0.0, step, correction, sums, c_token)
                 for q in range(lanes_c):
                     W_2_flipped[block, c_part * lanes_c + q, p] = W_2[c_part, block * width + p, q]

@@ -111,6 +111,11 @@ class Team:
         for one in pending:
             one.result()
 
+    def meet(self) -> None:
+        """Wait, inside the function that the threads run, until every one of them is here."""
+        if self.threads > 1:
+            meet(self.desk, self.threads)
+
     def close(self) -> None:
         """End the threads."""
         if self._others is not None:

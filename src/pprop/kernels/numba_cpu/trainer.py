@@ -17,16 +17,15 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
+from pprop.kernels.numba_cpu.fused_biases import Biases
+from pprop.kernels.numba_cpu.fused_first import DenseFirst, SparseFirst, Tokens, Weights, first_bytes, prepared
 from pprop.kernels.numba_cpu.fused_readout import readout_of
-from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, padded, shares
-from pprop.kernels.numba_cpu.team import Team, meet
+from pprop.kernels.numba_cpu.fused_structure import Crew, Law, Masks, padded
+from pprop.kernels.numba_cpu.team import Team
 from pprop.kernels.numba_cpu.vectors import lanes
-from pprop.kernels.random_bits import FEATURES, HIDDEN, stream
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
-_HIDDEN = stream(HIDDEN, 1)
 _UNITS, _CLASSES = (16, 64), (4, 8, 16)  # lanes of a block of hidden units, and of classes
-_SOME = lanes(16)  # that Adam works on at a time
 _WORK_PER_THREAD = 100_000  # entries times lanes: with less, waking a second thread costs more than it brings
 
 
@@ -40,12 +39,11 @@ class _Shared:
     """What all runs of a trainer read."""
 
     def __init__(self, spec: TrainerSpec) -> None:
-        X = spec.features
-        self.n, self.f = X.shape
+        self.n, self.f = spec.features.shape
         self.h, self.c = spec.weights[0].shape[2], spec.weights[1].shape[2]
         self.h_lanes, self.h_blocks = padded(self.h, _UNITS)
         self.c_lanes, self.c_blocks = padded(self.c, _CLASSES)
-        self.features = Entries.of(X.indptr, X.indices, X.data.astype(np.float32), self.f)
+        self.features = prepared(spec.features)
         self.law = Law.of(spec.dropout)
         self.readout, self.propagation = readout_of(spec)
         self.workers = numba.get_num_threads()  # asked here: numba's number belongs to the calling thread
@@ -53,7 +51,8 @@ class _Shared:
     @property
     def threads(self) -> int:
         """How many threads one run is worth."""
-        work = self.h_blocks * self.h_lanes * (len(self.features.order) + self.f)
+        X = self.features
+        work = self.h_blocks * self.h_lanes * ((X.size if isinstance(X, np.ndarray) else len(X.order)) + self.f)
         return max(1, min(self.workers, work // _WORK_PER_THREAD))
 
 
@@ -68,13 +67,13 @@ class _Run:
         self._shared, self._rate, self._penalty = shared, spec.rate, np.float32(spec.penalty)
         self._epoch, self._seed = 0, np.uint64(spec.seeds[run].item() % 2**64)
         self._crew = crew = Crew(Team(threads))
-        self._by_row = shares(shared.features.matrix[0], threads)
-        self._by_feature = shares(shared.features.flipped[0], threads, fused_network.SUM_ROWS)
-        self._masks = Masks(shared.features, shared.law, FEATURES, self._seed, crew)
         lanes_c, blocks = shared.c_lanes, shared.c_blocks
         self._readout = shared.readout(shared.propagation, spec, run, self._seed, crew, lanes_c, blocks)
-        self._tokens = lanes(shared.h_lanes), lanes(shared.c_lanes)
-        self._allocate(spec.weights[0][run].numpy(), spec.weights[1][run].numpy())
+        self._tokens = Tokens(lanes(shared.h_lanes), lanes(shared.c_lanes))
+        self._allocate(*(tensor[run].numpy() for tensor in spec.weights))
+        X = shared.features
+        first = DenseFirst if isinstance(X, np.ndarray) else SparseFirst
+        self._first = first(X, shared.law, self._seed, crew, self._weights, self._tokens)
         self.values = np.zeros(3, np.float32)
         try:
             crew.team.run(self._forward)
@@ -82,29 +81,24 @@ class _Run:
             crew.team.close()
             raise
 
-    def _allocate(self, W_1: NDArray[np.float32], W_2: NDArray[np.float32]) -> None:
-        """Take all memory; nothing is allocated afterwards."""
+    def _allocate(self, W_1: NDArray[np.float32], W_2: NDArray[np.float32], *biases: NDArray[np.float32]) -> None:
+        """Take the memory of the weights and of what the second layer needs; nothing is allocated in training."""
         s = self._shared
         units, classes = s.h_blocks * s.h_lanes, s.c_blocks * s.c_lanes
         full_1, full_2 = np.zeros((s.f, units), np.float32), np.zeros((units, classes), np.float32)
         full_1[:, : s.h], full_2[: s.h, : s.c] = W_1, W_2
         arena = self._crew.arena
-        self._W_1 = arena.empty((s.h_blocks, s.f, s.h_lanes))
-        self._W_1[...] = full_1.reshape(s.f, s.h_blocks, s.h_lanes).transpose(1, 0, 2)
-        self._W_2 = np.ascontiguousarray(full_2.reshape(units, s.c_blocks, s.c_lanes).transpose(1, 0, 2))
+        first = arena.empty((s.h_blocks, s.f, s.h_lanes))
+        first[...] = full_1.reshape(s.f, s.h_blocks, s.h_lanes).transpose(1, 0, 2)
+        second = np.ascontiguousarray(full_2.reshape(units, s.c_blocks, s.c_lanes).transpose(1, 0, 2))
+        self._biases = Biases(biases, (units, classes), s.n)
+        self._weights = Weights(first, second, self._biases.values)
         self._W_2_flipped = np.ascontiguousarray(full_2.reshape(s.h_blocks, s.h_lanes, classes).transpose(0, 2, 1))
-        self._moments = [arena.zeros((2, *w.shape)) for w in (self._W_1, self._W_2)]
+        self._moments = arena.zeros((2, *second.shape))
         self._hidden, self._below = (arena.empty((s.h_blocks, s.n, s.h_lanes)) for _ in range(2))
-        blocks = -(-s.n // fused_network.SUM_ROWS), -(-s.f // fused_network.SUM_ROWS)
-        self._partial = np.empty((blocks[0], s.h_blocks, classes, s.h_lanes), np.float32)
-        self._partial_squares = np.empty((blocks[1], s.h_lanes), np.float32)
+        blocks = -(-s.n // fused_network.SUM_ROWS)
+        self._partial = np.empty((blocks, s.h_blocks, classes, s.h_lanes), np.float32)
         self._gradient_2, self._squares_2 = np.empty((classes, s.h_lanes), np.float32), np.zeros(s.c_lanes, np.float32)
-        longest = max(int(np.diff(side[0]).max(initial=1)) for side in (s.features.matrix, s.features.flipped))
-        room = longest + fused_network.SPARE_PLACES
-        self._scratch = [
-            (np.zeros(room, np.int64), np.zeros(room, np.float32), crew_raw, crew_four, np.empty(s.h_lanes, np.float32))
-            for crew_raw, crew_four in zip(self._crew.raw, self._crew.four, strict=True)
-        ]
         self._squares = float(np.square(full_1).sum())
 
     def epoch(self) -> NDArray[np.float32]:
@@ -120,19 +114,13 @@ class _Run:
         self._forward(thread)
 
     def _meet(self) -> None:
-        if self._crew.team.threads > 1:
-            meet(self._crew.team.desk, self._crew.team.threads)
+        self._crew.team.meet()
 
     def _forward(self, thread: int) -> None:
         """Predict with the present weights, for the evaluation and for the next step; evaluate."""
         s, epoch, readout = self._shared, self._epoch, self._readout
-        self._masks.renew(thread, epoch, 1)
         readout.renew(thread, epoch)
-        fused_network.forward(
-            self._by_row[thread], self._by_row[thread + 1], s.features.matrix, *self._masks.at(0, epoch), self._seed,
-            _HIDDEN, epoch, s.law, self._scratch[thread], self._W_1, self._W_2, self._hidden, readout.predictions,
-            *self._tokens,
-        )  # fmt: skip
+        self._first.forward(thread, epoch, self._hidden, readout.predictions)
         self._meet()
         readout.forward(thread, epoch)
         self._meet()
@@ -154,36 +142,36 @@ class _Run:
         readout.adjoint(thread, epoch)
         self._meet()
         blocks, threads = len(self._partial), self._crew.team.threads
+        first, last = blocks * thread // threads, blocks * (thread + 1) // threads
         fused_network.backward(
-            blocks * thread // threads, blocks * (thread + 1) // threads, readout.above, self._hidden, self._W_2_flipped,
+            first, last, readout.above, self._hidden, self._W_2_flipped,
             s.law.scale * s.law.scale, self._partial, self._below, *self._tokens,
         )  # fmt: skip
+        self._biases.add_up(first, last, self._below, readout.above)
         self._meet()
         step = epoch + 1
         rates = np.float32(self._rate / (1 - 0.9**step)), np.float32((1 - 0.999**step) ** -0.5)
-        fused_network.weight_step(
-            self._by_feature[thread], self._by_feature[thread + 1], s.features.flipped, *self._masks.at(1, epoch), s.law,
-            self._scratch[thread], self._below, self._W_1, self._moments[0], self._penalty, *rates,
-            self._partial_squares, self._tokens[0], _SOME,
-        )  # fmt: skip
+        self._first.step(thread, epoch, self._below, self._penalty, rates)
         if thread == 0:
             fused_network.weights_two(
-                self._partial, self._W_2, self._moments[1], self._W_2_flipped, self._gradient_2, *rates, self._squares_2,
-                self._tokens[1],
+                self._partial, self._weights.W_2, self._moments, self._W_2_flipped, self._gradient_2, *rates,
+                self._squares_2, self._tokens.classes,
             )  # fmt: skip
+            self._biases.step(s.law.scale, rates)
         self._meet()
         if thread == 0:
-            self._squares = float(self._partial_squares.sum(dtype=np.float64))
+            self._squares = float(self._first.squares.sum(dtype=np.float64))
 
     def close(self) -> None:
         """End the team's threads."""
         self._crew.team.close()
 
-    def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return W_1 (f, h) and W_2 (h, c), views where there is one block."""
-        s = self._shared
-        W_1, W_2 = (w[0] if len(w) == 1 else np.concatenate(list(w), axis=1) for w in (self._W_1, self._W_2))
-        return W_1[:, : s.h], W_2[: s.h, : s.c]
+    def weights(self) -> tuple[NDArray[np.float32], ...]:
+        """Return W_1 (f, h) and W_2 (h, c), views where there is one block, and the biases (1, h) and (1, c) if any."""
+        s, (*layers, values) = self._shared, self._weights
+        W_1, W_2 = (w[0] if len(w) == 1 else np.concatenate(list(w), axis=1) for w in layers)
+        biases = [value[None, :width] for value, width in zip(values, (s.h, s.c), strict=True) if len(value)]
+        return W_1[:, : s.h], W_2[: s.h, : s.c], *biases
 
 
 @final
@@ -235,14 +223,13 @@ class NumbaTrainer(Trainer):
 
 def trainer_bytes(sizes: TrainerSizes) -> TrainerBytes:
     """Return the bytes of `_Shared` and of one `_Run`."""
-    n, f, nonzeros, entries = sizes.nodes, sizes.features, sizes.feature_entries, sizes.entries
+    n, f, entries = sizes.nodes, sizes.features, sizes.entries
     (h_lanes, h_blocks), (c_lanes, c_blocks) = padded(sizes.hidden, _UNITS), padded(sizes.classes, _CLASSES)
     units, classes = h_lanes * h_blocks, c_lanes * c_blocks
     first, second = f * units, units * classes
     partial = -(-n // fused_network.SUM_ROWS) * second
-    planes = [Masks.planes_for(positions) if sizes.dropout else 1 for positions in (1, sizes.steps)]
-    # by rows and by columns: index and value; where an entry is on the other side, and its row
-    features = 24 * nonzeros + 8 * (n + f + 2)
+    planes = Masks.planes_for(sizes.steps) if sizes.dropout else 1
+    features, masks, sums = first_bytes(n, f, sizes.feature_entries, units, dropout=sizes.dropout)
     graph = (16 + 8 * sizes.weighted) * entries + 48 * n + 16 if entries else 0
     shared = {"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}
     run = {
@@ -250,8 +237,8 @@ def trainer_bytes(sizes: TrainerSizes) -> TrainerBytes:
         "moments": 4 * 2 * (first + second),
         "hidden layer": 4 * 2 * n * units,
         "states": 4 * n * (3 * classes + 4 * c_lanes * (entries > 0)),
-        "feature masks": 4 * 2 * planes[0] * nonzeros,
-        "edge masks": 4 * 2 * planes[1] * entries,
-        "sums": 4 * (partial + (2 * sizes.train_nodes + sizes.stopping_nodes) * classes),
+        "feature masks": masks,
+        "edge masks": 4 * 2 * planes * entries,
+        "sums": sums + 4 * (partial + (2 * sizes.train_nodes + sizes.stopping_nodes) * classes),
     }
     return TrainerBytes(shared, run)

@@ -289,6 +289,18 @@ def relu_keep(typing, vector, low, high, scale):
 
 
 @intrinsic
+def keep_lanes(typing, vector, word):
+    """Return a vector of 32 lanes with zeros where the lane's bit of a word is not set."""
+
+    def codegen(context, builder, sig, args):
+        bits = context.cast(builder, args[1], sig.args[1], types.uint32)
+        kept = builder.bitcast(bits, ir.VectorType(ir.IntType(1), 32))
+        return builder.select(kept, args[0], ir.Constant(args[0].type, None))
+
+    return vector(vector, word), codegen
+
+
+@intrinsic
 def prefetch(typing, address, offset):
     """Ask for the cache line at an offset, to be read soon."""
 

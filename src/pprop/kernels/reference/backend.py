@@ -10,13 +10,15 @@ from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.contract import SLOPE, both_sides
-from pprop.kernels.random_bits import EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
+from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
+from pprop.kernels.trainer import FeatureMatrix
 
 
 @final
@@ -60,6 +62,23 @@ class ReferenceFeatures(FeatureProduct):
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
         return self._sides[side].apply(operand, draw)
+
+
+@final
+class ReferenceDenseFeatures(FeatureProduct):
+    """drop(X) W and its adjoint for a dense matrix."""
+
+    def __init__(self, matrix: NDArray[np.float32]) -> None:
+        self._matrix = torch.from_numpy(np.array(matrix))
+
+    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+        X = self._matrix.to(operand.device, operand.dtype)
+        if draw is not None:
+            law, (n, f) = law_of(draw), X.shape
+            node, column = torch.arange(n, device=X.device)[:, None], torch.arange(f, device=X.device)
+            epoch = torch.as_tensor(draw.epoch, device=X.device).expand_as(node)
+            X = X * keep_bits(draw.seeds[:, None, None], DENSE_FEATURES, node, epoch, column, law) * law.scale
+        return (X.mT if side else X) @ operand
 
 
 @final
@@ -261,8 +280,8 @@ class TorchKernels(Kernels):
 class ReferenceKernels(TorchKernels):
     """Plain torch on any device and dtype."""
 
-    def features(self, matrix: sparse.csr_array) -> ReferenceFeatures:
-        return ReferenceFeatures(matrix)
+    def features(self, matrix: FeatureMatrix) -> FeatureProduct:
+        return (ReferenceDenseFeatures if isinstance(matrix, np.ndarray) else ReferenceFeatures)(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> ReferenceSteps:
         return ReferenceSteps(transition, alpha, steps)

@@ -12,10 +12,10 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import LARGE_ENTRIES
+from pprop.kernels.contract import LARGE_ENTRIES, FeatureProduct
 from pprop.kernels.random_bits import HIDDEN, Draw, stream
-from pprop.kernels.reference.backend import TorchKernels
-from pprop.kernels.trainer import TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.reference.backend import ReferenceDenseFeatures, TorchKernels
+from pprop.kernels.trainer import FeatureMatrix, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
@@ -66,15 +66,15 @@ class TritonKernels(TorchKernels):
 
     capturable = True
 
-    def trainer(self, spec: TrainerSpec) -> TritonTrainer:
-        """Bind the fused training of R runs; its weights say on which device."""
-        return TritonTrainer(spec)
+    def trainer(self, spec: TrainerSpec) -> TritonTrainer | None:
+        """Bind the fused training of R runs without biases; its weights say on which device."""
+        return TritonTrainer(spec) if len(spec.weights) == 2 else None
 
-    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
-        return trainer_bytes(sizes)
+    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes | None:
+        return None if sizes.biases else trainer_bytes(sizes)
 
-    def features(self, matrix: sparse.csr_array) -> TritonFeatures:
-        return TritonFeatures(matrix)
+    def features(self, matrix: FeatureMatrix) -> FeatureProduct:
+        return (TritonFeatures if isinstance(matrix, sparse.csr_array) else ReferenceDenseFeatures)(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> TritonSteps:
         large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)

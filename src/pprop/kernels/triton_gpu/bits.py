@@ -25,7 +25,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pprop.kernels.random_bits import HIDDEN, Bernoulli, sequence_word, stream
+from pprop.kernels.random_bits import Bernoulli, sequence_word
 from pprop.kernels.triton_gpu.launch import INTERPRETED, device, kernel, multiprocessors
 from pprop.kernels.triton_gpu.plan import Plan
 
@@ -186,21 +186,21 @@ def _draw_planes(
             unit += tl.num_programs(0)
 
 
-@kernel("ahead", "threshold", "digits")
-def _draw_hidden(
-    clock, seeds, out, n, ahead, threshold, digits, STREAM: tl.constexpr, WORDS: tl.constexpr, B: tl.constexpr
-):
-    """Draw out[run, node, w]: the decisions of hidden units 32 w to 32 w + 31 in epoch clock + ahead."""
+@kernel("ahead", "threshold", "digits", "count")
+def _draw_rows(clock, seeds, out, n, count, ahead, threshold, digits, STREAM: tl.constexpr, B: tl.constexpr):
+    """Draw out[run, node, w]: the decisions of columns 32 w to 32 w + 31 in epoch clock + ahead, four words a program."""
     run = tl.program_id(1)
     node = tl.program_id(0) * B + tl.arange(0, B)
     epoch = (tl.load(clock) + ahead).to(tl.uint32)
     seed = tl.load(seeds + run)
-    for w in tl.static_range(WORDS):
-        site = node.to(tl.uint32)
-        block = tl.full((), w, tl.int64)
-        keep = keep_word(seed, tl.full((), STREAM, tl.int32), site, site * 0 + epoch, block, threshold, digits)
-        at = out + (run.to(tl.int64) * n + node) * WORDS + w
-        tl.store(at, keep.to(tl.int32, bitcast=True), mask=node < n)
+    for k in tl.static_range(4):
+        w = tl.program_id(2) * 4 + k
+        if w < count:
+            site = node.to(tl.uint32)
+            number = tl.full((), STREAM, tl.int32)
+            keep = keep_word(seed, number, site, site * 0 + epoch, w.to(tl.int64), threshold, digits)
+            at = out + (run.to(tl.int64) * n + node) * count + w
+            tl.store(at, keep.to(tl.int32, bitcast=True), mask=node < n)
 
 
 @final
@@ -269,20 +269,19 @@ def ring_size(steps: int) -> int:
 
 
 @final
-class HiddenWords:
-    """Keep words of the hidden layer, drawn for every epoch: (R, n, ceil(h / 32)), int32; none without dropout."""
+class RowWords:
+    """Keep words of a dense matrix, drawn for every epoch: (R, n, ceil(columns / 32)), int32; none without dropout."""
 
-    def __init__(self, runs: int, n: int, hidden: int, probability: float, device: torch.device) -> None:
-        self._law, self.per_node = Bernoulli.from_probability(probability), -(-hidden // 32)
-        shape = (runs, n, self.per_node) if self._law.digits > 0 else (1,)
+    def __init__(self, runs: int, n: int, columns: int, probability: float, number: int, device: torch.device) -> None:
+        self.law, self.per_node, self._number = Bernoulli.from_probability(probability), -(-columns // 32), number
+        shape = (runs, n, self.per_node) if self.law.digits > 0 else (1,)
         self.words = torch.zeros(shape, dtype=torch.int32, device=device)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int) -> None:
         """Draw the words of epoch clock + ahead."""
-        if self._law.digits == 0:
+        if self.law.digits == 0:
             return
         n = self.words.shape[1]
-        _draw_hidden[(-(-n // 128), len(seeds))](
-            clock, seeds, self.words, n, ahead, *self._law,
-            STREAM=stream(HIDDEN, 1), WORDS=self.per_node, B=128, num_warps=4,
+        _draw_rows[(-(-n // 128), len(seeds), -(-self.per_node // 4))](
+            clock, seeds, self.words, n, self.per_node, ahead, *self.law, STREAM=self._number, B=128, num_warps=4,
         )  # fmt: skip

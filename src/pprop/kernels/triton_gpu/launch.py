@@ -90,6 +90,10 @@ class Tuning:
         Classes are padded to a power of two of at least this.
     second_rows, second_warps
         Nodes of one product of the second layer's way back, and warps of its program.
+    dense_rows, dense_columns, dense_nodes
+        Of a dense X: nodes of a program of the way forth; features, and nodes at a time, of one of the way back.
+    dense_warps, dense_stages
+        Warps of these programs, and loads of them in flight.
     """
 
     slice_width: int = 64
@@ -105,6 +109,11 @@ class Tuning:
     least_classes: int = 4
     second_rows: int = 16
     second_warps: int = 4
+    dense_rows: int = 128
+    dense_columns: int = 64
+    dense_nodes: int = 64
+    dense_warps: int = 4
+    dense_stages: int = 3
 
     @staticmethod
     def registers(most: int, warps: int) -> dict[str, int]:
@@ -123,3 +132,16 @@ class Tuning:
         7
         """
         return max(1, _REGISTERS // (32 * self.feature_warps * (self.feature_registers or 64)))
+
+
+@final
+class Shape:
+    """Sizes as the kernels see them: hidden units in slices of C, classes padded to a power of two."""
+
+    def __init__(self, n: int, f: int, hidden: int, classes: int, tuning: Tuning, *, dense: bool = False) -> None:
+        self.n, self.f, self.hidden, self.classes = n, f, hidden, classes
+        least = 16 if dense else 8  # a product on tensor cores has at least 16 columns
+        self.width = max(least, min(tuning.slice_width, power_of_two(hidden, least=least)))
+        self.slices = -(-hidden // self.width)
+        self.units = self.slices * self.width
+        self.padded_classes = power_of_two(classes, least=tuning.least_classes)

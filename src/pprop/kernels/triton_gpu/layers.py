@@ -20,19 +20,17 @@ from pprop.kernels.triton_gpu.launch import device, kernel
 
 
 @device
-def _finish_pair(
-    whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
-    E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
+def finish_rows(
+    whole, kept, rows, there, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
+    C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
 ):  # fmt: skip
-    """ReLU and dropout for the rows of one tile."""
-    rows = tl.load(row_at + tl.arange(0, T // E) * E)
+    """ReLU and dropout for some rows of one slice, from the sums of the evaluation and of the training pass."""
     column = tl.arange(0, C)
-    there = rows >= 0
     at = ((run * SLICES + group).to(tl.int64) * (n + 1) + rows)[:, None] * C + column[None, :]
-    value = rows_of(whole, E, T, C)
-    tl.store(quiet + at, tl.where(value <= 0, 0.0, value), mask=there[:, None])  # a NaN stays one
+    tl.store(quiet + at, tl.where(whole <= 0, 0.0, whole), mask=there[:, None])  # a NaN stays one
+    value = whole
     if DROP:
-        value = rows_of(kept, E, T, C) * kept_scale
+        value = kept * kept_scale
         word_at = hidden_words + (run.to(tl.int64) * n + rows) * WORDS + (group * C) // 32
         bits = tl.load(word_at, mask=there, other=0)[:, None] >> ((group * C + column) % 32)[None, :]
         if C > 32:  # a slice of two words
@@ -82,13 +80,15 @@ def forward_first(
         for k in tl.static_range(4):
             if 4**k <= T:
                 if klass == k:
-                    _finish_pair(whole, kept, row_at, hidden_words, hidden, quiet, n, run, group, kept_scale,
-                                 hidden_scale, 4**k, T, C, WORDS, SLICES, DROP)  # fmt: skip
+                    own = tl.load(row_at + tl.arange(0, T // 4**k) * 4**k)
+                    finish_rows(rows_of(whole, 4**k, T, C), rows_of(kept, 4**k, T, C), own, own >= 0, hidden_words,
+                                hidden, quiet, n, run, group, kept_scale, hidden_scale, C, WORDS, SLICES,
+                                DROP)  # fmt: skip
         unit += tl.num_programs(0)
 
 
 @device
-def _adam(weights, means, squares, at, there, gradient, penalty, corrections, rate, PENALIZED: tl.constexpr):
+def adam(weights, means, squares, at, there, gradient, penalty, corrections, rate, PENALIZED: tl.constexpr):
     """Make one Adam step on the weights at `at` and return them; the constants are 0.9, 0.999 and 1e-8."""
     old = tl.load(weights + at, mask=there, other=0.0)
     mean = tl.load(means + at, mask=there, other=0.0)
@@ -114,7 +114,7 @@ def _finish_adam(
     rows = tl.load(row_at + tl.arange(0, T // E) * E)
     there = rows[:, None] >= 0
     at = rows[:, None] * C + tl.arange(0, C)[None, :]
-    new = _adam(weights, means, squares, at, there, rows_of(acc, E, T, C), penalty, corrections, rate, True)
+    new = adam(weights, means, squares, at, there, rows_of(acc, E, T, C), penalty, corrections, rate, True)
     tl.store(norm_at, tl.sum(tl.sum(tl.where(there, new * new, 0.0), axis=1), axis=0))
 
 
@@ -223,7 +223,7 @@ def adam_second(part, weights, means, squares, corrections, size, blocks, rate, 
     while block < blocks:
         gradient += tl.load(part + (run * blocks + block) * size + at, mask=at < size, other=0.0)
         block += 1
-    _adam(weights, means, squares, run * size + at, at < size, gradient, 0.0, corrections, rate, False)
+    adam(weights, means, squares, run * size + at, at < size, gradient, 0.0, corrections, rate, False)
 
 
 @kernel()

@@ -23,8 +23,8 @@ from pprop.kernels.random_bits import EDGES, Bernoulli
 from pprop.kernels.trainer import PropagateRows, PropagateSteps, TrainerSpec
 from pprop.kernels.triton_gpu.bits import Planes, loop_end, plane_of
 from pprop.kernels.triton_gpu.gather import gather, gather_kept, rows_of, tile_of
-from pprop.kernels.triton_gpu.launch import Drawn, Tuning, device, kernel
-from pprop.kernels.triton_gpu.network import Network, Shape
+from pprop.kernels.triton_gpu.launch import Drawn, Shape, Tuning, device, kernel
+from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.plan import row_plan
 from pprop.kernels.triton_gpu.rows import launch_rows
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.bits import ring_size
-from pprop.kernels.triton_gpu.launch import Tuning, device, kernel
-from pprop.kernels.triton_gpu.network import Network, Shape
+from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
+from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
 
 _LOSS_ROWS = 128
@@ -240,14 +240,17 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
     """
     tuning = tuning or Tuning()
     n, f, nonzeros, entries = sizes.nodes, sizes.features, sizes.feature_entries, sizes.entries
-    shape = Shape(n, f, sizes.hidden, sizes.classes, tuning)
+    shape = Shape(n, f, sizes.hidden, sizes.classes, tuning, dense=nonzeros is None)
     units, columns = shape.units, shape.padded_classes
     first, second, steps = (f + 1) * units, units * columns, sizes.steps > 0
     feature_masks = edge_masks = 0
     if sizes.dropout:
         slots = 128 * tuning.feature_warps // shape.width
-        words = [_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
-        feature_masks = 32 * (4 * sum(words) + words[1] // slots)
+        if nonzeros is None:
+            feature_masks = 4 * n * -(-f // 32)
+        else:
+            words = [_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
+            feature_masks = 32 * (4 * sum(words) + words[1] // slots)
         if steps:
             slots = 128 * tuning.tile_warps // min(2 * columns, 128)
             step_words = _words(n, entries, slots, tuning.step_limit)
@@ -263,7 +266,7 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
         "edge masks": edge_masks,
         "sums": 4 * second * -(-n // 512) + 8 * columns * labelled + 16 * (labelled or 2 * (n + 1)),
     }
-    features = 2 * (8 + 4) * 3 * nonzeros // 2
+    features = 4 * n * f if nonzeros is None else 2 * (8 + 4) * 3 * nonzeros // 2
     graph = 2 * (4 + 4 * sizes.weighted) * 3 * entries // 2 + 16 * n if steps else 0
     return TrainerBytes({"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}, run)
 

@@ -1,0 +1,147 @@
+"""The first layer of the fused trainer for a dense X: products on tensor cores, masks from one word for 32 columns.
+
+Products are in TF32: factors are rounded to 11 significant bits, sums are in float32. One pass over X serves both passes of
+the state. The gradient of W_1 is a sum over all nodes; where the features and runs alone are too few programs for the
+device, parts of the nodes make a share of it each, and the shares are added in their order.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+import torch
+import triton.language as tl
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pprop.kernels.random_bits import DENSE_FEATURES
+from pprop.kernels.triton_gpu.bits import RowWords
+from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState
+from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel, multiprocessors
+from pprop.kernels.triton_gpu.layers import adam, finish_rows
+
+_ADAM_ROWS = 16  # of W_1 in one program
+_SHARE_NODES = 1024  # least nodes of a share of the gradient
+
+
+@device
+def _kept(value, words, row, there, first, WORDS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return `value` (ROWS, COLUMNS) with zeros where the decision on (row, first + column) is to drop it."""
+    each = tl.arange(0, COLUMNS // 32)
+    at = words + row[:, None] * WORDS + (first // 32 + each)[None, :]
+    word = tl.load(at, mask=there[:, None] & (first // 32 + each < WORDS)[None, :], other=0)
+    spread = tl.reshape(tl.broadcast_to(word[:, :, None], (ROWS, COLUMNS // 32, 32)), (ROWS, COLUMNS))
+    return tl.where(((spread >> (tl.arange(0, COLUMNS) % 32)[None, :]) & 1) == 1, value, 0.0)
+
+
+@kernel("n", "f")
+def _forward(
+    X, words, weights, hidden_words, hidden, quiet, n, f, kept_scale, hidden_scale,
+    SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, UNIT_WORDS: tl.constexpr, DROP: tl.constexpr,
+    B: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout."""
+    copy = tl.program_id(1)
+    run, group = (copy // SLICES).to(tl.int64), copy % SLICES
+    row, unit = (tl.program_id(0) * B + tl.arange(0, B)).to(tl.int64), tl.arange(0, C)
+    there = row < n
+    source, mask = weights + copy.to(tl.int64) * (f + 1) * C, words + run * n * WORDS
+    whole, train = tl.zeros((B, C), tl.float32), tl.zeros((B, C), tl.float32)
+    for first in range(0, f, K):
+        column = first + tl.arange(0, K)
+        inside = column < f
+        value = tl.load(X + row[:, None] * f + column[None, :], mask=there[:, None] & inside[None, :], other=0.0)
+        weight = tl.load(source + column[:, None] * C + unit[None, :], mask=inside[:, None], other=0.0)
+        whole = tl.dot(value, weight, whole, input_precision="tf32")
+        if DROP:
+            train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train, input_precision="tf32")
+    finish_rows(whole, train, row, there, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
+                C, UNIT_WORDS, SLICES, DROP)  # fmt: skip
+
+
+@kernel("n", "f", "nodes", "shares")
+def _gradient(
+    X, words, gradient, share, n, f, nodes, shares,
+    SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """share[copy, part] = drop(X)^T G over a part of the nodes, for B features and one slice of a run."""
+    block, part, copy = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    column, unit = block * B + tl.arange(0, B), tl.arange(0, C)
+    inside = column < f
+    source, mask = gradient + copy.to(tl.int64) * (n + 1) * C, words + (copy // SLICES).to(tl.int64) * n * WORDS
+    total = tl.zeros((B, C), tl.float32)
+    last = tl.minimum(n, (part + 1) * nodes)
+    for begin in range(part * nodes, last, K):
+        row = (begin + tl.arange(0, K)).to(tl.int64)
+        there = row < last
+        value = tl.load(X + row[:, None] * f + column[None, :], mask=there[:, None] & inside[None, :], other=0.0)
+        if DROP:
+            value = _kept(value, mask, row, there, block * B, WORDS, K, B)
+        slope = tl.load(source + row[:, None] * C + unit[None, :], mask=there[:, None], other=0.0)
+        total = tl.dot(tl.trans(value), slope, total, input_precision="tf32")
+    at = ((copy * shares + part).to(tl.int64) * f + column[:, None]) * C + unit[None, :]
+    tl.store(share + at, total, mask=inside[:, None])
+
+
+@kernel("f", "shares")
+def _step(
+    share, weights, means, squares, norms, corrections, f, shares, rate, penalty, C: tl.constexpr, B: tl.constexpr
+):  # fmt: skip
+    """Add up the shares of the gradient of B rows of one slice of W_1 and make one Adam step; norms = |W_new|^2."""
+    block, copy = tl.program_id(0), tl.program_id(1)
+    row = block * B + tl.arange(0, B)
+    there = (row < f)[:, None]
+    place = row[:, None] * C + tl.arange(0, C)[None, :]
+    total = tl.zeros((B, C), tl.float32)
+    part = 0
+    while part < shares:
+        total += tl.load(share + (copy * shares + part).to(tl.int64) * f * C + place, mask=there, other=0.0)
+        part += 1
+    at = copy.to(tl.int64) * (f + 1) * C + place
+    new = adam(weights, means, squares, at, there, total, penalty, corrections, rate, True)
+    tl.store(norms + copy * tl.num_programs(0) + block, tl.sum(tl.sum(tl.where(there, new * new, 0.0), axis=1), axis=0))
+
+
+@final
+class DenseFirst(FirstLayer):
+    """X W_1 and the step of W_1 by whole rows of X."""
+
+    def __init__(
+        self, matrix: NDArray[np.float32], shape: Shape, runs: int, dropout: float, tuning: Tuning, device: torch.device
+    ) -> None:
+        self._shape, self._tuning = shape, tuning
+        self._matrix = torch.from_numpy(np.ascontiguousarray(matrix)).to(device)
+        self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
+        self.parts = -(-shape.f // _ADAM_ROWS)
+        self._blocks = -(-shape.f // tuning.dense_columns)
+        programs = self._blocks * runs * shape.slices
+        wanted = max(1, -(-4 * multiprocessors(self._matrix) // programs))
+        self._shares = min(wanted, max(1, shape.n // _SHARE_NODES))
+        step = tuning.dense_nodes
+        self._nodes = -(-shape.n // (self._shares * step)) * step
+        self._share = torch.empty(runs * shape.slices, self._shares, shape.f, shape.width, device=device)
+
+    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
+        self._words.draw(clock, seeds, ahead=ahead)
+
+    def forward(self, state: FirstState, clock: Tensor, *, ahead: int) -> None:
+        shape, tuning, scale = self._shape, self._tuning, self._words.law.scale
+        _forward[(-(-shape.n // tuning.dense_rows), state.runs * shape.slices)](
+            self._matrix, self._words.words, state.weights, state.hidden_words.words, state.hidden, state.quiet,
+            shape.n, shape.f, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
+            UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0, B=tuning.dense_rows, K=32,
+            num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
+        )  # fmt: skip
+
+    def step(self, state: FirstState, clock: Tensor, corrections: Tensor, rate: float) -> None:
+        shape, tuning, copies = self._shape, self._tuning, state.runs * self._shape.slices
+        _gradient[(self._blocks, self._shares, copies)](
+            self._matrix, self._words.words, state.hidden, self._share, shape.n, shape.f, self._nodes, self._shares,
+            SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, DROP=self._words.law.digits > 0,
+            B=tuning.dense_columns, K=tuning.dense_nodes, num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
+        )  # fmt: skip
+        _step[(self.parts, copies)](
+            self._share, state.weights, state.means, state.squares, state.norms, corrections, shape.f,
+            self._shares, rate, state.penalty if rate > 0 else 0.0, C=shape.width, B=_ADAM_ROWS, num_warps=4,
+        )  # fmt: skip
