@@ -28,11 +28,13 @@ _SHARE_NODES = 1024  # least nodes of a share of the gradient
 @device
 def _kept(value, words, row, there, first, WORDS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Return `value` (ROWS, COLUMNS) with zeros where the decision on (row, first + column) is to drop it."""
-    each = tl.arange(0, COLUMNS // 32)
-    at = words + row[:, None] * WORDS + (first // 32 + each)[None, :]
-    word = tl.load(at, mask=there[:, None] & (first // 32 + each < WORDS)[None, :], other=0)
-    spread = tl.reshape(tl.broadcast_to(word[:, :, None], (ROWS, COLUMNS // 32, 32)), (ROWS, COLUMNS))
-    return tl.where(((spread >> (tl.arange(0, COLUMNS) % 32)[None, :]) & 1) == 1, value, 0.0)
+    column = tl.arange(0, COLUMNS)
+    spread = tl.zeros((ROWS, COLUMNS), tl.int32)
+    for k in tl.static_range(COLUMNS // 32):
+        at = first // 32 + k
+        word = tl.load(words + row * WORDS + at, mask=there & (at < WORDS), other=0)
+        spread = tl.where((column // 32 == k)[None, :], word[:, None], spread)
+    return tl.where(((spread >> (column % 32)[None, :]) & 1) == 1, value, 0.0)
 
 
 @kernel("n", "f")
@@ -111,7 +113,7 @@ class DenseFirst(FirstLayer):
         self, matrix: NDArray[np.float32], shape: Shape, runs: int, dropout: float, tuning: Tuning, device: torch.device
     ) -> None:
         self._shape, self._tuning = shape, tuning
-        self._matrix = torch.from_numpy(np.ascontiguousarray(matrix)).to(device)
+        self._matrix = torch.tensor(matrix, device=device)
         self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
         self.parts = -(-shape.f // _ADAM_ROWS)
         self._blocks = -(-shape.f // tuning.dense_columns)
@@ -130,7 +132,7 @@ class DenseFirst(FirstLayer):
         _forward[(-(-shape.n // tuning.dense_rows), state.runs * shape.slices)](
             self._matrix, self._words.words, state.weights, state.hidden_words.words, state.hidden, state.quiet,
             shape.n, shape.f, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
-            UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0, B=tuning.dense_rows, K=32,
+            UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0, B=tuning.dense_rows, K=tuning.dense_inner,
             num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
         )  # fmt: skip
 
@@ -139,7 +141,7 @@ class DenseFirst(FirstLayer):
         _gradient[(self._blocks, self._shares, copies)](
             self._matrix, self._words.words, state.hidden, self._share, shape.n, shape.f, self._nodes, self._shares,
             SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, DROP=self._words.law.digits > 0,
-            B=tuning.dense_columns, K=tuning.dense_nodes, num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
+            B=tuning.dense_columns, K=tuning.dense_nodes, num_warps=tuning.back_warps, num_stages=tuning.back_stages,
         )  # fmt: skip
         _step[(self.parts, copies)](
             self._share, state.weights, state.means, state.squares, state.norms, corrections, shape.f,

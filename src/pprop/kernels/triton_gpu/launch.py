@@ -90,10 +90,10 @@ class Tuning:
         Classes are padded to a power of two of at least this.
     second_rows, second_warps
         Nodes of one product of the second layer's way back, and warps of its program.
-    dense_rows, dense_columns, dense_nodes
-        Of a dense X: nodes of a program of the way forth; features, and nodes at a time, of one of the way back.
-    dense_warps, dense_stages
-        Warps of these programs, and loads of them in flight.
+    dense_rows, dense_inner, dense_warps, dense_stages
+        Of a dense X on the way forth: nodes of a program, features at a time, warps, loads in flight.
+    dense_columns, dense_nodes, back_warps, back_stages
+        The same on the way back: features of a program, nodes at a time, warps, loads in flight.
     """
 
     slice_width: int = 64
@@ -110,10 +110,13 @@ class Tuning:
     second_rows: int = 16
     second_warps: int = 4
     dense_rows: int = 128
+    dense_inner: int = 32
     dense_columns: int = 64
     dense_nodes: int = 64
     dense_warps: int = 4
     dense_stages: int = 3
+    back_warps: int = 4
+    back_stages: int = 3
 
     @staticmethod
     def registers(most: int, warps: int) -> dict[str, int]:
