@@ -91,7 +91,7 @@ def first_epochs(model: str, backend: str, device: str = "cpu", *, runs: int = 2
     random = np.random.default_rng(0)
     n = 24
     above = np.triu(random.random((n, n)) < 0.15, 1)
-    features = sparse.csr_array((random.random((n, 12)) < 0.3).astype(np.float32))
+    features = sparse.csr_array((random.random((n, 12)) < 0.2).astype(np.float32))
     graph = Graph.from_scipy(
         sparse.csr_array((above | above.T).astype(float)), features=features, labels=random.integers(0, 3, n)
     )

@@ -48,7 +48,7 @@ def drawn(seed: int, stream: int, first: int, second: int, block: int, law: Bern
 
 
 def test_the_page_has_the_table() -> None:
-    assert len(ROWS) == 11
+    assert len(ROWS) == 13
 
 
 @pytest.mark.parametrize("row", ROWS, ids=" ".join)

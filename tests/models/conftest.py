@@ -61,7 +61,7 @@ def _kept(seed: int | None, stream: int, first: Any, second: Any, position: Any,
 @pytest.fixture(scope="session")
 def dense() -> Dense:
     rng = np.random.default_rng(2)
-    n, f = 14, 9
+    n, f = 14, 19
     A = (rng.random((n, n)) < 0.25) * rng.uniform(0.5, 2.0, (n, n))
     A[6], A[:, 6] = 0.0, 0.0  # isolated
     A[2, 2] = 1.5

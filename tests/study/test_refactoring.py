@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.golden import golden_file
+
+from pprop.kernels.registry import cpu_kind
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +93,8 @@ def test_a_study_over_published_rows_computes_nothing_after_a_harmless_change(re
 
 
 def test_a_changed_number_in_a_model_is_found_by_golden_rows(tmp_path: Path):
-    """A model that is fitted: kernels would have to be compiled first."""
-    before, after = "(1 - model.alpha) * (M @ part)", "(1.0001 - model.alpha) * (M @ part)"
+    """A model that is fitted: kernels would have to be compiled first. Rows of another kind of CPU show large changes only."""
+    before = "(1 - model.alpha) * (M @ part)"
+    after = before.replace("(1 ", "(1.0001 " if golden_file(cpu_kind()).exists() else "(0 ")
     folder = changed(tmp_path, ("models/feature_propagation.py", before, after))
-    assert "in the store, and" in run(folder, "-c", CHECK_GOLDEN)
+    assert "Bt. FP on citeseer" in run(folder, "-c", CHECK_GOLDEN)

@@ -7,6 +7,7 @@ device, parts of the nodes make a share of it each, and the shares are added in 
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import numpy as np
@@ -39,11 +40,14 @@ def _kept(value, words, row, there, first, WORDS: tl.constexpr, ROWS: tl.constex
 
 @kernel("n", "f")
 def _forward(
-    X, words, weights, hidden_words, hidden, quiet, n, f, kept_scale, hidden_scale,
+    X, words, weights, hidden_words, hidden, quiet, n, f, unit_scale, kept_scale, hidden_scale,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, UNIT_WORDS: tl.constexpr, DROP: tl.constexpr,
     B: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout."""
+    """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout.
+
+    X is `unit_scale` times too large.
+    """
     copy = tl.program_id(1)
     run, group = (copy // SLICES).to(tl.int64), copy % SLICES
     row, unit = (tl.program_id(0) * B + tl.arange(0, B)).to(tl.int64), tl.arange(0, C)
@@ -54,25 +58,30 @@ def _forward(
         column = first + tl.arange(0, K)
         inside = column < f
         value = tl.load(X + row[:, None] * f + column[None, :], mask=there[:, None] & inside[None, :], other=0.0)
-        weight = tl.load(source + column[:, None] * C + unit[None, :], mask=inside[:, None], other=0.0)
-        whole = tl.dot(value, weight, whole, input_precision="tf32")
+        weight = tl.load(source + column[:, None] * C + unit[None, :], mask=inside[:, None], other=0.0).to(tl.float16)
+        whole = tl.dot(value, weight, whole)
         if DROP:
-            train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train, input_precision="tf32")
-    finish_rows(whole, train, row, there, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
+            train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train)
+    finish_rows(whole / unit_scale, train / unit_scale, row, there, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
                 C, UNIT_WORDS, SLICES, DROP)  # fmt: skip
 
 
 @kernel("n", "f", "nodes", "shares")
 def _gradient(
-    X, words, gradient, share, n, f, nodes, shares,
+    X, words, gradient, peaks, share, n, f, unit_scale, nodes, shares,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """share[copy, part] = drop(X)^T G over a part of the nodes, for B features and one slice of a run."""
+    """share[copy, part] = drop(X)^T G over a part of the nodes, for B features and one slice of a run.
+
+    `peaks` are the largest absolute numbers of G in each slice of a run.
+    """
     block, part, copy = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     column, unit = block * B + tl.arange(0, B), tl.arange(0, C)
     inside = column < f
     source, mask = gradient + copy.to(tl.int64) * (n + 1) * C, words + (copy // SLICES).to(tl.int64) * n * WORDS
     total = tl.zeros((B, C), tl.float32)
+    peak = tl.load(peaks + copy)
+    scale = tl.exp2(14.0 - tl.ceil(tl.log2(tl.where((peak > 1e-37) & (peak < 1e37), peak, 1.0))))
     last = tl.minimum(n, (part + 1) * nodes)
     for begin in range(part * nodes, last, K):
         row = (begin + tl.arange(0, K)).to(tl.int64)
@@ -81,9 +90,9 @@ def _gradient(
         if DROP:
             value = _kept(value, mask, row, there, block * B, WORDS, K, B)
         slope = tl.load(source + row[:, None] * C + unit[None, :], mask=there[:, None], other=0.0)
-        total = tl.dot(tl.trans(value), slope, total, input_precision="tf32")
+        total = tl.dot(tl.trans(value), (slope * scale).to(tl.float16), total)
     at = ((copy * shares + part).to(tl.int64) * f + column[:, None]) * C + unit[None, :]
-    tl.store(share + at, total, mask=inside[:, None])
+    tl.store(share + at, total / scale / unit_scale, mask=inside[:, None])
 
 
 @kernel("f", "shares")
@@ -113,7 +122,9 @@ class DenseFirst(FirstLayer):
         self, matrix: NDArray[np.float32], shape: Shape, runs: int, dropout: float, tuning: Tuning, device: torch.device
     ) -> None:
         self._shape, self._tuning = shape, tuning
-        self._matrix = torch.tensor(matrix, device=device)
+        largest = float(np.abs(matrix).max(initial=0.0)) or 1.0
+        self._scale = 2.0 ** (14 - math.ceil(math.log2(largest)))
+        self._matrix = (torch.tensor(matrix, device=device) * self._scale).half()
         self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
         self.parts = -(-shape.f // _ADAM_ROWS)
         self._blocks = -(-shape.f // tuning.dense_columns)
@@ -122,6 +133,7 @@ class DenseFirst(FirstLayer):
         self._shares = min(wanted, max(1, shape.n // _SHARE_NODES))
         step = tuning.dense_nodes
         self._nodes = -(-shape.n // (self._shares * step)) * step
+        self._peaks = torch.empty(runs * shape.slices, device=device)
         self._share = torch.empty(runs * shape.slices, self._shares, shape.f, shape.width, device=device)
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
@@ -131,15 +143,18 @@ class DenseFirst(FirstLayer):
         shape, tuning, scale = self._shape, self._tuning, self._words.law.scale
         _forward[(-(-shape.n // tuning.dense_rows), state.runs * shape.slices)](
             self._matrix, self._words.words, state.weights, state.hidden_words.words, state.hidden, state.quiet,
-            shape.n, shape.f, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
+            shape.n, shape.f, self._scale, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
             UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0, B=tuning.dense_rows, K=tuning.dense_inner,
             num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
         )  # fmt: skip
 
     def step(self, state: FirstState, clock: Tensor, corrections: Tensor, rate: float) -> None:
         shape, tuning, copies = self._shape, self._tuning, state.runs * self._shape.slices
+        slopes = state.hidden[: state.runs].view(copies, -1)
+        torch.linalg.vector_norm(slopes, torch.inf, dim=1, out=self._peaks[:copies])
         _gradient[(self._blocks, self._shares, copies)](
-            self._matrix, self._words.words, state.hidden, self._share, shape.n, shape.f, self._nodes, self._shares,
+            self._matrix, self._words.words, state.hidden, self._peaks, self._share, shape.n, shape.f, self._scale,
+            self._nodes, self._shares,
             SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, DROP=self._words.law.digits > 0,
             B=tuning.dense_columns, K=tuning.dense_nodes, num_warps=tuning.back_warps, num_stages=tuning.back_stages,
         )  # fmt: skip

@@ -109,11 +109,11 @@ class Tuning:
     least_classes: int = 4
     second_rows: int = 16
     second_warps: int = 4
-    dense_rows: int = 256
+    dense_rows: int = 128
     dense_inner: int = 32
     dense_columns: int = 64
-    dense_nodes: int = 32
-    dense_warps: int = 8
+    dense_nodes: int = 64
+    dense_warps: int = 4
     dense_stages: int = 3
     back_warps: int = 4
     back_stages: int = 2
