@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import PpropError
+from pprop._errors import InputError, PpropError
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
 from pprop.graph import Graph
@@ -59,7 +59,12 @@ def checked(source: GraphInput) -> tuple[Graph, list[Finding]]:
     """Return a graph that can be read, and the findings about it, none about a dataset; or raise what keeps it from that."""
     source.check_files()
     graph, findings = (None, list[Finding]()) if source.path is None else inspect(source)
-    return source.read() if graph is None else graph, findings
+    if graph is None:
+        graph = source.read()
+        for finding in findings:
+            if finding.level == "problem":  # one that the reader has no words for
+                raise InputError(finding.what)
+    return graph, findings
 
 
 def inspect_graph(graph: Graph) -> list[Finding]:
