@@ -78,9 +78,9 @@ def make_graph(nodes: int, entries: int, features: int, share: float, classes: i
     matrix = ((matrix + matrix.T) > 0).astype(np.float64)
     matrix.setdiag(0)
     matrix.eliminate_zeros()
-    values: Any = rng.standard_normal((nodes, features), dtype=np.float32)
-    if share < 1:
-        values = sparse.csr_array(np.abs(values) * (rng.random(values.shape, dtype=np.float32) < share))
+    dense = rng.standard_normal((nodes, features), dtype=np.float32)
+    some = rng.random(dense.shape, dtype=np.float32) < share if share < 1 else None
+    values = dense if some is None else sparse.csr_array(np.abs(dense) * some)
     return pprop.Graph.from_scipy(matrix, features=values, labels=rng.integers(0, classes, nodes))
 
 
@@ -95,8 +95,8 @@ def measure(shape: tuple[int, int, int, float, int, int], arguments: argparse.Na
     from pprop.graph import transition_matrix
     from pprop.models.network import network_inputs
 
-    *sizes, classes, runs = shape
-    graph, device = make_graph(*sizes, classes), arguments.device
+    (nodes, entries, features, share, classes, runs), device = shape, arguments.device
+    graph = make_graph(nodes, entries, features, share, classes)
     order = np.random.default_rng(1).permutation(graph.n_nodes)
     split = pprop.Split(order[: 20 * classes], order[20 * classes : 20 * classes + 500], order[-1000:])
 

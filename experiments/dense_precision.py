@@ -8,6 +8,8 @@ on the CPU, in float32, and on a GPU. results/gpu/dense_precision.txt is what it
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import stats
 from scipy.sparse.linalg import svds
@@ -20,7 +22,7 @@ DIRECTIONS, SPLITS, SEEDS = 256, 20, 5
 def main() -> None:
     """Train on both devices; print the accuracies and their differences split by split."""
     graph = pprop.load_dataset("citeseer")
-    words = graph.scaled("l1").features
+    words: Any = graph.scaled("l1").features
     left, sizes, _ = svds(words, k=DIRECTIONS, rng=np.random.default_rng(0))
     dense = graph.replace(features=(left * sizes).astype(np.float32))
     splits = [pprop.paper_split(graph, seed) for seed in pprop.VALIDATION_SEEDS[:SPLITS]]

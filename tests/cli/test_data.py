@@ -87,6 +87,15 @@ def test_check_counts_what_keeps_a_table_from_being_read(pprop_here, tmp_path: P
     ]
 
 
+def test_a_training_without_any_known_edge_is_refused_even_where_unknown_nodes_are_dropped(pprop_here, tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+    (tmp_path / "nodes.csv").write_text("id,size,label\n" + "".join(f"n{i},{i % 7},{i % 2}\n" for i in range(40)))
+    tables = ("edges.csv", "--nodes", "nodes.csv", "--label-column", "label", "--unknown-nodes", "drop")
+    answer = pprop_here("train", *tables)
+    assert answer.code != 0
+    assert "No id of edges.csv is in the node table: are these the right columns?" in answer.err
+
+
 @pytest.mark.parametrize(
     ("choice", "done"), [("drop", "Left out 1 edge of {} to nodes"), ("add", "Added 1 node of {}")]
 )

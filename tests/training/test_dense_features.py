@@ -36,7 +36,8 @@ def split() -> Split:
 
 def trained(graph: Graph, split: Split, **how: Any) -> pprop.Trained:
     model = pprop.APPNP(hidden=how.pop("hidden", 8), dropout=how.pop("dropout", 0.5), bias=how.pop("bias", False))
-    return pprop.train(model, graph, split, **{"seeds": [3, 4, 5], "stopping": EPOCHS, "backend": "numba", **how})
+    options: dict[str, Any] = {"seeds": [3, 4, 5], "stopping": EPOCHS, "backend": "numba", **how}
+    return pprop.train(model, graph, split, **options)
 
 
 @pytest.mark.parametrize("bias", [False, True])

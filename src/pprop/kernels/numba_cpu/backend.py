@@ -57,7 +57,7 @@ class NumbaKernels(Kernels):
     """Fixed-order kernels for CPU tensors of float32 or float64."""
 
     def features(self, matrix: FeatureMatrix) -> FeatureProduct:
-        return (NumbaDenseFeatures if isinstance(matrix, np.ndarray) else NumbaFeatures)(matrix)
+        return NumbaDenseFeatures(matrix) if isinstance(matrix, np.ndarray) else NumbaFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> NumbaSteps:
         large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)

@@ -71,9 +71,8 @@ class _Run:
         self._readout = shared.readout(shared.propagation, spec, run, self._seed, crew, lanes_c, blocks)
         self._tokens = Tokens(lanes(shared.h_lanes), lanes(shared.c_lanes))
         self._allocate(*(tensor[run].numpy() for tensor in spec.weights))
-        X = shared.features
-        first = DenseFirst if isinstance(X, np.ndarray) else SparseFirst
-        self._first = first(X, shared.law, self._seed, crew, self._weights, self._tokens)
+        X, rest = shared.features, (shared.law, self._seed, crew, self._weights, self._tokens)
+        self._first = DenseFirst(X, *rest) if isinstance(X, np.ndarray) else SparseFirst(X, *rest)
         self.values = np.zeros(3, np.float32)
         try:
             crew.team.run(self._forward)

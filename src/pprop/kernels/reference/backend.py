@@ -72,13 +72,13 @@ class ReferenceDenseFeatures(FeatureProduct):
         self._matrix = torch.from_numpy(np.array(matrix))
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
-        X = self._matrix.to(operand.device, operand.dtype)
+        matrix = self._matrix.to(operand.device, operand.dtype)
         if draw is not None:
-            law, (n, f) = law_of(draw), X.shape
-            node, column = torch.arange(n, device=X.device)[:, None], torch.arange(f, device=X.device)
-            epoch = torch.as_tensor(draw.epoch, device=X.device).expand_as(node)
-            X = X * keep_bits(draw.seeds[:, None, None], DENSE_FEATURES, node, epoch, column, law) * law.scale
-        return (X.mT if side else X) @ operand
+            law, (n, f), device = law_of(draw), matrix.shape, operand.device
+            node, column = torch.arange(n, device=device)[:, None], torch.arange(f, device=device)
+            epoch = torch.as_tensor(draw.epoch, device=device).expand_as(node)
+            matrix = matrix * keep_bits(draw.seeds[:, None, None], DENSE_FEATURES, node, epoch, column, law) * law.scale
+        return (matrix.mT if side else matrix) @ operand
 
 
 @final
@@ -281,7 +281,7 @@ class ReferenceKernels(TorchKernels):
     """Plain torch on any device and dtype."""
 
     def features(self, matrix: FeatureMatrix) -> FeatureProduct:
-        return (ReferenceDenseFeatures if isinstance(matrix, np.ndarray) else ReferenceFeatures)(matrix)
+        return ReferenceDenseFeatures(matrix) if isinstance(matrix, np.ndarray) else ReferenceFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> ReferenceSteps:
         return ReferenceSteps(transition, alpha, steps)

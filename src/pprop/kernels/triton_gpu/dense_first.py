@@ -19,11 +19,13 @@ from torch import Tensor
 from pprop.kernels.random_bits import DENSE_FEATURES
 from pprop.kernels.triton_gpu.bits import RowWords
 from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState
-from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel, multiprocessors
+from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
 from pprop.kernels.triton_gpu.layers import adam, finish_rows
 
 _ADAM_ROWS = 16  # of W_1 in one program
 _SHARE_NODES = 1024  # least nodes of a share of the gradient
+# Programs on the way back that keep a device of any size busy: there are as many shares of the gradient.
+SHARES = 528
 
 
 @device
@@ -124,12 +126,12 @@ class DenseFirst(FirstLayer):
         self._shape, self._tuning = shape, tuning
         largest = float(np.abs(matrix).max(initial=0.0)) or 1.0
         self._scale = 2.0 ** (14 - math.ceil(math.log2(largest)))
-        self._matrix = (torch.tensor(matrix, device=device) * self._scale).half()
+        self._matrix = torch.tensor(matrix, device=device).mul_(self._scale).half()
         self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
         self.parts = -(-shape.f // _ADAM_ROWS)
         self._blocks = -(-shape.f // tuning.dense_columns)
         programs = self._blocks * runs * shape.slices
-        wanted = max(1, -(-4 * multiprocessors(self._matrix) // programs))
+        wanted = max(1, -(-SHARES // programs))
         self._shares = min(wanted, max(1, shape.n // _SHARE_NODES))
         step = tuning.dense_nodes
         self._nodes = -(-shape.n // (self._shares * step)) * step

@@ -107,7 +107,7 @@ class Network:
         """Make one Adam step, given the gradient (R, n + 1, classes) of the training pass's predictions."""
         self.backward_second(above)
         self.adam_second(corrections, rate)
-        self._first.step(self._state, clock, corrections, rate)
+        self.backward_first(clock, corrections, rate)
 
     def backward_second(self, above: Tensor) -> None:
         """Turn `hidden` into the gradient before the activation, ready for X^T; collect that of W_2."""
@@ -126,3 +126,7 @@ class Network:
             self._second_part, self.second, self.moments[2], self.moments[3], corrections, size, self._blocks, rate,
             B=256, num_warps=4,
         )  # fmt: skip
+
+    def backward_first(self, clock: Tensor, corrections: Tensor, rate: float) -> None:
+        """Step W_1 by X^T times the gradient in `hidden`."""
+        self._first.step(self._state, clock, corrections, rate)

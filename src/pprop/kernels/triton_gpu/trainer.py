@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.bits import ring_size
+from pprop.kernels.triton_gpu.dense_first import SHARES
 from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
 from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
@@ -266,7 +267,12 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
         "edge masks": edge_masks,
         "sums": 4 * second * -(-n // 512) + 8 * columns * labelled + 16 * (labelled or 2 * (n + 1)),
     }
-    features = 4 * n * f if nonzeros is None else 2 * (8 + 4) * 3 * nonzeros // 2
+    features = 2 * (8 + 4) * 3 * (nonzeros or 0) // 2
+    if (
+        nonzeros is None
+    ):  # in float32 and float16 for a moment; a share of the gradient for each run, and some for a few
+        features = 6 * n * f + 4 * SHARES * tuning.dense_columns * shape.width
+        run["sums"] += 4 * f * units
     graph = 2 * (4 + 4 * sizes.weighted) * 3 * entries // 2 + 16 * n if steps else 0
     return TrainerBytes({"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}, run)
 
