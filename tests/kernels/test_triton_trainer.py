@@ -61,8 +61,9 @@ class Twin:
     def logits(self, which, *, training):
         law, matrix_law = (self.law, self.matrix_law) if training else (None, None)
         kind = DENSE_FEATURES if self.dense else FEATURES
-        hidden = (self.drop(self.X, law, kind, self.epochs, by_row=self.dense) @ self.W[0]).relu()
-        H = self.drop(hidden, law, stream(HIDDEN, 1), by_row=True) @ self.W[1]
+        b_1, b_2 = self.W[2:] or (0.0, 0.0)
+        hidden = (self.drop(self.X, law, kind, self.epochs, by_row=self.dense) @ self.W[0] + b_1).relu()
+        H = self.drop(hidden, law, stream(HIDDEN, 1), by_row=True) @ self.W[1] + b_2
         nodes, propagation = self.sets[which][0], self.spec.propagation
         if isinstance(propagation, PropagateSteps):
             state = H
@@ -95,7 +96,7 @@ class Twin:
 
 def make(
     make_graph, dense_transition, kind, *, n=23, f=11, hidden=9, c=3, runs=2, dropout=0.5, steps=2, weighted=False,
-    dense=False,
+    dense=False, bias=False,
 ):  # fmt: skip
     """A trainer's specification for some runs, and its twins."""
     rng = np.random.default_rng(3)
@@ -120,12 +121,10 @@ def make(
         propagation = PropagateRows(block.to(DEVICE), order.to(DEVICE), torch.argsort(order).to(DEVICE))
     else:
         propagation = None
+    shapes = [(f, hidden), (hidden, c), *([(1, hidden), (1, c)] if bias else [])]
     spec = TrainerSpec(
         features=X.astype(np.float32) if dense else sparse.csr_array(X.astype(np.float32)),
-        weights=(
-            torch.from_numpy(rng.standard_normal((runs, f, hidden)) * 0.5).float().to(DEVICE),
-            torch.from_numpy(rng.standard_normal((runs, hidden, c)) * 0.5).float().to(DEVICE),
-        ),
+        weights=tuple(torch.from_numpy(rng.standard_normal((runs, *s)) * 0.5).float().to(DEVICE) for s in shapes),
         seeds=torch.tensor([5, -77, 2**40 + 1][:runs]).to(DEVICE),
         propagation=propagation,
         train=LabelledNodes(torch.from_numpy(train).to(DEVICE), torch.from_numpy(known[0]).to(DEVICE)),
@@ -169,6 +168,21 @@ def test_epochs_are_those_of_the_dense_twin_also_after_runs_have_left(make_graph
     compare(trainer, twins, 1)
     trainer.keep(torch.tensor([1], device=DEVICE))
     compare(trainer, twins[1:], 1)
+
+
+@pytest.mark.parametrize(("dense", "dropout"), [(False, 0.375), (True, 0.375), (False, 0.0)])
+def test_biases_are_those_of_the_twin_also_after_runs_have_left(make_graph, dense_transition, dense, dropout):
+    spec, twins = make(make_graph, dense_transition, "steps", dropout=dropout, dense=dense, bias=True, hidden=20)
+    trainer = TritonTrainer(spec, dataclasses.replace(SMALL, slice_width=16, dense_rows=16, dense_nodes=16))
+    near = {"rounding": 2e-3, "step": 8e-3} if dense else {}
+    compare(trainer, twins, 2, **near)
+    trainer.remember(torch.tensor([True, False], device=DEVICE))
+    best = trainer.remembered()
+    assert [tuple(found.shape) for found in best] == [tuple(given.shape) for given in spec.weights]
+    assert torch.equal(best[2][0], trainer.weights()[2][0])
+    assert torch.equal(best[3][1], spec.weights[3][1])
+    trainer.keep(torch.tensor([1], device=DEVICE))
+    compare(trainer, twins[1:], 1, **near)
 
 
 @pytest.mark.parametrize("kind", ["steps", "rows"])

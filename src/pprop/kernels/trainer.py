@@ -140,8 +140,6 @@ class TrainerSizes:
         Whether the transition matrix has stored weights.
     dropout
         Whether masks are drawn.
-    biases
-        Whether the network has biases.
     train_nodes, stopping_nodes
         Of one run.
     """
@@ -156,7 +154,6 @@ class TrainerSizes:
     ppr_rows: int = 0
     weighted: bool = False
     dropout: bool = True
-    biases: bool = False
     train_nodes: int = 0
     stopping_nodes: int = 0
 

@@ -100,7 +100,6 @@ class _NetworkTraining(ModelTraining):
             ppr_rows=len(bound.readout.nodes) if isinstance(bound.readout, RowReadout) else 0,
             weighted=transition is not None and transition.weights is not None,
             dropout=dropout,
-            biases=predictor.bias,
             train_nodes=task.train.nodes.shape[1],
             stopping_nodes=task.stopping.nodes.shape[1],
         )

@@ -66,12 +66,12 @@ class TritonKernels(TorchKernels):
 
     capturable = True
 
-    def trainer(self, spec: TrainerSpec) -> TritonTrainer | None:
-        """Bind the fused training of R runs without biases; its weights say on which device."""
-        return TritonTrainer(spec) if len(spec.weights) == 2 else None
+    def trainer(self, spec: TrainerSpec) -> TritonTrainer:
+        """Bind the fused training of R runs; its weights say on which device."""
+        return TritonTrainer(spec)
 
-    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes | None:
-        return None if sizes.biases else trainer_bytes(sizes)
+    def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
+        return trainer_bytes(sizes)
 
     def features(self, matrix: FeatureMatrix) -> FeatureProduct:
         return (TritonFeatures if isinstance(matrix, sparse.csr_array) else ReferenceDenseFeatures)(matrix)

@@ -42,9 +42,9 @@ def _kept(value, words, row, there, first, WORDS: tl.constexpr, ROWS: tl.constex
 
 @kernel("n", "f")
 def _forward(
-    X, words, weights, hidden_words, hidden, quiet, n, f, unit_scale, kept_scale, hidden_scale,
+    X, words, weights, hidden_words, hidden, quiet, biases, n, f, unit_scale, kept_scale, hidden_scale,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, UNIT_WORDS: tl.constexpr, DROP: tl.constexpr,
-    B: tl.constexpr, K: tl.constexpr,
+    BIAS: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout.
 
@@ -64,8 +64,8 @@ def _forward(
         whole = tl.dot(value, weight, whole)
         if DROP:
             train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train)
-    finish_rows(whole / unit_scale, train / unit_scale, row, there, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
-                C, UNIT_WORDS, SLICES, DROP)  # fmt: skip
+    finish_rows(whole / unit_scale, train / unit_scale, row, there, hidden_words, hidden, quiet, biases, n, run, group,
+                kept_scale, hidden_scale, C, UNIT_WORDS, SLICES, DROP, BIAS)  # fmt: skip
 
 
 @kernel("n", "f", "nodes", "shares")
@@ -145,8 +145,9 @@ class DenseFirst(FirstLayer):
         shape, tuning, scale = self._shape, self._tuning, self._words.law.scale
         _forward[(-(-shape.n // tuning.dense_rows), state.runs * shape.slices)](
             self._matrix, self._words.words, state.weights, state.hidden_words.words, state.hidden, state.quiet,
-            shape.n, shape.f, self._scale, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
-            UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0, B=tuning.dense_rows, K=tuning.dense_inner,
+            state.biases, shape.n, shape.f, self._scale, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
+            UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0,
+            BIAS=state.biases.shape[1], B=tuning.dense_rows, K=tuning.dense_inner,
             num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
         )  # fmt: skip
 

@@ -22,6 +22,8 @@ class FirstState(NamedTuple):
     hidden, quiet
         The hidden layer of the training pass and of the evaluation, (R, slices, n + 1, C). On the way back `hidden` holds
         its gradient, with the scale of kept features.
+    biases
+        Those of the hidden units, then of the classes, (R, units + classes); (R, 0) for none.
     hidden_words
         Keep decisions of hidden units.
     penalty
@@ -35,6 +37,7 @@ class FirstState(NamedTuple):
     norms: Tensor
     hidden: Tensor
     quiet: Tensor
+    biases: Tensor
     hidden_words: RowWords
     penalty: float
 

@@ -21,16 +21,24 @@ from pprop.kernels.triton_gpu.launch import device, kernel
 
 @device
 def finish_rows(
-    whole, kept, rows, there, hidden_words, hidden, quiet, n, run, group, kept_scale, hidden_scale,
-    C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
+    whole, kept, rows, there, hidden_words, hidden, quiet, biases, n, run, group, kept_scale, hidden_scale,
+    C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
-    """ReLU and dropout for some rows of one slice, from the sums of the evaluation and of the training pass."""
+    """Bias, ReLU and dropout for some rows of one slice, from the sums of the evaluation and of the training pass.
+
+    BIAS is how many biases a run has, those of the hidden units first; 0 for none.
+    """
     column = tl.arange(0, C)
+    if BIAS > 0:
+        shift = tl.load(biases + run.to(tl.int64) * BIAS + group * C + column)[None, :]
+        whole += shift
     at = ((run * SLICES + group).to(tl.int64) * (n + 1) + rows)[:, None] * C + column[None, :]
     tl.store(quiet + at, tl.where(whole <= 0, 0.0, whole), mask=there[:, None])  # a NaN stays one
     value = whole
     if DROP:
         value = kept * kept_scale
+        if BIAS > 0:
+            value += shift
         word_at = hidden_words + (run.to(tl.int64) * n + rows) * WORDS + (group * C) // 32
         bits = tl.load(word_at, mask=there, other=0)[:, None] >> ((group * C + column) % 32)[None, :]
         if C > 32:  # a slice of two words
@@ -43,8 +51,9 @@ def finish_rows(
 @kernel("ahead", "units", "n", "f", "words", "groups")
 def forward_first(
     clock, ahead, units, tiles, count, rows, entries, planes, words, rounds, groups, weights, hidden_words, hidden,
-    quiet, n, f, kept_scale, hidden_scale,
+    quiet, biases, n, f, kept_scale, hidden_scale,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr,
+    BIAS: tl.constexpr,
 ):  # fmt: skip
     """X W once: all entries feed the evaluation, those kept in epoch clock + ahead the training pass.
 
@@ -82,8 +91,8 @@ def forward_first(
                 if klass == k:
                     own = tl.load(row_at + tl.arange(0, T // 4**k) * 4**k)
                     finish_rows(rows_of(whole, 4**k, T, C), rows_of(kept, 4**k, T, C), own, own >= 0, hidden_words,
-                                hidden, quiet, n, run, group, kept_scale, hidden_scale, C, WORDS, SLICES,
-                                DROP)  # fmt: skip
+                                hidden, quiet, biases, n, run, group, kept_scale, hidden_scale, C, WORDS, SLICES,
+                                DROP, BIAS)  # fmt: skip
         unit += tl.num_programs(0)
 
 
@@ -149,8 +158,8 @@ def backward_first(
 
 @kernel("n")
 def forward_second(
-    hidden, quiet, second, start, states, column_scale, n, SLICES: tl.constexpr, C: tl.constexpr,
-    CLASSES: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr,
+    hidden, quiet, second, biases, start, states, column_scale, n, SLICES: tl.constexpr, C: tl.constexpr,
+    CLASSES: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
     """H = hidden W_2 of both passes, (R, n + 1, 2 CLASSES); with steps to come also the first state, S_c H."""
     run = tl.program_id(1).to(tl.int64)
@@ -168,6 +177,9 @@ def forward_second(
         else:
             trained += tl.sum(noisy[:, :, None] * weight[None, :, :], axis=1)
             seen += tl.sum(calm[:, :, None] * weight[None, :, :], axis=1)
+    if BIAS > 0:
+        shift = tl.load(biases + run * BIAS + SLICES * C + label)[None, :]
+        trained, seen = trained + shift, seen + shift
     size = (n + 1).to(tl.int64) * (2 * CLASSES)
     to = row[:, None] * (2 * CLASSES) + label[None, :]
     tl.store(start + run * size + to, trained, mask=there)
@@ -180,10 +192,12 @@ def forward_second(
 
 @kernel("n", "blocks")
 def backward_second(
-    above, second, hidden, part, n, blocks, scale, SLICES: tl.constexpr, C: tl.constexpr, CLASSES: tl.constexpr,
-    K: tl.constexpr, B: tl.constexpr, REPEAT: tl.constexpr,
+    above, second, hidden, part, bias_part, n, blocks, scale, bias_scale, SLICES: tl.constexpr, C: tl.constexpr,
+    CLASSES: tl.constexpr, K: tl.constexpr, B: tl.constexpr, REPEAT: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
     """Turn hidden into scale * (dH W_2^T) where it is positive, in place; part = this block's share of hidden^T dH.
+
+    bias_part = its shares of the sums over nodes of both gradients, that of the hidden layer times `bias_scale`.
 
     One program owns B * REPEAT nodes of all slices; after the first slice it finds dH in the L1 cache. The order of the
     sums depends on the sizes alone.
@@ -195,6 +209,7 @@ def backward_second(
         weight_at = ((run * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
         weight = tl.load(second + weight_at, mask=known, other=0.0)
         share = tl.zeros((C, K), tl.float32)
+        unit_sums, class_sums = tl.zeros((C,), tl.float32), tl.zeros((K,), tl.float32)
         for k in range(REPEAT):
             row = (block * REPEAT + k) * B + tl.arange(0, B)
             there = (row < n)[:, None]
@@ -208,7 +223,16 @@ def backward_second(
             else:
                 share += tl.sum(value[:, :, None] * gradient[:, None, :], axis=0)
                 down = tl.sum(gradient[:, None, :] * weight[None, :, :], axis=2)
-            tl.store(at, tl.where(value > 0, down * scale, 0.0), mask=there)
+            down = tl.where(value > 0, down * scale, 0.0)
+            tl.store(at, down, mask=there)
+            if BIAS > 0:
+                unit_sums += tl.sum(down, axis=0)
+                class_sums += tl.sum(gradient, axis=0)
+        if BIAS > 0:
+            bias_at = bias_part + (run * blocks + block) * BIAS
+            tl.store(bias_at + group * C + column, unit_sums * bias_scale)
+            if group == 0:
+                tl.store(bias_at + SLICES * C + label, class_sums, mask=label < CLASSES)
         to = part + (((run * blocks + block) * SLICES + group) * C + column[:, None]) * CLASSES + label[None, :]
         tl.store(to, share, mask=known)
 

@@ -42,8 +42,16 @@ class Network:
         self.first[:, :, :f] = self._sliced(weights[0])
         self.second = torch.zeros(runs, shape.units, classes, device=device)
         self.second[:, :hidden, : shape.classes] = weights[1]
-        self.best = self.first.clone(), self.second.clone()
-        self.moments = [torch.zeros_like(w) for w in (self.first, self.first, self.second, self.second)]
+        biased = len(weights) > 2
+        self.biases = torch.zeros(runs, shape.units + classes if biased else 0, device=device)
+        if biased:
+            self.biases[:, :hidden], self.biases[:, shape.units :][:, : shape.classes] = (
+                weights[2][:, 0],
+                weights[3][:, 0],
+            )
+        self._live = self.first, self.second, self.biases
+        self.best = [live.clone() for live in self._live]
+        self.moments = [torch.zeros_like(live) for live in self._live for _ in range(2)]
         self.norms = torch.zeros(runs, slices * self._first.parts, device=device)
 
         # row n of what is gathered is zero: entries that only fill a tile point there
@@ -53,6 +61,7 @@ class Network:
         self._repeat = max(1, 512 // self._rows)
         self._blocks = -(-n // (self._rows * self._repeat))
         self._second_part = torch.zeros(runs, self._blocks, shape.units, classes, device=device)
+        self._bias_part = torch.zeros(runs, self._blocks, self.biases.shape[1], device=device)
 
     def _sliced(self, weights: Tensor) -> Tensor:
         """(R, f, h) to (R, slices, f, C), padded with zeros."""
@@ -61,21 +70,29 @@ class Network:
         return padded.reshape(runs, f, self.shape.slices, self.shape.width).transpose(1, 2)
 
     def weights(self, *, best: bool = False) -> list[Tensor]:
-        """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered."""
+        """W_1 (R, f, h), put together from its slices, and a view of W_2 (R, h, c); live, or as last remembered.
+
+        With biases also views of these, (R, 1, h) and (R, 1, c).
+        """
         shape, runs = self.shape, self.runs
-        first, second = self.best if best else (self.first, self.second)
-        whole = first[:runs, :, : shape.f].transpose(1, 2).reshape(runs, shape.f, shape.units)
-        return [whole[..., : shape.hidden], second[:runs, : shape.hidden, : shape.classes]]
+        first, second, biases = (buffer[:runs] for buffer in (self.best if best else self._live))
+        whole = first[:, :, : shape.f].transpose(1, 2).reshape(runs, shape.f, shape.units)
+        layers_ = [whole[..., : shape.hidden], second[:, : shape.hidden, : shape.classes]]
+        if biases.shape[1] == 0:
+            return layers_
+        return [*layers_, biases[:, None, : shape.hidden], biases[:, None, shape.units :][..., : shape.classes]]
 
     def remember(self, wanted: Tensor) -> None:
         """Copy the weights of the runs that are wanted, (R,) bool, without asking the device which."""
-        for live, kept in zip((self.first, self.second), self.best, strict=True):
+        for live, kept in zip(self._live, self.best, strict=True):
             size = live[0].numel()
+            if size == 0:
+                continue
             layers.copy_where[(-(-size // 4096), self.runs)](wanted, live, kept, size, B=4096, num_warps=8)
 
     def keep(self, slots: Tensor) -> None:
         """Move the weights and moments of these runs to the front."""
-        for buffer in (self.first, self.second, self.norms, *self.moments, *self.best):
+        for buffer in (*self._live, self.norms, *self.moments, *self.best):
             buffer[: len(slots)] = buffer[slots]
         self.runs = len(slots)
 
@@ -90,7 +107,7 @@ class Network:
 
     @property
     def _state(self) -> FirstState:
-        buffers = self.first, self.moments[0], self.moments[1], self.norms, self.hidden, self.quiet
+        buffers = self.first, self.moments[0], self.moments[1], self.norms, self.hidden, self.quiet, self.biases
         return FirstState(self.runs, *buffers, self._hidden_words, self.penalty)
 
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
@@ -98,9 +115,10 @@ class Network:
         shape = self.shape
         rows = max(16, 1024 // max(shape.padded_classes, shape.width))
         layers.forward_second[(-(-shape.n // rows), self.runs)](
-            self.hidden, self.quiet, self.second, start, start if states is None else states,
+            self.hidden, self.quiet, self.second, self.biases, start, start if states is None else states,
             start if column_scale is None else column_scale, shape.n, SLICES=shape.slices, C=shape.width,
-            CLASSES=shape.padded_classes, B=rows, STEPS=states is not None, num_warps=4,
+            CLASSES=shape.padded_classes, B=rows, STEPS=states is not None,
+            BIAS=self.biases.shape[1], num_warps=4,
         )  # fmt: skip
 
     def backward(self, above: Tensor, clock: Tensor, corrections: Tensor, rate: float) -> None:
@@ -114,18 +132,21 @@ class Network:
         shape = self.shape
         scale = self._scale**2  # kept hidden units, and kept features
         layers.backward_second[(self._blocks, self.runs)](
-            above, self.second, self.hidden, self._second_part, shape.n, self._blocks, scale, SLICES=shape.slices,
-            C=shape.width, CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,
+            above, self.second, self.hidden, self._second_part, self._bias_part, shape.n, self._blocks, scale,
+            1.0 / self._scale, SLICES=shape.slices, BIAS=self.biases.shape[1], C=shape.width,
+            CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,
             REPEAT=self._repeat, num_warps=self.tuning.second_warps,
         )  # fmt: skip
 
     def adam_second(self, corrections: Tensor, rate: float) -> None:
-        """Step W_2."""
-        size = self.shape.units * self.shape.padded_classes
-        layers.adam_second[(-(-size // 256), self.runs)](
-            self._second_part, self.second, self.moments[2], self.moments[3], corrections, size, self._blocks, rate,
-            B=256, num_warps=4,
-        )  # fmt: skip
+        """Step W_2 and the biases."""
+        parts = (self._second_part, self.second, self.moments[2:4]), (self._bias_part, self.biases, self.moments[4:])
+        for part, weights, moments in parts:
+            size = weights[0].numel()
+            if size > 0:
+                layers.adam_second[(-(-size // 256), self.runs)](
+                    part, weights, *moments, corrections, size, self._blocks, rate, B=256, num_warps=4
+                )
 
     def backward_first(self, clock: Tensor, corrections: Tensor, rate: float) -> None:
         """Step W_1 by X^T times the gradient in `hidden`."""

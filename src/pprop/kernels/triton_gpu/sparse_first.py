@@ -45,8 +45,8 @@ class SparseFirst(FirstLayer):
         planes, units, hidden_words = self._planes[0], self._units(state, 0), state.hidden_words
         layers.forward_first[(min(multiprocessors(state.weights) * self._tuning.programs, units),)](
             clock, ahead, units, *planes.structure(self._entries[0]), state.weights, hidden_words.words, state.hidden,
-            state.quiet, self._shape.n, self._shape.f, planes.law.scale, planes.law.scale,
-            WORDS=hidden_words.per_node, **self._constants(planes),
+            state.quiet, state.biases, self._shape.n, self._shape.f, planes.law.scale, planes.law.scale,
+            WORDS=hidden_words.per_node, BIAS=state.biases.shape[1], **self._constants(planes),
         )  # fmt: skip
 
     def step(self, state: FirstState, clock: Tensor, corrections: Tensor, rate: float) -> None:
