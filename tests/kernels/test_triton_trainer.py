@@ -61,7 +61,7 @@ class Twin:
     def logits(self, which, *, training):
         law, matrix_law = (self.law, self.matrix_law) if training else (None, None)
         kind = DENSE_FEATURES if self.dense else FEATURES
-        b_1, b_2 = self.W[2:] or (0.0, 0.0)
+        b_1, b_2 = self.W[2:] or torch.zeros(2, 1)
         hidden = (self.drop(self.X, law, kind, self.epochs, by_row=self.dense) @ self.W[0] + b_1).relu()
         H = self.drop(hidden, law, stream(HIDDEN, 1), by_row=True) @ self.W[1] + b_2
         nodes, propagation = self.sets[which][0], self.spec.propagation

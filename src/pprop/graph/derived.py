@@ -10,6 +10,7 @@ from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import check_bool, check_positions, reject
+from pprop.graph.attributes import seal
 from pprop.graph.features.scaling import Scaling
 from pprop.graph.features.structure import structural_features
 from pprop.graph.parts import GraphParts
@@ -42,7 +43,9 @@ class Derived(GraphParts):
             return self
         numbers = None if self.recipe is None else self.recipe.numbers
         fitted = scaling if isinstance(scaling, Scaling) else Scaling.fit(features, scaling, numbers)
-        return self.replace(features=fitted.apply(features), recipe=self.recipe, scaling=fitted)
+        made = fitted.apply(features)
+        made = seal(made) if isinstance(made, np.ndarray) else made  # nobody else's, so that it is not copied
+        return self.replace(features=made, recipe=self.recipe, scaling=fitted)
 
     def with_structure(self, kind: str, *, replace: bool = False) -> Self:
         """Return the graph with features made of its edges alone, for a network on a graph without any.

@@ -16,7 +16,7 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
-from pprop.graph.features.scaling import WORDS_DENSITY
+from pprop.graph.features.scaling import is_full
 from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import WEIGHTS, stream, uniform
 from pprop.kernels.trainer import FeatureMatrix
@@ -131,11 +131,9 @@ def network_inputs(graph: Graph) -> FeatureMatrix:
             "Pass a predictor of your own, or reshape them."
         )
     features: Any = graph.scaled().features
-    stored, (n, f) = isinstance(features, sparse.csr_array), features.shape
-    full = (features.nnz if stored else np.count_nonzero(features)) > WORDS_DENSITY * n * f
-    if not full:
+    if not is_full(features):
         return sparse.csr_array(features).astype(np.float32)
-    return np.ascontiguousarray(features.toarray() if stored else features, np.float32)
+    return np.ascontiguousarray(features if isinstance(features, np.ndarray) else features.toarray(), np.float32)
 
 
 def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:

@@ -156,7 +156,17 @@ def _counts(features: Features) -> bool:
         return bool((features.data >= 0).all())
     if features.ndim != 2 or features.shape[1] < WORDS_COLUMNS:
         return False
-    return bool((features >= 0).all()) and int(np.count_nonzero(features)) <= WORDS_DENSITY * features.size
+    return bool((features >= 0).all()) and not is_full(features)
+
+
+def is_full(features: Features) -> bool:
+    """Whether more than a quarter of a matrix is not zero: such a one is read as a whole, another by its nonzeros.
+
+    >>> is_full(np.eye(4)), is_full(np.eye(3)), is_full(sparse.csr_array(np.eye(3)))
+    (False, True, True)
+    """
+    nonzeros = np.count_nonzero(features) if isinstance(features, np.ndarray) else features.nnz
+    return int(nonzeros) > WORDS_DENSITY * int(np.prod(features.shape))
 
 
 def _moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -168,8 +178,8 @@ def _moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float6
     if isinstance(features, np.ndarray):
         low, high = (np.asarray(pick(axis=0), dtype=np.float64) for pick in (features.min, features.max))
         top = _units(low, high)
-        mean = sum((rows / top).sum(axis=0) for rows in _blocks(features)) / n
-        square = sum(((rows / top - mean) ** 2).sum(axis=0) for rows in _blocks(features))
+        mean = sum((features[rows] / top).sum(axis=0) for rows in _blocks(features)) / n
+        square = sum(((features[rows] / top - mean) ** 2).sum(axis=0) for rows in _blocks(features))
     else:
         columns = features.astype(np.float64).tocsc()
         low, high = (np.asarray(pick(axis=0).toarray()).ravel() for pick in (columns.min, columns.max))
@@ -186,22 +196,32 @@ def _units(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.fl
     return np.where(top > 0, top, 1.0)
 
 
-def _blocks(features: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Give the rows of a dense matrix, many at a time, so that no float64 copy of the whole is made."""
+def _blocks(features: NDArray[Any]) -> Iterator[slice]:
+    """Give the places of the rows of a dense matrix, many at a time, so that no float64 copy of the whole is made."""
     step = max(2**22 // max(features.shape[1], 1), 1)
-    return (features[first : first + step] for first in range(0, len(features), step))
+    return (slice(first, first + step) for first in range(0, len(features), step))
 
 
 def _standardized(
     features: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    shift = center / scale
-    blocks = [(rows / scale - shift).astype(np.float32) for rows in _blocks(features)]
-    return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+    shift, out = center / scale, np.empty(features.shape, dtype=np.float32)
+    for rows in _blocks(features):
+        out[rows] = features[rows] / scale - shift
+    return out
 
 
-def _rows_to_one(features: Features) -> sparse.csr_array:
-    """Return a CSR matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty."""
+def _rows_to_one(features: Features) -> Features:
+    """Return a matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty. One that is not full is CSR."""
+    if isinstance(features, np.ndarray) and is_full(features):
+        out = np.empty(features.shape, dtype=np.float32)
+        for rows in _blocks(features):
+            part = features[rows].astype(np.float64)
+            for reduce in (np.max, np.sum):  # see below
+                sizes = reduce(abs(part), axis=1, keepdims=True)
+                part /= np.where(sizes > 0, sizes, 1.0)
+            out[rows] = part
+        return out
     matrix = sparse.csr_array(features).astype(np.float64)
     matrix.eliminate_zeros()
     per_row = np.diff(matrix.indptr)
