@@ -61,7 +61,7 @@ class Twin:
     def logits(self, which, *, training):
         law, matrix_law = (self.law, self.matrix_law) if training else (None, None)
         kind = DENSE_FEATURES if self.dense else FEATURES
-        b_1, b_2 = self.W[2:] or torch.zeros(2, 1)
+        b_1, b_2 = self.W[2:] if len(self.W) > 2 else torch.zeros(2, 1)
         hidden = (self.drop(self.X, law, kind, self.epochs, by_row=self.dense) @ self.W[0] + b_1).relu()
         H = self.drop(hidden, law, stream(HIDDEN, 1), by_row=True) @ self.W[1] + b_2
         nodes, propagation = self.sets[which][0], self.spec.propagation
@@ -69,7 +69,7 @@ class Twin:
             state = H
             for k in range(propagation.steps):
                 M = self.drop(self.T, matrix_law, EDGES, self.epochs * propagation.steps + k)
-                state = (1 - ALPHA) * M @ state + ALPHA * H
+                state = (1 - ALPHA) * (M @ state) + ALPHA * H
             return state[nodes]
         if isinstance(propagation, PropagateRows):
             return self.drop(self.T, matrix_law, PPR, by_row=True)[nodes] @ H
