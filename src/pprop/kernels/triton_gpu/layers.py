@@ -31,14 +31,12 @@ def finish_rows(
     column = tl.arange(0, C)
     if BIAS > 0:
         shift = tl.load(biases + run.to(tl.int64) * BIAS + group * C + column)[None, :]
-        whole += shift
+        whole, kept = whole + shift, kept + shift / kept_scale
     at = ((run * SLICES + group).to(tl.int64) * (n + 1) + rows)[:, None] * C + column[None, :]
     tl.store(quiet + at, tl.where(whole <= 0, 0.0, whole), mask=there[:, None])  # a NaN stays one
     value = whole
     if DROP:
         value = kept * kept_scale
-        if BIAS > 0:
-            value += shift
         word_at = hidden_words + (run.to(tl.int64) * n + rows) * WORDS + (group * C) // 32
         bits = tl.load(word_at, mask=there, other=0)[:, None] >> ((group * C + column) % 32)[None, :]
         if C > 32:  # a slice of two words
