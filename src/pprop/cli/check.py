@@ -125,16 +125,19 @@ def _features(graph: Graph) -> Iterator[Finding]:
         remedy = "--model label-propagation and 'pprop propagate' need none, --structure makes some of the graph"
         yield _warning(f"No features: {remedy}.", graph.n_nodes)
         return
-    if graph.features.ndim != 2:
+    features = graph.features
+    if features.ndim != 2:
         return
-    sizes: Any = abs(sparse.csr_array(graph.features))
-    row_sums, column_sums = np.asarray(sizes.sum(axis=1)), np.asarray(sizes.sum(axis=0))
-    empty = int(np.count_nonzero(row_sums == 0))
+    if isinstance(features, np.ndarray):
+        in_rows, in_columns = features.any(axis=1), features.any(axis=0)
+    else:  # which stores no zeros
+        in_rows, in_columns = np.diff(features.indptr), np.bincount(features.indices, minlength=features.shape[1])
+    empty = int(np.count_nonzero(in_rows == 0))
     if empty:
         yield _warning(f"{_have(empty, counted(graph.n_nodes, 'node'))} no features (all zero).", empty)
-    unused = int(np.count_nonzero(column_sums == 0))
+    unused = int(np.count_nonzero(in_columns == 0))
     if unused:
-        yield _note(f"{unused:,} of {counted(len(column_sums), 'feature')} are zero everywhere.", unused)
+        yield _note(f"{unused:,} of {counted(len(in_columns), 'feature')} are zero everywhere.", unused)
 
 
 def _labels(graph: Graph) -> Iterator[Finding]:
