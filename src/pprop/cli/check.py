@@ -137,7 +137,7 @@ def _features(graph: Graph) -> Iterator[Finding]:
         yield _warning(f"{_have(empty, counted(graph.n_nodes, 'node'))} no features (all zero).", empty)
     unused = int(np.count_nonzero(in_columns == 0))
     if unused:
-        yield _note(f"{unused:,} of {counted(len(in_columns), 'feature')} are zero everywhere.", unused)
+        yield _note(f"{unused:,} of {counted(features.shape[1], 'feature')} are zero everywhere.", unused)
 
 
 def _labels(graph: Graph) -> Iterator[Finding]:
