@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop import Graph
+from pprop.graph import Transition, transition_matrix
 from pprop.kernels import BACKENDS, Draw, Kernels
+from pprop.kernels.solves import Limits, Norm, Solved, System
 
 WORD = 2**32
 
@@ -243,6 +245,39 @@ def normal() -> Callable[..., Any]:
         return tensor, tensor.double().numpy().copy()  # the twin starts from the rounded values
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def system_of() -> Callable[..., tuple[System, NDArray[np.float64]]]:
+    """The system that solves to a tolerance are bound to, of a graph, and its matrix I - (1 - alpha) S A."""
+
+    def make(
+        graph: Graph, alpha: float = 0.5, norm: Norm = "euclidean", measure: NDArray[np.float64] | None = None
+    ) -> tuple[System, NDArray[np.float64]]:
+        whole = transition_matrix(graph, "row")
+        scale = whole.row_scale * whole.column_scale
+        moved = Transition(whole.indptr, whole.indices, whole.weights, scale, np.ones_like(scale), whole.symmetric)
+        dense = np.eye(graph.n_nodes) - (1 - alpha) * moved.to_scipy().toarray()
+        return System(moved, alpha, 1.0 / scale if measure is None else measure, norm), dense
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def all_three() -> Callable[..., list[Solved]]:
+    """All ways to solve, also those of a backend that computes elsewhere."""
+
+    def solve(solves: Any, b: torch.Tensor, limits: Limits) -> list[Solved]:
+        return [
+            getattr(result, "_inner", result)
+            for result in (
+                solves.chebyshev(b, limits),
+                solves.conjugate_gradient(b, None, limits),
+                solves.contraction(b, b, limits),
+            )
+        ]
+
+    return solve
 
 
 @pytest.hookimpl(tryfirst=True)

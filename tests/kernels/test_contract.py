@@ -11,9 +11,8 @@ import pytest
 import torch
 from scipy import sparse
 
-from pprop.graph import Transition, transition_matrix
+from pprop.graph import transition_matrix
 from pprop.kernels import Draw
-from pprop.kernels.solves import Limits, System
 
 FEATURES, EDGES, PPR = 0, 2, 3
 SEEDS = [0, -3, 2**40 + 17]  # a negative seed is its two's complement
@@ -243,35 +242,6 @@ def test_each_run_may_have_an_alpha_of_its_own_and_keeps_it_when_others_leave(
     left = torch.tensor([0, 2])
     draw = None if draw is None else Draw(draw.seeds[left], draw.epoch, draw.probability)
     torch.testing.assert_close(bound.of_runs(left).forward(H[left], draw), forward[left], rtol=1e-6, atol=1e-6)
-
-
-# -- solves to a tolerance ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_solves_are_as_near_to_the_dense_fixed_point_as_their_residual_proves(
-    kernels, dtype, normal, make_graph, weighted
-):
-    alpha, n = 0.5, 23
-    whole = transition_matrix(make_graph(n, directed=False, weighted=weighted)[0], "row")
-    scale = whole.row_scale * whole.column_scale
-    moved = Transition(whole.indptr, whole.indices, whole.weights, scale, np.ones(n), whole.symmetric)
-    dense, weights = np.eye(n) - (1 - alpha) * moved.to_scipy().toarray(), 1.0 / scale
-    b, b64 = normal(n, 3, dtype=dtype)
-    exact = np.linalg.solve(dense, b64)
-    solves, limits = kernels.solves(System(moved, alpha, weights, "euclidean")), Limits(1e-4, 0, 100)
-    results = solves.chebyshev(b, limits), solves.conjugate_gradient(b, None, limits), solves.contraction(b, b, limits)
-    for result in results:
-        solved = getattr(result, "_inner", result)  # of a backend that computes elsewhere
-        value = solved.value.cpu()
-        error = np.sqrt((weights[:, None] * (value.numpy() - exact) ** 2).sum(axis=0))
-        rounding = 100 * torch.finfo(dtype).eps * solved.size
-        assert value.dtype == dtype
-        assert 1 < solved.products < limits.most
-        assert (solved.residual <= limits.stop * solved.size).all()
-        assert (error <= solved.residual / alpha + rounding).all()
-        residual = solves.residual(b.double(), value.double())
-        np.testing.assert_allclose(residual.numpy(), b64 - dense @ value.double().numpy(), rtol=0, atol=1e-13)
 
 
 # -- rows of the PPR matrix ---------------------------------------------------------------------------------------

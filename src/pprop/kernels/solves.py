@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, final
 
 import numpy as np
@@ -50,6 +51,16 @@ class System:
     alpha: float
     measure: NDArray[np.float64]
     norm: Norm
+
+    def measure_on(self, device: torch.device) -> Tensor:
+        """Return the measure on a device, shape (n,), moved there once."""
+        if device not in self._measures:
+            self._measures[device] = torch.from_numpy(self.measure).to(device)
+        return self._measures[device]
+
+    @cached_property
+    def _measures(self) -> dict[torch.device, Tensor]:
+        return {}
 
 
 @final
@@ -138,7 +149,7 @@ def column_norms(system: System, values: Tensor) -> Tensor:
     >>> column_norms(System(pair, 0.5, np.array([1.0, 4.0]), "euclidean"), torch.tensor([[3.0], [2.0]]))
     tensor([5.], dtype=torch.float64)
     """
-    wide, measure = values.double(), torch.from_numpy(system.measure)[:, None].to(values.device)
+    wide, measure = values.double(), system.measure_on(values.device)[:, None]
     if system.norm == "euclidean":
         return (wide * wide).mul_(measure).sum(dim=0).sqrt()
     sizes = wide.abs().mul_(measure)
@@ -162,7 +173,7 @@ class ProductSolves(Solves):
 
     def __init__(self, system: System, product: Callable[[Tensor, None], Tensor]) -> None:
         super().__init__(system)
-        self._product, self._measure = product, torch.from_numpy(system.measure)[:, None]
+        self._product = product
 
     def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
         weight, before, state = 2.0, torch.zeros_like(own), start.clone()
@@ -204,7 +215,7 @@ class ProductSolves(Solves):
 
     def _inner(self, left: Tensor, right: Tensor) -> Tensor:
         """Return the inner products of columns, (c,), in float64."""
-        return (left.double() * right.double()).mul_(self._measure.to(left.device)).sum(dim=0)
+        return (left.double() * right.double()).mul_(self.system.measure_on(left.device)[:, None]).sum(dim=0)
 
 
 def _solved(value: Tensor, products: int, residual: Tensor, size: Tensor) -> Solved:

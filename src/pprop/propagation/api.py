@@ -249,7 +249,7 @@ def _finite(values: Tensor) -> bool:
     """Whether no value is NaN or infinite: in one pass, without arrays of answers."""
     if not values.numel():
         return True
-    return all(math.isfinite(float(end)) for end in torch.aminmax(values.detach()))
+    return all(map(math.isfinite, torch.stack(torch.aminmax(values.detach())).tolist()))  # one wait for a device
 
 
 def _largest(values: Tensor) -> Tensor:

@@ -120,8 +120,8 @@ class ToleranceMap(LinearMap):
     def _apply(self, operand: Tensor, draw: Draw | None, *, transposed: bool) -> tuple[Tensor, int, float, float]:
         """Return the solution, the most products of a run, the relative error of the worst column, and the tolerance."""
         alpha, dtype = self._operator.alpha, operand.dtype
-        name = type(self._solver).__name__
-        solver = replace(self._solver, tol=certificate.settle_tolerance(self._solver.tol, alpha, dtype, name))
+        tol = certificate.settle_tolerance(self._solver.tol, alpha, dtype, type(self._solver).__name__)
+        solver = replace(self._solver, tol=tol)
         if alpha == 1.0 or operand.numel() == 0:
             return operand.clone(), 0, 0.0, solver.wanted
         inner = replace(solver, tol=certificate.error_before_rounding(solver.wanted, dtype))
@@ -140,8 +140,8 @@ class ToleranceMap(LinearMap):
 
     def _missed(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> ToleranceError:
         wider = "" if dtype == torch.float64 else ", or predictions in float64"
-        capped = products >= solver.max_products
-        remedy = "Raise max_products, or use a larger tol." if capped else f"Use a larger tol{wider}."
+        capped = "Raise max_products, or use a larger tol."
+        remedy = capped if products >= solver.max_products else f"Use a larger tol{wider}."
         proven = f"{reached:.2g}" if math.isfinite(reached) else "no error that can be proven"
         return ToleranceError(
             f"{type(solver).__name__} should reach a relative error of {solver.wanted:g} at alpha "
@@ -177,12 +177,8 @@ class ToleranceSide:
 
     Parameters
     ----------
-    transition
-        T.
-    alpha
-        Teleport probability, in (0, 1).
-    kernels
-        Of the backend.
+    transition, alpha, kernels
+        T, the teleport probability in (0, 1), and the operations of the backend.
     norm
         The norm in which T is at most 1, and in which the certificate holds.
     symmetrised
@@ -195,13 +191,11 @@ class ToleranceSide:
         # a scale of 0 belongs to an empty column: that u is not received, and any other scale serves
         columns = np.where(transition.column_scale > 0, transition.column_scale, 1.0)
         scale = transition.row_scale * columns
-        if symmetrised:
-            measure = 1.0 / scale  # the degrees
-        else:
-            measure = columns**-2.0 if norm == "euclidean" else 1.0 / columns
+        # the degrees, or what takes u back to z
+        measure = 1.0 / scale if symmetrised else columns**-2.0 if norm == "euclidean" else 1.0 / columns
         structure = (transition.indptr, transition.indices, transition.weights)
         moved = Transition(*structure, scale, np.ones_like(scale), transition.symmetric)
-        self._alpha, self._columns = alpha, torch.from_numpy(columns)[:, None]
+        self._alpha, self._columns = alpha, {(torch.device("cpu"), torch.float64): torch.from_numpy(columns)[:, None]}
         self._system = System(moved, alpha, measure, norm)
         self._solves = kernels.solves(self._system)
         rows, columns = np.diff(transition.indptr), np.bincount(transition.indices, minlength=1)
@@ -212,15 +206,16 @@ class ToleranceSide:
 
         Columns are brought to size one first: squares cannot overflow. `name` is what predictions are in errors.
         """
-        largest = predictions.abs().amax(dim=0)
+        largest = predictions.abs().amax(dim=0).cpu()  # one transfer; a few numbers, whose units are then made at once
         if not bool(torch.isfinite(largest).all()):
             reject(name, type(solver).__name__, "free of NaN and infinity", "NaN or infinite values")
         unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
-        columns = self._columns.to(predictions)
+        ordinary = bool(((unit < ORDINARY) & (unit > 1.0 / ORDINARY)).all())
+        unit, columns = unit.to(predictions.device), self._columns_like(predictions)
         own = (predictions / unit).mul_(self._alpha * columns)
         ended = solver.run(self._solves, own, self._alpha)
         value = (ended.value / columns).mul_(unit)
-        if value.dtype == torch.float64 and bool(((unit < ORDINARY) & (unit > 1.0 / ORDINARY)).all()):
+        if value.dtype == torch.float64 and ordinary:
             proven = self._proven(ended, compensated=False)
             if certificate.worst_error(self._alpha, proven) <= solver.wanted:
                 return value, proven
@@ -228,11 +223,17 @@ class ToleranceSide:
 
     def lost(self, value: Tensor, rounded: Tensor) -> float:
         """Return by how much Z was moved by rounding, in relation to its norm: that of the worst column."""
-        columns = self._columns.to(value.device)
-        moved = column_norms(self._system, (rounded.double() - value.double()) * columns)
-        size = column_norms(self._system, value.double() * columns)
+        wide, columns = value.double(), self._columns_like(value.double())
+        moved, size = (column_norms(self._system, one * columns) for one in (rounded.double() - wide, wide))
         rounding = (len(value) + 16) * torch.finfo(torch.float64).eps  # of the norms, as in `with_rounding`
         return float(torch.where(moved > 0, moved / size, 0.0).max()) * (1.0 + rounding)
+
+    def _columns_like(self, like: Tensor) -> Tensor:
+        """Return S_c, (n, 1), on the device and in the float type of a tensor, moved there once."""
+        key = like.device, like.dtype
+        if key not in self._columns:
+            self._columns[key] = next(iter(self._columns.values())).to(like)
+        return self._columns[key]
 
     def _proven(self, ended: Solved, *, compensated: bool) -> Solved:
         """Return a solve with what its residual in float64 proves, its rounding counted."""
@@ -246,7 +247,7 @@ class ToleranceSide:
 
         The products that only measure are not counted.
         """
-        alpha, columns, unit = self._alpha, self._columns.to(value.device), unit.double()
+        alpha, unit, columns = self._alpha, unit.double(), self._columns_like(value.double())
         own = (predictions.double() / unit).mul_(alpha * columns)
         products, last, again = ended.products, 0.0, False
         while True:

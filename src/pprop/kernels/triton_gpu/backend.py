@@ -5,6 +5,7 @@ torch uses TF32 in them only where a program asks for it (`torch.set_float32_mat
 
 from __future__ import annotations
 
+from functools import partial
 from typing import final
 
 import triton.language as tl
@@ -15,12 +16,14 @@ from pprop.graph import Transition
 from pprop.kernels.contract import LARGE_ENTRIES, FeatureProduct
 from pprop.kernels.random_bits import HIDDEN, Draw, stream
 from pprop.kernels.reference.backend import ReferenceDenseFeatures, TorchKernels
+from pprop.kernels.solves import System
 from pprop.kernels.trainer import FeatureMatrix, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
 from pprop.kernels.triton_gpu.launch import Drawn, kernel
 from pprop.kernels.triton_gpu.rows import TritonRows
+from pprop.kernels.triton_gpu.solves import TritonSolves
 from pprop.kernels.triton_gpu.sparse import TritonFeatures, TritonSteps
 from pprop.kernels.triton_gpu.trainer import TritonTrainer, trainer_bytes
 
@@ -79,6 +82,10 @@ class TritonKernels(TorchKernels):
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> TritonSteps:
         large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)
         return (LargeSteps if large else TritonSteps)(transition, alpha, steps)
+
+    def solves(self, system: System) -> TritonSolves:
+        large = len(system.transition.indices) >= LARGE_ENTRIES
+        return TritonSolves(system, partial(self.steps, system.transition, 0.0, 1), large=large)
 
     def rows(self, block: Tensor, nodes: Tensor) -> TritonRows:
         return TritonRows(block, nodes)

@@ -69,11 +69,11 @@ def gather(
     """Add up columns first to first + C of the rows that T slots point to.
 
     With DROP the columns before MASKED leave out what the plane drops. WEIGHTS says where the values of the entries
-    are: "packed" with the columns, "stored" in `values`, or "" where all are one.
+    are: "packed" with the columns, "stored" in `values`, or "" where all are one. Sums are in float64 for such a source.
     """
     slot = tl.arange(0, T)
     column = first + tl.arange(0, C)
-    acc = tl.zeros((T, C), tl.float32)
+    acc = tl.zeros((T, C), tl.float64 if source.dtype.element_ty == tl.float64 else tl.float32)
     coming = load_entries(entries, base, slot, T, U, "")
     for t in range(0, loop_end(length), U):
         if DROP:

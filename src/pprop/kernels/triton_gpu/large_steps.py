@@ -280,6 +280,7 @@ class LargeSteps(TritonSteps):
         self._tuning, rows, columns = tuning or LargeTuning(), transition.row_scale, transition.column_scale
         self._one_scale = rows is columns or np.array_equal(rows, columns)
         self._bound: dict[tuple[Any, ...], Renumbered] = {}
+        self._alphas: dict[tuple[torch.device, torch.dtype], Tensor] = {}
 
     def bind(self, like: Tensor, *, transposed: bool = False) -> Renumbered:
         """Return the matrix as the kernels read it, moved to the tensor's device and numbered anew the first time."""
@@ -303,6 +304,15 @@ class LargeSteps(TritonSteps):
             return super().adjoint(gradient, draw)
         return self._whole(self.bind(gradient, transposed=True), gradient)
 
+    def _shares(self, like: Tensor) -> Tensor:
+        """Return alpha and 1 - alpha as the kernels read them, moved to the tensor's device the first time."""
+        key = like.device, like.dtype
+        if key not in self._alphas:
+            shares = torch.tensor([self.alpha, 1.0], dtype=like.dtype)
+            shares[1] -= shares[0]
+            self._alphas[key] = shares.to(like.device)
+        return self._alphas[key]
+
     def _whole(self, side: Renumbered, start: Tensor) -> Tensor:
         each = [self._run(side, one) for one in start.contiguous()]
         return each[0][None] if len(each) == 1 else torch.stack(each)
@@ -312,9 +322,7 @@ class LargeSteps(TritonSteps):
         width = min(power_of_two(c), _COLUMNS)
         blocks, tuning = -(-c // width), self._tuning
         shape: dict[str, Any] = {"C": c, "B": width, "WHOLE": c % width == 0}
-        alpha = torch.tensor([self.alpha, 1.0], dtype=start.dtype)
-        alpha[1] -= alpha[0]
-        alpha = alpha.to(start.device)
+        alpha = self._shares(start)
         state, spare = torch.empty_like(start), torch.empty_like(start)
         wide = max(1, width * start.element_size() // _ROW)  # wider rows than the launch shapes are made for
         short_rows, rows = max(1, tuning.short_rows // wide), max(1, 4096 // max(width, wide * 16))
