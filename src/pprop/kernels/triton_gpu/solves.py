@@ -199,10 +199,11 @@ class _Space:
     def _prepare(self) -> None:
         """Capture a few steps when the space is used again: the first solve has compiled them."""
         if self._used and self._graph is None and self._own.device.type == "cuda":
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 for k in range(self._chunk):
                     self._step(k)
+            self._graph = graph
         self._used = True
 
     def _advance(self, made: int, until: int) -> int:
