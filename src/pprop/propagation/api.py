@@ -249,8 +249,8 @@ def _finite(values: Tensor) -> bool:
     """Whether no value is NaN or infinite: in one pass, without arrays of answers."""
     if not values.numel():
         return True
-    ends: Any = torch.stack(torch.aminmax(values.detach())).tolist()  # one wait for a device
-    return all(math.isfinite(end) for end in ends)
+    ends = torch.stack(torch.aminmax(values.detach())).cpu()  # one wait for a device
+    return all(math.isfinite(float(end)) for end in ends)
 
 
 def _largest(values: Tensor) -> Tensor:
