@@ -15,8 +15,9 @@ from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
 from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration, PPROperator
-from pprop.training.epoch import ArchitectureObjective, ModuleTrainer, NetworkObjective, RunsTrainer
+from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTrainer
 from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, training_bytes
+from pprop.training.modules import ModuleTrainer
 from pprop.training.schedule import Batch
 from pprop.training.task import Task
 
