@@ -135,6 +135,33 @@ CLOSE = 1.5  # times the best time of the trial
 
 
 @final
+class PygPropagation:
+    """PyTorch Geometric's APPNP layer on a graph.
+
+    Parameters
+    ----------
+    problem
+        The run.
+    adjacency
+        ``"index"``: `edge_index` with ``cached=True``; ``"csr"``: a normalised sparse tensor.
+    """
+
+    def __init__(self, problem: Problem, adjacency: str) -> None:
+        device, layer = problem.device, _pyg_layer()
+        if adjacency == "index":
+            self._edges = torch.from_numpy(np.stack(problem.adjacency.nonzero()).astype(np.int64)).to(device)
+            self._layer = layer(STEPS, problem.alpha, dropout=DROPOUT, cached=True, add_self_loops=True).to(device)
+        else:
+            self._edges = _csr(problem.transition, device)
+            self._layer = layer(STEPS, problem.alpha, dropout=DROPOUT, normalize=False).to(device)
+
+    def __call__(self, predictions: Tensor, *, training: bool) -> Tensor:
+        """Return the propagated predictions, shape (n, c)."""
+        self._layer.train(training)
+        return self._layer(predictions, self._edges)
+
+
+@final
 class PygPeer(Peer):
     """PyTorch Geometric's APPNP layer behind a two-layer network.
 
@@ -145,24 +172,16 @@ class PygPeer(Peer):
     features
         ``"coo"``, ``"csr"`` or ``"dense"``: how the first layer reads X.
     adjacency
-        ``"index"``: `edge_index` with ``cached=True``; ``"csr"``: a normalised sparse tensor.
+        As for `PygPropagation`.
     """
 
     def __init__(self, problem: Problem, features: str = "coo", adjacency: str = "index") -> None:
         super().__init__(problem)
-        device = problem.device
-        layer = _pyg_layer()
-        if adjacency == "index":
-            self._edges = torch.from_numpy(np.stack(problem.adjacency.nonzero()).astype(np.int64)).to(device)
-            self._layer = layer(STEPS, problem.alpha, dropout=DROPOUT, cached=True, add_self_loops=True).to(device)
-        else:
-            self._edges = _csr(problem.transition, device)
-            self._layer = layer(STEPS, problem.alpha, dropout=DROPOUT, normalize=False).to(device)
-        self._first_layer = _first_layer(problem.features, features, device)
+        self._layer = PygPropagation(problem, adjacency)
+        self._first_layer = _first_layer(problem.features, features, problem.device)
 
     def predict(self, training: bool) -> Tensor:
-        self._layer.train(training)
-        return self._layer(self._hidden(self._first_layer(self.first, training), training), self._edges)
+        return self._layer(self._hidden(self._first_layer(self.first, training), training), training=training)
 
 
 def peer_timers(

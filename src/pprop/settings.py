@@ -293,6 +293,22 @@ PENALTY = number(
     Range(1e-4, 0.1, log=True),
 )
 
+# A module in place of the network
+
+MIXED_PRECISION = switch(
+    "mixed_precision",
+    False,
+    "Whether a `predictor` is trained with ``torch.autocast`` in bfloat16, which needs no scaled gradients. Weights, the "
+    "propagation and the final predictions stay in float32.",
+)
+BLOCK_NODES = whole(
+    "block_nodes",
+    1,
+    1,
+    "Nodes that a `predictor` is given at a time, where its activations of all do not fit into memory; the training pass "
+    "is then computed twice. None: all nodes.",
+).optional()
+
 # The training
 
 LEARNING_RATE = number("learning_rate", 0.01, "(0, inf)", "Learning rate of Adam.", Range(2e-3, 0.05, log=True))
@@ -319,9 +335,7 @@ CLASS_WEIGHT = Setting[str | Mapping[Any, float] | None](
     check_class_weight,
 )
 BACKEND = text("backend", "auto", "``'auto'``, or ``'numba'`` (CPU), ``'triton'`` (GPU), ``'reference'`` (anywhere).")
-DEVICE = text(
-    "device", "cpu", "Where to train: ``'cpu'``, or ``'cuda'`` for a GPU. A `predictor` is trained on the CPU."
-)
+DEVICE = text("device", "cpu", "Where to train: ``'cpu'``, or ``'cuda'`` for a GPU.")
 VERBOSE = Setting[int](
     "verbose", 0, "0: silent; 1: a progress bar on standard error; 2: also the memory needed.", check_verbose
 )

@@ -16,8 +16,9 @@ from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
-from pprop.models.inference import Inference, make_module
+from pprop.models.inference import Inference
 from pprop.models.label_propagation import LabelPropagation
+from pprop.models.module import make_module
 from pprop.propagation import Propagation, Solver
 
 EXPECTED = {

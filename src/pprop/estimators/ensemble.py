@@ -110,7 +110,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
 
     def _model(self, values: dict[str, Any]) -> Ensemble:
         names = inspect.signature(APPNP).parameters
-        member = APPNP(**{name: values[name] for name in names if name != "predictor"})
+        member = APPNP(**{name: values[name] for name in names if name in values})  # it has no predictor
         return Ensemble(member, values["members"] * (1 + values["rounds"]))
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:

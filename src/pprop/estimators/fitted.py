@@ -19,8 +19,9 @@ from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
-from pprop.models.inference import Inference, make_module, module_state
+from pprop.models.inference import Inference
 from pprop.models.label_propagation import LabelPropagation
+from pprop.models.module import make_module, module_state
 from pprop.training import History, Trained
 
 # What a classifier may learn.

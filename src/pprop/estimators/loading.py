@@ -39,7 +39,15 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import path_of, read_file
 from pprop.models.label_propagation import LabelPropagation
-from pprop.settings import ALPHA, CLASS_WEIGHT, CRITERION, NETWORK_BIAS, settings_of
+from pprop.settings import (
+    ALPHA,
+    BLOCK_NODES,
+    CLASS_WEIGHT,
+    CRITERION,
+    MIXED_PRECISION,
+    NETWORK_BIAS,
+    settings_of,
+)
 from pprop.training import History
 
 FUNCTION = "load"
@@ -50,6 +58,8 @@ FORMER: Mapping[str, Any] = {
     "class_weight": CLASS_WEIGHT.default,
     "criterion": CRITERION.default,
 }
+# Settings that came later, and that a manifest may lack: they do not change what a saved model predicts.
+LATER: Mapping[str, Any] = {setting.name: setting.default for setting in (MIXED_PRECISION, BLOCK_NODES)}
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -266,6 +276,7 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
     given = manifest.settings
     if manifest.version == 1:
         given = {name: value for name, value in FORMER.items() if name in names} | given
+    given = {name: value for name, value in LATER.items() if name in names} | given
     wrong = sorted((names - {"graph", "predictor"}) ^ set(given))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")

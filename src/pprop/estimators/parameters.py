@@ -146,6 +146,8 @@ class PredictorParameters(NetworkParameters):
     """Of the paper's network, and what may take its place."""
 
     predictor: ModuleOrFactory | None = PREDICTOR.field()
+    mixed_precision: bool = settings.MIXED_PRECISION.field()
+    block_nodes: int | None = settings.BLOCK_NODES.field()
 
 
 @parameters

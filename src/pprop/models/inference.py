@@ -7,23 +7,21 @@ off.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pprop._errors import InputError
-from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
+from pprop.models.module import call_module, make_module, module_inputs, module_state, node_blocks
 from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
@@ -39,6 +37,8 @@ class Inference:
         The model, the graph, the backend.
     operator
         The model's operator on the graph, if it was made already.
+    inputs
+        The features as a module gets them, if they were made already, and on which device.
 
     Examples
     --------
@@ -52,9 +52,15 @@ class Inference:
     """
 
     def __init__(
-        self, model: Model | Architecture, graph: Graph, kernels: Kernels, operator: PPROperator | None = None
+        self,
+        model: Model | Architecture,
+        graph: Graph,
+        kernels: Kernels,
+        operator: PPROperator | None = None,
+        inputs: Tensor | None = None,
     ) -> None:
         self._model, self._graph, self._kernels, self._operator = model, graph, kernels, operator
+        self._inputs = inputs
 
     def logits(self, weights: list[Tensor]) -> Tensor:
         """Return the logits of all nodes in R runs, shape (R, n, c), from weights with the runs axis first."""
@@ -69,16 +75,19 @@ class Inference:
         predictor = self._model.predictor
         if isinstance(predictor, FeatureNetwork):
             return RunsNetwork(self._kernels, self._features, weights, bias=predictor.bias).forward(None)
-        inputs = module_inputs(self._graph)
-        predictions: list[Tensor] = []
+        if self._inputs is None:
+            self._inputs = module_inputs(self._graph, weights[0].device)
+        devices = [self._inputs.device] if self._inputs.device.type == "cuda" else []
+        blocks, predictions = node_blocks(self._inputs, self._model.block_nodes), list[Tensor]()
         for run in range(len(weights[0])):
-            with torch.random.fork_rng(devices=[]):  # making a module draws weights, which are replaced at once
-                module = make_module(predictor)
-            names = module_state(module).keys()
-            state = {name: tensor[run] for name, tensor in zip(names, weights, strict=True)}
-            module.load_state_dict({**module.state_dict(), **state})
-            with torch.no_grad():
-                predictions.append(module.eval()(inputs).to(torch.float32))
+            # making a module draws weights, which are replaced at once; what it draws later is its own affair
+            with torch.random.fork_rng(devices=devices), torch.no_grad():
+                module = make_module(predictor).to(self._inputs.device).eval()
+                names = module_state(module).keys()
+                state = {name: tensor[run] for name, tensor in zip(names, weights, strict=True)}
+                module.load_state_dict({**module.state_dict(), **state})
+                found = [call_module(module, block, None).to(torch.float32) for block in blocks]
+            predictions.append(found[0] if len(found) == 1 else torch.cat(found))
         return torch.stack(predictions)
 
     def propagated(self, predictions: Tensor) -> Tensor:
@@ -101,27 +110,6 @@ class Inference:
             return None
         operator = self._operator or settings.operator(self._graph)
         return settings.solver.bind(operator, self._kernels)
-
-
-def make_module(predictor: nn.Module | Callable[[], nn.Module]) -> nn.Module:
-    """Return the module of a run: a copy of the one given, or a new one from the function given."""
-    module = copy.deepcopy(predictor) if isinstance(predictor, nn.Module) else predictor()
-    if not isinstance(module, nn.Module):
-        reject("predictor", "Model", "an nn.Module or a function that returns one", describe(module))
-    return module
-
-
-def module_state(module: nn.Module) -> dict[str, Tensor]:
-    """Return the tensors of a module's state; what else it keeps (a `Propagation` counts its passes) is no weight."""
-    return {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
-
-
-def module_inputs(graph: Graph) -> Tensor:
-    """Return the features as a module gets them: dense float32, first axis the node, not normalised."""
-    if graph.features is None:
-        raise InputError("A predictor needs node features, and this graph has none.")
-    dense = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
-    return torch.from_numpy(np.array(dense, dtype=np.float32))
 
 
 class NodeReadout(ABC):

@@ -12,7 +12,19 @@ from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.models.network import FeatureNetwork
 from pprop.propagation import Exact, PowerIteration, PPROperator, RowSolver, Solver
-from pprop.settings import ALPHA, DROPOUT, HIDDEN, NETWORK_BIAS, NORMALIZATION, PENALTY, SELF_LOOPS, STEPS, check_fields
+from pprop.settings import (
+    ALPHA,
+    BLOCK_NODES,
+    DROPOUT,
+    HIDDEN,
+    MIXED_PRECISION,
+    NETWORK_BIAS,
+    NORMALIZATION,
+    PENALTY,
+    SELF_LOOPS,
+    STEPS,
+    check_fields,
+)
 
 # The paper's network; or a module, copied for every run with the weights it has; or a function that makes one.
 Predictor = FeatureNetwork | nn.Module | Callable[[], nn.Module]
@@ -62,6 +74,8 @@ class Model:
         None for a network without propagation.
     penalty
         lambda of lambda / 2 * |W|^2, W the weights of the first layer.
+    mixed_precision, block_nodes
+        How a module is computed: with ``torch.autocast`` in bfloat16, and for how many nodes at a time (None: all).
 
     Examples
     --------
@@ -72,6 +86,8 @@ class Model:
     predictor: Predictor
     propagation: PropagationSettings | None
     penalty: float = PENALTY.field()
+    mixed_precision: bool = MIXED_PRECISION.field()
+    block_nodes: int | None = BLOCK_NODES.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.predictor, FeatureNetwork) and not callable(self.predictor):
@@ -80,6 +96,12 @@ class Model:
         if self.propagation is not None and not isinstance(self.propagation, PropagationSettings):
             reject("propagation", "Model", "PropagationSettings or None", describe(self.propagation))
         check_fields(self, "Model")
+        if isinstance(self.predictor, FeatureNetwork):
+            for setting in (MIXED_PRECISION, BLOCK_NODES):
+                value = getattr(self, setting.name)
+                if value != setting.default:
+                    expected, remedy = f"{setting.default} for the built-in network", "It is for a predictor=... only."
+                    reject(setting.name, "Model", expected, describe(value), remedy=remedy)
 
 
 def APPNP(  # noqa: N802  the method's name
@@ -94,6 +116,8 @@ def APPNP(  # noqa: N802  the method's name
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
+    mixed_precision: bool = MIXED_PRECISION.default,
+    block_nodes: int | None = BLOCK_NODES.default,
 ) -> Model:
     """Return the paper's APPNP: a network, then K power steps of personalized PageRank.
 
@@ -118,6 +142,9 @@ def APPNP(  # noqa: N802  the method's name
     predictor
         In place of the paper's network: any torch module, or a function that makes one. `hidden`, `dropout` and
         `bias` then have no meaning for it.
+    mixed_precision, block_nodes
+        For a `predictor` alone: whether it is trained with ``torch.autocast`` in bfloat16, and for how many nodes at a
+        time it is computed (None: all), which bounds the memory of its activations.
 
     Examples
     --------
@@ -126,7 +153,8 @@ def APPNP(  # noqa: N802  the method's name
     """
     on_matrix = dropout if propagation_dropout is None else propagation_dropout
     settings = PropagationSettings(alpha, PowerIteration(steps), on_matrix, normalization, self_loops)
-    return Model(_network(hidden, dropout, bias) if predictor is None else predictor, settings, penalty)
+    network = _network(hidden, dropout, bias) if predictor is None else predictor
+    return Model(network, settings, penalty, mixed_precision, block_nodes)
 
 
 def PPNP(  # noqa: N802  the method's name
@@ -140,6 +168,8 @@ def PPNP(  # noqa: N802  the method's name
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
+    mixed_precision: bool = MIXED_PRECISION.default,
+    block_nodes: int | None = BLOCK_NODES.default,
 ) -> Model:
     """Return the paper's PPNP: a network, then exact personalized PageRank. Parameters are those of `APPNP`.
 
@@ -150,7 +180,8 @@ def PPNP(  # noqa: N802  the method's name
     """
     on_matrix = dropout if propagation_dropout is None else propagation_dropout
     settings = PropagationSettings(alpha, Exact(), on_matrix, normalization, self_loops)
-    return Model(_network(hidden, dropout, bias) if predictor is None else predictor, settings, penalty)
+    network = _network(hidden, dropout, bias) if predictor is None else predictor
+    return Model(network, settings, penalty, mixed_precision, block_nodes)
 
 
 def MLP(  # noqa: N802  the method's name
@@ -160,6 +191,8 @@ def MLP(  # noqa: N802  the method's name
     penalty: float = PENALTY.default,
     bias: bool = NETWORK_BIAS.default,
     predictor: Predictor | None = None,
+    mixed_precision: bool = MIXED_PRECISION.default,
+    block_nodes: int | None = BLOCK_NODES.default,
 ) -> Model:
     """Return the network alone, without propagation. Parameters are those of `APPNP`.
 
@@ -168,7 +201,8 @@ def MLP(  # noqa: N802  the method's name
     >>> MLP().propagation is None
     True
     """
-    return Model(_network(hidden, dropout, bias) if predictor is None else predictor, None, penalty)
+    network = _network(hidden, dropout, bias) if predictor is None else predictor
+    return Model(network, None, penalty, mixed_precision, block_nodes)
 
 
 def _network(hidden: int | Sequence[int], dropout: float, bias: bool) -> FeatureNetwork:

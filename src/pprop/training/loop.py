@@ -24,6 +24,7 @@ from pprop.training.stopping import Stopping, StoppingState
 # The batch is packed anew when this share of it has ended; until then ended runs idle along.
 COMPACT_SHARE = 0.1
 _EPOCHS_PER_LOOK = 32
+_EPOCHS_UNCAPTURED = 8  # the same where an epoch is launched anew each time: it takes longer, and may take very long
 # What a ledger takes from the state of a run that has ended.
 _ENDS = {"epochs": np.int64, "best_epoch": np.int64, "kept_loss": np.float64, "kept_accuracy": np.float64}
 _WARM_UP = 2  # epochs before the capture: the first compiles kernels and takes memory
@@ -132,7 +133,8 @@ class _CapturedBatch:
 
     def __init__(self, trainer: Trainer, state: StoppingState, runs: int, device: torch.device):
         self.trainer, self.state = trainer, state
-        self._curves = torch.zeros(3, _EPOCHS_PER_LOOK, runs, device=device)
+        self.per_look = _EPOCHS_PER_LOOK if trainer.capturable else _EPOCHS_UNCAPTURED
+        self._curves = torch.zeros(3, self.per_look, runs, device=device)
         self._at = torch.zeros(1, dtype=torch.int64, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._made = 0
@@ -143,11 +145,11 @@ class _CapturedBatch:
         improved = self.state.update(values[1].double(), values[2].double())
         self.trainer.remember(improved)
         self._curves.index_copy_(1, self._at, values[:, None])
-        self._at.add_(1).remainder_(_EPOCHS_PER_LOOK)
+        self._at.add_(1).remainder_(self.per_look)
 
-    def advance(self) -> np.ndarray[Any, Any]:
-        """Make the epochs until the next look; return their curves, (3, epochs, slots)."""
-        for _ in range(_EPOCHS_PER_LOOK):
+    def advance(self, epochs: int) -> np.ndarray[Any, Any]:
+        """Make so many epochs, until the next look; return their curves, (3, epochs, slots)."""
+        for _ in range(epochs):
             if self._graph is None and self._made >= _WARM_UP and self._can_capture:
                 self._capture()
             if self._graph is None:
@@ -155,7 +157,7 @@ class _CapturedBatch:
             else:
                 self._graph.replay()
             self._made += 1
-        return self._curves.double().cpu().numpy()
+        return self._curves[:, :epochs].double().cpu().numpy()
 
     def _capture(self) -> None:
         torch.cuda.synchronize(self._curves.device)
@@ -177,11 +179,14 @@ def run_captured(
     """Train until every run has ended, as `run_loop` does; up to a few epochs more are computed and not counted."""
     ledger = Ledger(runs, trainer.weights(), observer)
     batch = _CapturedBatch(trainer, StoppingState(stopping, runs, device), runs, device)
-    for epochs in itertools.count(_EPOCHS_PER_LOOK, _EPOCHS_PER_LOOK):
-        ledger.record(batch.advance())
+    made = 0
+    while True:
+        epochs = min(batch.per_look, stopping.max_epochs - made)  # fewer only at the very end
+        made += epochs
+        ledger.record(batch.advance(epochs))
         ended = batch.state.ended.cpu().numpy()
         ledger.keep_weights(np.flatnonzero(ended & ~ledger.ended), trainer.remembered())
-        going = ledger.look(epochs, batch.state, ended)
+        going = ledger.look(made, batch.state, ended)
         if going is None:
             continue
         if len(going) == 0:

@@ -1,98 +1,261 @@
-"""One epoch of a torch module in place of the network."""
+"""One epoch of torch modules in place of the network.
+
+The module runs as its author wrote it, by torch's autograd; what follows is ours: the propagation to the labelled nodes, the
+loss, and its gradient for the predictions, by a backend's kernels. On a GPU these are captured once in CUDA graphs and
+replayed, so that an epoch launches little more than the module, and neither predictions nor losses leave the GPU.
+
+With `block_nodes` the module sees some nodes at a time: first all blocks without a gradient, for the predictions and their
+gradient, then each block once more, with the same randomness, for the gradient of the weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import final
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, cast, final
 
 import torch
 from torch import Tensor, nn
 
 from pprop._errors import InputError
-from pprop.kernels import Draw
-from pprop.kernels.random_bits import MODULE, derive_seed
 from pprop.kernels.trainer import LabelledNodes, Trainer
-from pprop.models.inference import PropagatedModel, make_module, module_inputs, module_state
+from pprop.models.architecture import DropoutMasks
+from pprop.models.inference import PropagatedModel
+from pprop.models.module import node_blocks
 from pprop.models.network import FeatureNetwork
+from pprop.training.module_runs import OneModule, RunModules, RunsRandomness, StackedModules, run_modules
 from pprop.training.task import Task
+
+# A function of the predictions that returns two tensors.
+_Pair = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @final
 class ModuleTrainer(Trainer):
-    """One run of a torch module in place of the network: the same loss, through torch's autograd and optimiser.
+    """R runs of a torch module in place of the network: one alone, or several stacked.
 
     The penalty applies to the first trainable parameter of the module with at least two dimensions.
+
+    Parameters
+    ----------
+    task, bound
+        The runs, and their model.
+    inputs
+        The features on the task's device, as the module gets them.
     """
 
-    def __init__(self, task: Task, bound: PropagatedModel) -> None:
-        (self._seed,), self._train, self._stopping = task.seeds, task.train, task.stopping
-        self._inputs, self._readout = module_inputs(task.graph), bound.readout
-        self._penalty, self._matrix_dropout = bound.model.penalty, bound.dropout
-        self._expected, self._epoch = (task.graph.n_nodes, task.n_classes), 0
-        predictor = bound.model.predictor
-        assert not isinstance(predictor, FeatureNetwork)
-        with self._seeded(0):
-            self._module = make_module(predictor)
-        trainable = [p for p in self._module.parameters() if p.requires_grad]
-        if not trainable:
-            raise InputError("The predictor has no trainable parameter. Use pprop.propagate for fixed predictions.")
-        self._first = next((p for p in trainable if p.ndim >= 2), None)
-        self._optimizer = torch.optim.Adam(trainable, lr=task.rate)
-
-    @contextmanager
-    def _seeded(self, moment: int) -> Generator[None]:
-        """Seed torch's generator by (run, moment) in a block: 0 is the initialisation, epoch + 1 an epoch."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive_seed(self._seed, MODULE, moment))
-            yield
+    def __init__(self, task: Task, bound: PropagatedModel, inputs: Tensor) -> None:
+        model, runs = bound.model, len(task.seeds)
+        assert not isinstance(model.predictor, FeatureNetwork)
+        self._randomness = RunsRandomness(task.seeds, task.device)
+        modules = run_modules(model.predictor, self._randomness, runs, task.device, model.block_nodes)
+        self._runs: RunModules
+        if runs == 1:
+            classes, mixed = task.n_classes, model.mixed_precision
+            self._runs = OneModule(modules[0], self._randomness, classes, mixed_precision=mixed)
+        else:
+            self._runs = StackedModules(modules, self._randomness, task.n_classes)
+        self._blocks = node_blocks(inputs, model.block_nodes)
+        # a run alone on a CPU has torch's loss, to the bit
+        self._loss = (_TorchLoss if runs == 1 and task.device.type == "cpu" else _KernelLoss)(task, bound)
+        self._penalty, self._rate, self._epoch = model.penalty, task.rate, 0
+        self._fused = True if task.device.type == "cuda" else None
+        self._optimizer = torch.optim.Adam(self._runs.parameters, lr=task.rate, fused=self._fused)
+        self._best = [tensor.clone() for tensor in self._runs.state()]
 
     def epoch(self) -> Tensor:
-        draw = None
-        if self._matrix_dropout > 0:
-            draw = Draw(torch.tensor([self._seed]), self._epoch, self._matrix_dropout)
-        self._module.train()
-        with self._seeded(self._epoch + 1):
-            predictions = self._predict()
-        loss, _ = self._loss(predictions, self._train, draw)
-        self._optimizer.zero_grad()
-        loss.backward()
-        self._optimizer.step()
         self._epoch += 1
+        self._randomness.begin(self._epoch)
+        self._optimizer.zero_grad()
+        loss = self._backward()
+        self._optimizer.step()
         with torch.no_grad():
-            self._module.eval()
-            after, accuracy = self._loss(self._predict(), self._stopping, None)
-        return torch.stack([loss.detach(), after, accuracy.to(after.dtype)])[:, None]
+            after, accuracy = self._loss.evaluate(self._predict(training=False))
+            penalty = self._squares()
+            if penalty is not None:
+                after = after + penalty
+        return torch.stack([loss, after, accuracy.to(after.dtype)])
+
+    def _backward(self) -> Tensor:
+        """Leave the gradient of the loss in the parameters; return the loss, (R,)."""
+        if len(self._blocks) == 1:
+            predictions = self._runs.predict(self._blocks[0], training=True)
+            loss, gradient = self._loss.gradient(predictions.detach())
+            parts, gradients = [predictions], [gradient]
+        else:
+            begin = self._randomness.noted()
+            with torch.no_grad():
+                predictions = self._predict(training=True)
+            loss, gradient = self._loss.gradient(predictions)
+            self._randomness.back_to(begin)
+            parts, gradients = list[Tensor](), list[Tensor]()
+            each = torch.split(gradient, len(self._blocks[0]), dim=1)
+            for block, part in zip(self._blocks, each, strict=True):
+                self._connected(self._runs.predict(block, training=True)).backward(part)
+        penalty = self._squares()
+        if penalty is not None:
+            parts, gradients, loss = [*parts, penalty], [*gradients, torch.ones_like(penalty)], loss + penalty.detach()
+        torch.autograd.backward([self._connected(part) for part in parts], gradients)
+        return loss
+
+    def _predict(self, *, training: bool) -> Tensor:
+        """Return the predictions of all nodes, (R, n, c), block by block."""
+        found = [self._runs.predict(block, training=training) for block in self._blocks]
+        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+
+    @staticmethod
+    def _connected(values: Tensor) -> Tensor:
+        if not values.requires_grad:
+            raise InputError(
+                "The predictions do not depend on the parameters of the predictor. Leave out detach() and no_grad() in its "
+                "forward pass."
+            )
+        return values
+
+    def _squares(self) -> Tensor | None:
+        """Return penalty / 2 * |W|^2, shape (R,); None for no penalty."""
+        squares = self._runs.squares() if self._penalty else None
+        return None if squares is None else 0.5 * self._penalty * squares
 
     def weights(self) -> list[Tensor]:
-        return [tensor.detach()[None] for tensor in module_state(self._module).values()]
+        return self._runs.state()
+
+    def remember(self, wanted: Tensor) -> None:
+        for kept, live in zip(self._best, self._runs.state(), strict=True):
+            kept.copy_(torch.where(wanted.reshape(-1, *(1,) * (live.ndim - 1)), live, kept))
+
+    def remembered(self) -> list[Tensor]:
+        return self._best
 
     def keep(self, slots: Tensor) -> None:
-        pass  # one run: it is here, or the loop has ended
+        if not isinstance(self._runs, StackedModules):
+            return  # one run: it is here, or the loop has ended
+        before = self._optimizer.state
+        parts = self._runs.keep(slots)
+        self._randomness.keep(cast("list[int]", slots.tolist()))
+        self._optimizer = torch.optim.Adam(self._runs.parameters, lr=self._rate, fused=self._fused)
+        for new, old in parts.items():
+            self._optimizer.state[new] = {
+                name: value if name == "step" else value[slots] for name, value in before.get(old, {}).items()
+            }
+        self._best = [tensor[slots] for tensor in self._best]
+        self._loss.keep(slots)
 
-    def _predict(self) -> Tensor:
-        predictions = self._module(self._inputs)
-        shape = tuple(getattr(predictions, "shape", ()))
-        if shape != self._expected:
-            raise InputError(
-                f"The predictor must return a tensor of shape {self._expected}, (n, classes). Got {shape} instead."
-            )
-        return predictions.to(torch.promote_types(predictions.dtype, torch.float32))  # kernels have no half precision
 
-    def _loss(self, predictions: Tensor, nodes: LabelledNodes, draw: Draw | None) -> tuple[Tensor, Tensor]:
-        logits = self._readout.apply(predictions[None], nodes.nodes, draw)[0]
+class _PredictionLoss(ABC):
+    """The mean cross entropy at the labelled nodes of R runs as a function of the predictions (R, n, c)."""
+
+    @abstractmethod
+    def gradient(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss at the training nodes, (R,), and its gradient (R, n, c); dropout goes on to the next epoch."""
+
+    @abstractmethod
+    def evaluate(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss and the accuracy at the stopping nodes without dropout, both (R,)."""
+
+    def keep(self, slots: Tensor) -> None:
+        """Keep only the runs at positions `slots`."""
+        raise NotImplementedError
+
+
+@final
+class _TorchLoss(_PredictionLoss):
+    """Of one run, by torch's own loss and autograd."""
+
+    def __init__(self, task: Task, bound: PropagatedModel) -> None:
+        self._train, self._stopping, self._readout = task.train, task.stopping, bound.readout
+        self._masks, self._dropout = DropoutMasks(task.seed_tensor), bound.dropout
+
+    def gradient(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        leaf, draw = predictions.requires_grad_(), self._masks.draw(self._dropout)
+        loss, _ = self._values(self._readout.apply(leaf, self._train.nodes, draw)[0], self._train)
+        (gradient,) = torch.autograd.grad(loss, leaf)
+        self._masks.advance()
+        return loss.detach()[None], gradient
+
+    def evaluate(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        logits = self._readout.forward(predictions, self._stopping.nodes, None)[0]
+        loss, right = self._values(logits, self._stopping)
+        return loss[None], right[None] / self._stopping.sizes
+
+    def _values(self, logits: Tensor, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         labels = nodes.labels[0]
         if nodes.weights is None:
-            loss, right = (
-                nn.functional.cross_entropy(logits, labels, ignore_index=-1),
-                (logits.argmax(-1) == labels).sum(),
-            )
-        else:
-            weights = nodes.weights[0].where(labels >= 0, 0.0)
-            some = weights > 0
-            each = nn.functional.cross_entropy(logits[some], labels[some], reduction="none")
-            loss = (each * weights[some]).sum() / weights.sum()
-            right = weights.double()[logits.argmax(-1) == labels].sum()
-        if self._penalty and self._first is not None:
-            loss = loss + 0.5 * self._penalty * self._first.square().sum()
-        return loss, right / nodes.sizes[0]
+            loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+            return loss, (logits.argmax(-1) == labels).sum()
+        weights = nodes.weights[0].where(labels >= 0, 0.0)
+        some = weights > 0
+        each = nn.functional.cross_entropy(logits[some], labels[some], reduction="none")
+        loss = (each * weights[some]).sum() / weights.sum()
+        return loss, weights.double()[logits.argmax(-1) == labels].sum()
+
+
+@final
+class _KernelLoss(_PredictionLoss):
+    """Of any runs, by the operations of a backend; captured where they can be."""
+
+    def __init__(self, task: Task, bound: PropagatedModel) -> None:
+        self._kernels, self._readout, self._dropout = task.kernels, bound.readout, bound.dropout
+        self._train, self._stopping, self._sizes = task.train, task.stopping, task.stopping.sizes
+        self._captured = task.device.type == "cuda" and task.kernels.capturable
+        epoch = torch.zeros(1, dtype=torch.int64, device=task.device) if self._captured else 0
+        self._masks = DropoutMasks(task.seed_tensor, epoch)
+        self._bind()
+
+    def _bind(self) -> None:
+        self._training: _Pair = Replayed(self._of_training) if self._captured else self._of_training
+        self._evaluation: _Pair = Replayed(self._of_stopping) if self._captured else self._of_stopping
+
+    def gradient(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        return self._training(predictions)
+
+    def evaluate(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        return self._evaluation(predictions)
+
+    def _of_training(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        nodes, draw = self._train, self._masks.draw(self._dropout)
+        logits = self._readout.forward(predictions, nodes.nodes, draw)
+        loss, _, gradient = self._kernels.cross_entropy(logits, nodes.labels, nodes.weights)
+        gradient = self._readout.adjoint(gradient, nodes.nodes, draw)
+        self._masks.advance()
+        return loss, gradient
+
+    def _of_stopping(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
+        nodes = self._stopping
+        logits = self._readout.forward(predictions, nodes.nodes, None)
+        loss, right, _ = self._kernels.cross_entropy(logits, nodes.labels, nodes.weights)
+        return loss, right / self._sizes
+
+    def keep(self, slots: Tensor) -> None:
+        self._readout, self._masks = self._readout.of_runs(slots), self._masks.keep(slots)
+        self._train, self._stopping = self._train.keep(slots), self._stopping.keep(slots)
+        self._sizes = self._sizes[slots]
+        self._bind()
+
+
+@final
+class Replayed:
+    """A function of one CUDA tensor, always of the same shape, whose launches are captured at the second call and replayed.
+
+    The first call compiles kernels and uploads what they read. What a replay returns lies where the next one writes.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        self._function, self._called = function, False
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._input, self._output = torch.empty(0), None
+
+    def __call__(self, values: Tensor) -> Any:
+        if not self._called:
+            self._called = True
+            return self._function(values)
+        if self._graph is None:
+            self._input = values.detach().clone(memory_format=torch.contiguous_format)
+            torch.cuda.synchronize(values.device)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._output = self._function(self._input)
+            self._graph = graph
+        self._input.copy_(values)
+        self._graph.replay()
+        return self._output

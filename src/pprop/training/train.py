@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pprop._errors import InputError
 from pprop._interrupt import remember_interrupts
 from pprop._validate import check_int, describe, reject
 from pprop.datasets import Split
@@ -22,6 +21,7 @@ from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration
 from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
+from pprop.training.exhaustion import explain_exhaustion
 from pprop.training.memory import plan_runs
 from pprop.training.progress import show_progress
 from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
@@ -80,7 +80,8 @@ def train(
     """Train a model once for every split and seed.
 
     The loss is the mean cross entropy of the training nodes plus penalty / 2 * |W|^2 of the first layer; Adam minimises
-    it in full batches. The paper's network trains all runs as one program; a torch module, one run after another.
+    it in full batches. The paper's network trains all runs as one program; a torch module one run after another, or on a
+    GPU several together where `torch.func` can compute it (`verbose` says which, and why).
     Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits for any batch
     and any number of threads.
 
@@ -113,7 +114,7 @@ def train(
     progress
         Whether to draw a progress bar on standard error; None: if that is a terminal.
     verbose
-        Whether to write to standard error how much memory the training takes and how many runs go together.
+        Whether to write to standard error how much memory the training takes, how many runs go together, and why.
     on_end
         Called in this thread as runs end, with the results of just those and their positions among all, so that they
         can be stored before the others end. An exception that it raises ends the training.
@@ -125,6 +126,8 @@ def train(
 
     Raises
     ------
+    CapacityError
+        It does not fit into memory, as planned or as it turns out on a GPU; the message says what helps.
     DivergenceError
         The loss of a run, or its predictions, are not finite. Such a run ends at once and does not affect the others;
         `on_end` is not called for it. When all have ended, the error names these runs and has the others.
@@ -231,8 +234,6 @@ def _train_models(
     much = check_weights(weights, graph.n_nodes, run_splits)
     place, first, each = check_device(options.device), models[0], len(run_seeds)
     own_module = isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork)
-    if own_module and place.type != "cpu":
-        raise InputError(f"A torch module is trained on the CPU. Got device={options.device!r}.")
     chosen = choose_backend(options.backend, place.type, "train")
     run_splits, run_seeds = run_splits * len(models), run_seeds * len(models)
     scaled = graph if own_module else graph.scaled()
@@ -271,10 +272,10 @@ def _train_models(
             run_epochs_per_second=work / (now - loop_begin),
         )
 
-    with remember_interrupts():
+    with remember_interrupts(), explain_exhaustion(place, len(run_seeds), own_module=own_module):
         training = training_of(first, task)
         operator = training.operator if len(models) == 1 else None
-        inferences = [Inference(model, scaled, chosen.kernels, operator) for model in models]
+        inferences = [Inference(model, scaled, chosen.kernels, operator, training.inputs) for model in models]
         loop_begin = time.perf_counter()
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
@@ -305,5 +306,9 @@ def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: Train
         batch = plan.at_once if refill else plan.chunk
         if options.verbose:
             sys.stderr.write(plan.describe() + "\n")
+    elif training.at_once is not None:
+        batch = min(training.at_once, runs)
+    if options.verbose and training.note is not None:
+        sys.stderr.write(training.note + "\n")
     with show_progress(options.progress, runs, batch=batch, max_epochs=cap, refill=refill) as report:
         return train_chunks(chunks, training.batches, task.rule, task.device, report, ended)

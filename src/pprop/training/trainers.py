@@ -8,11 +8,13 @@ from typing import final
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pprop.graph import transition_matrix
 from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
+from pprop.models.module import module_inputs
 from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTrainer
@@ -20,6 +22,7 @@ from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, t
 from pprop.training.modules import ModuleTrainer
 from pprop.training.schedule import Batch
 from pprop.training.task import Task
+from pprop.training.together import runs_together
 
 # Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle.
 CPU_BATCH = 8
@@ -34,10 +37,16 @@ class ModelTraining(ABC):
         Runs that are in training at the same time, where that is fewer than are given; None: all.
     operator
         The PPR operator of a model that has one.
+    inputs
+        The features on the device, as a module gets them; None for models that read them otherwise.
+    note
+        How modules are trained, for people.
     """
 
     at_once: int | None = None
     operator: PPROperator | None = None
+    inputs: Tensor | None = None
+    note: str | None = None
 
     def bytes(self) -> TrainingBytes | None:
         """Return how much memory it takes; None: it is not known, and runs go one by one."""
@@ -153,15 +162,15 @@ def _propagation(task: Task, bound: PropagatedModel) -> PropagateSteps | Propaga
 
 @final
 class _ModuleTraining(ModelTraining):
-    """A torch module in place of the network, one run after another."""
-
-    at_once = 1
+    """A torch module in place of the network: several runs together where that is possible, else one after another."""
 
     def __init__(self, bound: PropagatedModel, task: Task) -> None:
         self._bound, self._task, self.operator = bound, task, bound.operator
+        self.inputs = self._inputs = module_inputs(task.graph, task.device)
+        self.at_once, self.note = runs_together(bound.model, task, self._inputs)
 
     def trainer(self, runs: slice) -> Trainer:
-        return ModuleTrainer(self._task.part(runs), self._bound.of_runs(runs))
+        return ModuleTrainer(self._task.part(runs), self._bound.of_runs(runs), self._inputs)
 
 
 @final

@@ -175,11 +175,13 @@ class TritonSteps(StepPropagation):
         if self._steps == 0:
             return start.clone()
         matrix, drawn, alpha, arrived, columns, state = self._begin(0, start, draw)
-        ones, teleports = torch.ones_like(columns), isinstance(alpha, Tensor) or alpha > 0
+        teleports = isinstance(alpha, Tensor) or alpha > 0
+        # all steps but the last write scaled states; the products are made once, not at every step
+        scales = [(arrived * factor, alpha * factor) for factor in (columns, torch.ones_like(columns))]
         for step in range(self._steps):
-            factor = ones if step == self._steps - 1 else columns
-            added = (start, alpha * factor) if teleports else None
-            state = matrix.apply(state, arrived * factor, drawn, step=step, steps=self._steps, start=added)
+            scale, share = scales[step == self._steps - 1]
+            added = (start, share) if teleports else None
+            state = matrix.apply(state, scale, drawn, step=step, steps=self._steps, start=added)
         return state
 
     def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
@@ -189,9 +191,10 @@ class TritonSteps(StepPropagation):
         matrix, drawn, alpha, arrived, columns, state = self._begin(1, gradient, draw)
         total = gradient * (alpha[:, :, None] if isinstance(alpha, Tensor) else alpha)
         teleports = isinstance(alpha, Tensor) or alpha > 0
+        scale, share = arrived * columns, arrived * alpha
         for step in reversed(range(self._steps)):
-            added = (total, arrived * (alpha if step > 0 else 1.0)) if teleports or step == 0 else None
-            state = matrix.apply(state, arrived * columns, drawn, step=step, steps=self._steps, total=added)
+            added = (total, share if step > 0 else arrived) if teleports or step == 0 else None
+            state = matrix.apply(state, scale, drawn, step=step, steps=self._steps, total=added)
         return total
 
     def _begin(self, side: int, start: Tensor, draw: Draw | None) -> tuple[_Matrix, Drawn, Any, Tensor, Tensor, Tensor]:
