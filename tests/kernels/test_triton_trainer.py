@@ -205,8 +205,10 @@ def test_weighted_nodes_count_as_in_the_twin_also_after_runs_have_left(make_grap
     compare(trainer, twins[1:], 1)
 
 
-def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition):
-    spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=9, runs=1, weighted=True)
+@pytest.mark.parametrize(("c", "dropout"), [(9, 0.5), (20, 0.5), (20, 0.0), (70, 0.5)])
+def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dense_transition, c, dropout):
+    """Rows of 16 numbers in the states, and of 24 and 72, which are no power of two."""
+    spec, twins = make(make_graph, dense_transition, "steps", hidden=20, c=c, runs=1, weighted=True, dropout=dropout)
     tuning = Tuning(slice_width=16, feature_warps=2, tile_warps=2)
     compare(TritonTrainer(spec, tuning), twins, 1)
 
@@ -220,13 +222,18 @@ def test_larger_programs_and_wider_classes_give_the_same_epochs(make_graph, dens
     compare(TritonTrainer(spec, tuning), twins, 1)
 
 
-def test_a_plan_has_every_entry_once_and_its_rows_by_length():
+@pytest.mark.parametrize("placed", [2**23, 7])
+def test_a_plan_has_every_entry_once_and_its_rows_by_length(monkeypatch, placed):
     rng = np.random.default_rng(5)
     matrix = sparse.csr_array(sparse.random_array((90, 40), density=0.2, rng=rng))
-    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, device="cpu", limit=8)
-    found = plan.order[plan.order >= 0]
+    monkeypatch.setattr("pprop.kernels.triton_gpu.plan._PLACED", placed)
+    numbers = torch.arange(matrix.nnz) + 1
+    plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, device="cpu", limit=8, values=numbers)
+    there = plan.values > 0
+    found = plan.values[there] - 1
     assert sorted(found.tolist()) == list(range(matrix.nnz))
-    assert np.array_equal(plan.index[plan.order >= 0], matrix.indices[found])
+    assert np.array_equal(plan.index[there], matrix.indices[found])
+    assert (plan.index[~there] == 40).all()
     short = plan.rows.reshape(-1, 4)[plan.tiles[:, 0] == 0].ravel()
     assert (np.diff(np.diff(matrix.indptr)[short[short >= 0]]) <= 0).all()
 

@@ -35,6 +35,13 @@ def value_of(entry):
 
 
 @device
+def _row_at(source, entry, stride: tl.constexpr, WIDE: tl.constexpr):
+    """Return where the rows of a matrix begin that entries point to."""
+    row = entry.to(tl.int32)
+    return source + (row.to(tl.int64) if WIDE else row)[:, None] * stride
+
+
+@device
 def load_entries(entries, at, slot, T: tl.constexpr, U: tl.constexpr, POLICY: tl.constexpr):
     """Load U neighbouring iterations of a tile."""
     loaded = ()
@@ -62,11 +69,11 @@ def _load_kept(entries, at, slot, bits, T: tl.constexpr, U: tl.constexpr):
 
 @device
 def gather(
-    source, plane, entries, values, base, length, first, stride,
+    source, plane, entries, values, base, length, first, stride: tl.constexpr,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, MASKED: tl.constexpr, DROP: tl.constexpr,
-    WEIGHTS: tl.constexpr,
+    WEIGHTS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Add up columns first to first + C of the rows that T slots point to.
+    """Add up columns first to first + C of the rows of `stride` numbers that T slots point to; WIDE if 2^31 or more in all.
 
     With DROP the columns before MASKED leave out what the plane drops. WEIGHTS says where the values of the entries
     are: "packed" with the columns, "stored" in `values`, or "" where all are one. Sums are in float64 for such a source.
@@ -82,10 +89,14 @@ def gather(
         coming = load_entries(entries, base + (t + U) * T, slot, T, U, "")
         gathered = ()
         for k in tl.static_range(U):
-            where = source + entry[k].to(tl.int32)[:, None] * stride + column[None, :]
+            where = _row_at(source, entry[k], stride, WIDE) + column[None, :]
             if DROP:
                 wanted = (((bits >> k) & 1) == 1)[:, None] | (column >= MASKED)[None, :]
+                if stride % C != 0:
+                    wanted = wanted & (column < stride)[None, :]
                 term = tl.load(where, mask=wanted, other=0.0)
+            elif stride % C != 0:
+                term = tl.load(where, mask=(column < stride)[None, :], other=0.0)
             else:
                 term = tl.load(where)
             gathered = gathered + (term,)
@@ -101,8 +112,8 @@ def gather(
 
 @device
 def gather_kept(
-    source, plane, most_at, entries, values, base, length, first, stride,
-    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, WEIGHTS: tl.constexpr,
+    source, plane, most_at, entries, values, base, length, first, stride: tl.constexpr,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, WEIGHTS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The same where all columns are masked: each slot goes from one kept entry to the next.
 
@@ -120,8 +131,9 @@ def gather_kept(
             coming, come, to_come, bits = _load_kept(entries, base + t * T, slot, bits, T, U)
             gathered = ()
             for k in tl.static_range(U):
-                where = source + entry[k].to(tl.int32)[:, None] * stride + column[None, :]
-                gathered = gathered + (tl.load(where, mask=there[k][:, None], other=0.0),)
+                where = _row_at(source, entry[k], stride, WIDE) + column[None, :]
+                wanted = there[k][:, None] if stride % C == 0 else there[k][:, None] & (column < stride)[None, :]
+                gathered = gathered + (tl.load(where, mask=wanted, other=0.0),)
             for k in tl.static_range(U):
                 if WEIGHTS == "packed":
                     acc += value_of(entry[k])[:, None] * gathered[k]

@@ -14,6 +14,7 @@ from torch import Tensor
 from pprop.kernels.random_bits import Bernoulli, Draw, law_of
 
 _REGISTERS = 2**16  # of a multiprocessor
+_MANY_ROWS = 2**18  # keep any device busy, one lane each
 
 # Whether triton interprets kernels on CPU tensors. Fixed when triton is imported.
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
@@ -127,6 +128,16 @@ class Tuning:
         """
         return {"maxnreg": min(most, _REGISTERS // (32 * warps))} if most > 0 else {}
 
+    def most_iterations(self, n: int, entries: int) -> int:
+        """Return the most iterations of a row of the steps: on a large graph enough for a row of a common length.
+
+        There, rows enough are in flight without lanes, and a lane that is hardly used takes a mask word all the same.
+
+        >>> Tuning().most_iterations(20_000, 900_000), Tuning().most_iterations(2_450_000, 124_000_000)
+        (32, 64)
+        """
+        return self.step_limit if n < _MANY_ROWS else max(self.step_limit, power_of_two(5 * entries // (4 * n)))
+
     @property
     def programs(self) -> int:
         """Programs of the first layer per multiprocessor: as many as there are registers for.
@@ -139,7 +150,11 @@ class Tuning:
 
 @final
 class Shape:
-    """Sizes as the kernels see them: hidden units in slices of C, classes padded to a power of two."""
+    """Sizes as the kernels see them.
+
+    Hidden units come in slices of `width`. A product has `padded_classes` columns, a power of two; in the states, which take
+    most of the memory and its bandwidth, a node has `row` numbers: 4, or as many multiples of 8 as the classes need.
+    """
 
     def __init__(self, n: int, f: int, hidden: int, classes: int, tuning: Tuning, *, dense: bool = False) -> None:
         self.n, self.f, self.hidden, self.classes = n, f, hidden, classes
@@ -148,3 +163,4 @@ class Shape:
         self.slices = -(-hidden // self.width)
         self.units = self.slices * self.width
         self.padded_classes = power_of_two(classes, least=tuning.least_classes)
+        self.row = min(self.padded_classes, -(-classes // 8) * 8)

@@ -129,7 +129,7 @@ def _finish_adam(
 def backward_first(
     clock, corrections, tiles, count, rows, entries, planes, words, rounds, groups, gradient, weights, means, squares,
     norms, n, f, rate, penalty,
-    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr,
+    T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """drop(X)^T G by rows of X^T, a program a unit; each finished row goes straight into Adam.
 
@@ -143,9 +143,9 @@ def backward_first(
     plane = plane_of(planes, copy // SLICES, epoch, words, 1) + word
     if DROP:
         most_at = plane_of(rounds, copy // SLICES, epoch, groups, 1) + word // T
-        acc = gather_kept(source, plane, most_at, entries, entries, base, length, 0, C, T, C, U, "packed")
+        acc = gather_kept(source, plane, most_at, entries, entries, base, length, 0, C, T, C, U, "packed", WIDE)
     else:
-        acc = gather(source, plane, entries, entries, base, length, 0, C, T, C, U, 0, False, "packed")
+        acc = gather(source, plane, entries, entries, base, length, 0, C, T, C, U, 0, False, "packed", WIDE)
     skip = copy.to(tl.int64) * (f + 1) * C
     for k in tl.static_range(4):
         if 4**k <= T:
@@ -157,9 +157,9 @@ def backward_first(
 @kernel("n")
 def forward_second(
     hidden, quiet, second, biases, start, states, column_scale, n, SLICES: tl.constexpr, C: tl.constexpr,
-    CLASSES: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr, BIAS: tl.constexpr,
+    CLASSES: tl.constexpr, ROW: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
-    """H = hidden W_2 of both passes, (R, n + 1, 2 CLASSES); with steps to come also the first state, S_c H."""
+    """H = hidden W_2 of both passes, (R, n + 1, 2 ROW); with steps to come also the first state, S_c H."""
     run = tl.program_id(1).to(tl.int64)
     row, column, label = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, C), tl.arange(0, CLASSES)
     there = (row < n)[:, None]
@@ -178,20 +178,22 @@ def forward_second(
     if BIAS > 0:
         shift = tl.load(biases + run * BIAS + SLICES * C + label)[None, :]
         trained, seen = trained + shift, seen + shift
-    size = (n + 1).to(tl.int64) * (2 * CLASSES)
-    to = row[:, None] * (2 * CLASSES) + label[None, :]
+    size = (n + 1).to(tl.int64) * (2 * ROW)
+    to = row.to(tl.int64)[:, None] * (2 * ROW) + label[None, :]
+    there = there & (label < ROW)[None, :]
     tl.store(start + run * size + to, trained, mask=there)
-    tl.store(start + run * size + to + CLASSES, seen, mask=there)
+    tl.store(start + run * size + to + ROW, seen, mask=there)
     if STEPS:
         scale = tl.load(column_scale + row, mask=row < n, other=0.0)[:, None]
         tl.store(states + run * 2 * size + to, trained * scale, mask=there)
-        tl.store(states + run * 2 * size + to + CLASSES, seen * scale, mask=there)
+        tl.store(states + run * 2 * size + to + ROW, seen * scale, mask=there)
 
 
 @kernel("n", "blocks")
 def backward_second(
     above, second, hidden, part, bias_part, n, blocks, scale, bias_scale, SLICES: tl.constexpr, C: tl.constexpr,
-    CLASSES: tl.constexpr, K: tl.constexpr, B: tl.constexpr, REPEAT: tl.constexpr, BIAS: tl.constexpr,
+    CLASSES: tl.constexpr, ROW: tl.constexpr, K: tl.constexpr, B: tl.constexpr, REPEAT: tl.constexpr,
+    BIAS: tl.constexpr,
 ):  # fmt: skip
     """Turn hidden into scale * (dH W_2^T) where it is positive, in place; part = this block's share of hidden^T dH.
 
@@ -211,8 +213,8 @@ def backward_second(
         for k in range(REPEAT):
             row = (block * REPEAT + k) * B + tl.arange(0, B)
             there = (row < n)[:, None]
-            above_at = (run * (n + 1) + row)[:, None] * CLASSES + label[None, :]
-            gradient = tl.load(above + above_at, mask=there & known, other=0.0)
+            above_at = (run * (n + 1) + row)[:, None] * ROW + label[None, :]
+            gradient = tl.load(above + above_at, mask=there & (label < ROW)[None, :], other=0.0)
             at = hidden + ((run * SLICES + group) * (n + 1) + row)[:, None] * C + column[None, :]
             value = tl.load(at, mask=there, other=0.0)
             if C >= 16:

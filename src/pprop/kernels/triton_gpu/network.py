@@ -111,18 +111,18 @@ class Network:
         return FirstState(self.runs, *buffers, self._hidden_words, self.penalty)
 
     def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
-        """Fill start (R, n + 1, 2 classes) with both passes' H, and states[:, 0] with S_c H if there are any."""
+        """Fill start (R, n + 1, 2 row) with both passes' H, and states[:, 0] with S_c H if there are any."""
         shape = self.shape
         rows = max(16, 1024 // max(shape.padded_classes, shape.width))
         layers.forward_second[(-(-shape.n // rows), self.runs)](
             self.hidden, self.quiet, self.second, self.biases, start, start if states is None else states,
             start if column_scale is None else column_scale, shape.n, SLICES=shape.slices, C=shape.width,
-            CLASSES=shape.padded_classes, B=rows, STEPS=states is not None,
+            CLASSES=shape.padded_classes, ROW=shape.row, B=rows, STEPS=states is not None,
             BIAS=self.biases.shape[1], num_warps=4,
         )  # fmt: skip
 
     def backward(self, above: Tensor, clock: Tensor, corrections: Tensor, rate: float) -> None:
-        """Make one Adam step, given the gradient (R, n + 1, classes) of the training pass's predictions."""
+        """Make one Adam step, given the gradient (R, n + 1, row) of the training pass's predictions."""
         self.backward_second(above)
         self.adam_second(corrections, rate)
         self.backward_first(clock, corrections, rate)
@@ -134,7 +134,7 @@ class Network:
         layers.backward_second[(self._blocks, self.runs)](
             above, self.second, self.hidden, self._second_part, self._bias_part, shape.n, self._blocks, scale,
             1.0 / self._scale, SLICES=shape.slices, BIAS=self.biases.shape[1], C=shape.width,
-            CLASSES=shape.padded_classes, K=max(16, shape.padded_classes), B=self._rows,
+            CLASSES=shape.padded_classes, ROW=shape.row, K=max(16, shape.padded_classes), B=self._rows,
             REPEAT=self._repeat, num_warps=self.tuning.second_warps,
         )  # fmt: skip
 

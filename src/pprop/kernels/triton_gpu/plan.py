@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop._errors import CapacityError
-
 # Lanes per row, by class.
 LANES = (1, 4, 16, 64)
+# Entries that are placed at a time: their places are 64-bit numbers, of which a few arrays are held.
+_PLACED = 2**23
 
 
 @final
@@ -31,26 +31,27 @@ class Plan:
     Attributes
     ----------
     tiles
-        Per tile its class, first entry, number of iterations and first mask word, shape (tiles, 4), int32.
+        Per tile its class, first entry, number of iterations and first mask word, shape (tiles, 4), int32; int64 where
+        there are 2^31 places or more.
     rows
         The row of every slot, -1 for none, shape (tiles * T,), int32.
     index
         Column of every entry, shape (entries + padding,), int32; `columns`, one too many, where there is no entry.
         An unrolled iteration of padding at the end is there to be read past the last tile.
-    order
-        Which original entry is at each place, -1 for none; int64, on the CPU.
+    values
+        Value of every entry, in their order, zero where there is none; None where none were given.
     slots
         T.
     words
         Mask words of one plane: for each tile, T for every 32 iterations.
     groups
-        Every T words of a plane: first entry, number of iterations, tile; shape (words / T, 3), int32.
+        Every T words of a plane: first entry, number of iterations, tile; shape (words / T, 3), as `tiles`.
     """
 
     tiles: Tensor
     rows: Tensor
     index: Tensor
-    order: Tensor
+    values: Tensor | None
     slots: int
     columns: int
     words: int
@@ -61,27 +62,24 @@ class Plan:
         """Number of tiles."""
         return len(self.tiles)
 
-    def packed(self, values: NDArray[Any]) -> Tensor:
+    def packed(self) -> Tensor:
         """Return the entries as int64, the column in the low half and the float32 value in the high half."""
-        placed = self.placed(torch.from_numpy(values.astype(np.float32)))
-        return (placed.view(torch.int32).long() << 32) | self.index.long()
-
-    def placed(self, values: Tensor) -> Tensor:
-        """Return a value per entry, in the order of the tiles and on their device; zero where there is no entry."""
-        padded = torch.cat([values, values.new_zeros(1)])
-        return padded[self.order].to(self.index.device)
+        assert self.values is not None
+        return (self.values.float().view(torch.int32).long() << 32) | self.index.long()
 
 
 def row_plan(
-    indptr: NDArray[Any], indices: NDArray[Any], columns: int, *,
-    slots: int, device: torch.device | str, unroll: int = 1, limit: int = 32,
+    indptr: NDArray[Any], indices: NDArray[Any], columns: int, *, slots: int, device: torch.device | str,
+    values: Tensor | None = None, unroll: int = 1, limit: int = 32,
 ) -> Plan:  # fmt: skip
-    """Deal out the rows of a CSR structure.
+    """Deal out the rows of a CSR structure, on the device.
 
     Parameters
     ----------
     slots
         T, a power of two.
+    values
+        Of the entries; None: the plan has none.
     unroll
         Iterations come in multiples of this divisor of 32.
     limit
@@ -96,65 +94,68 @@ def row_plan(
             [2, 3],
             [3, 3]], dtype=torch.int32))
     """
-    indptr = np.asarray(indptr, dtype=np.int64)
-    lengths = np.diff(indptr)
-    n = len(lengths)
-    lanes = np.array([k for k in LANES if k <= slots], dtype=np.int64)
-    klass = np.minimum(np.searchsorted(lanes * limit, lengths), len(lanes) - 1)
-    by_length = np.lexsort((np.arange(n), -lengths, -klass))  # the longest first
-    klass, lengths = klass[by_length], lengths[by_length]
+    offsets = torch.from_numpy(np.asarray(indptr, dtype=np.int64)).to(device)
+    lengths, n = offsets.diff(), len(offsets) - 1
+    lanes = torch.tensor([k for k in LANES if k <= slots], device=device)
+    by_length = lengths.argsort(descending=True, stable=True)
+    sorted_lengths = lengths[by_length]
+    klass = torch.searchsorted(lanes * limit, sorted_lengths).clamp_(max=len(lanes) - 1)
 
-    # place every sorted row in a tile of its class
-    per_tile = slots // lanes
-    first_of_class = np.searchsorted(-klass, -np.arange(len(lanes)), side="left")
-    counts = np.bincount(klass, minlength=len(lanes))
+    # place every sorted row in a tile of its class; higher classes come first
+    per_tile, counts = slots // lanes, torch.bincount(klass, minlength=len(lanes))
     tiles_of_class = -(-counts // per_tile)
-    first_tile = np.concatenate([np.cumsum(tiles_of_class[::-1])[::-1][1:], [0]])  # higher classes come first
-    rank = np.arange(n) - first_of_class[klass]
-    tile = first_tile[klass] + rank // per_tile[klass]
-    slot = rank % per_tile[klass] * lanes[klass]
+    first_of_class, first_tile = (each.flip(0).cumsum(0).flip(0) - each for each in (counts, tiles_of_class))
+    rank = torch.arange(n, device=device) - first_of_class[klass]
+    tile, slot = first_tile[klass] + rank // per_tile[klass], rank % per_tile[klass] * lanes[klass]
     count = int(tiles_of_class.sum())
-    tile_class = np.repeat(np.arange(len(lanes))[::-1], tiles_of_class[::-1])
+    tile_class = torch.arange(len(lanes), device=device).flip(0).repeat_interleave(tiles_of_class.flip(0))
 
-    iterations = np.zeros(count, dtype=np.int64)
-    np.maximum.at(iterations, tile, -(-lengths // lanes[klass]))
+    longest = rank % per_tile[klass] == 0  # of a tile, its first row is
+    iterations = torch.zeros(count, dtype=torch.int64, device=device)
+    iterations[tile[longest]] = -(-sorted_lengths[longest] // lanes[klass[longest]])
     iterations = -(-iterations // unroll) * unroll
-    base = np.concatenate([[0], np.cumsum(iterations * slots)])
-    words = np.concatenate([[0], np.cumsum(-(-iterations // 32) * slots)])
-    if base[-1] >= 2**31:
-        raise CapacityError(
-            f"The GPU trainer numbers entries with 31 bits, and this matrix takes {base[-1]} places. Train on the CPU."
-        )
+    blocks = -(-iterations // 32)  # every 32 iterations of a tile share T mask words
+    base, words = _ends(iterations * slots), _ends(blocks * slots)
+    places = int(base[-1])
+    number = torch.int32 if places < 2**31 else torch.int64
 
-    rows = np.full(count * slots, -1)
-    for class_, width in enumerate(lanes):
+    rows = torch.full((count * slots,), -1, dtype=torch.int32, device=device)
+    for class_, width in enumerate(lanes.tolist()):
         at = klass == class_
-        where = (tile[at] * slots + slot[at])[:, None] + np.arange(width)
-        rows[where] = by_length[at][:, None]
+        where = (tile[at] * slots + slot[at])[:, None] + torch.arange(width, device=device)
+        rows[where] = by_length[at].to(torch.int32)[:, None]
 
-    # place every entry
-    place = np.empty(n, dtype=np.int64)
-    place[by_length] = np.arange(n)
-    row = np.repeat(np.arange(n), np.diff(indptr))
-    k, sorted_row = np.arange(len(row)) - indptr[row], place[row]
-    width = lanes[klass[sorted_row]]
-    at = base[tile[sorted_row]] + k // width * slots + slot[sorted_row] + k % width
-    order = np.full(int(base[-1]) + slots * unroll, -1, dtype=np.int64)
-    order[at] = np.arange(len(row))
-    index = np.full(len(order), columns, dtype=np.int32)
-    index[at] = indices
+    # place every entry: entry k of a row is at iteration k div lanes, lane k mod lanes
+    begin, row_lanes = torch.empty_like(lengths), torch.empty_like(lengths)
+    begin[by_length], row_lanes[by_length] = base[tile] + slot, lanes[klass]
+    index = torch.full((places + slots * unroll,), columns, dtype=torch.int32, device=device)
+    placed = None if values is None else torch.zeros(len(index), dtype=values.dtype, device=device)
+    for first, past in _row_ranges(np.asarray(indptr)):
+        row = torch.arange(first, past, device=device).repeat_interleave(lengths[first:past])
+        mine = slice(int(indptr[first]), int(indptr[past]))
+        k, width = torch.arange(mine.start, mine.stop, device=device) - offsets[row], row_lanes[row]
+        at = begin[row] + k // width * slots + k % width
+        index[at] = torch.from_numpy(np.asarray(indices[mine], dtype=np.int32)).to(device)
+        if placed is not None and values is not None:
+            placed[at] = values[mine].to(device)
 
-    # every 32 iterations of a tile share T mask words
-    blocks = -(-iterations // 32)
-    of_tile = np.repeat(np.arange(count), blocks)
-    done = 32 * (np.arange(len(of_tile)) - np.repeat(np.cumsum(blocks) - blocks, blocks))
-    groups = np.stack([base[of_tile] + done * slots, np.minimum(iterations[of_tile] - done, 32), of_tile], axis=1)
-    table = np.stack([tile_class, base[:-1], iterations, words[:-1]], axis=1)
-
-    def put(array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(array.astype(np.int32, copy=False)).to(device)
-
+    of_tile = torch.arange(count, device=device).repeat_interleave(blocks)
+    done = 32 * (torch.arange(len(of_tile), device=device) - (blocks.cumsum(0) - blocks)[of_tile])
+    groups = torch.stack([base[of_tile] + done * slots, (iterations[of_tile] - done).clamp(max=32), of_tile], dim=1)
     return Plan(
-        tiles=put(table), rows=put(rows), index=put(index), order=torch.from_numpy(order), slots=slots, columns=columns,
-        words=max(int(words[-1]), slots), groups=put(groups if len(groups) > 0 else np.zeros((1, 3))),
+        tiles=torch.stack([tile_class, base[:-1], iterations, words[:-1]], dim=1).to(number),
+        rows=rows, index=index, values=placed, slots=slots, columns=columns, words=max(int(words[-1]), slots),
+        groups=groups.to(number) if len(groups) else torch.zeros(1, 3, dtype=number, device=device),
     )  # fmt: skip
+
+
+def _ends(sizes: Tensor) -> Tensor:
+    """Return where parts of these sizes begin, one after the other, and where the last ends."""
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+
+
+def _row_ranges(indptr: NDArray[Any]) -> list[tuple[int, int]]:
+    """Return consecutive ranges of rows that cover all of them, of about `_PLACED` entries each, or of one long row."""
+    bounds = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), _PLACED))
+    bounds = np.unique([0, *bounds, len(indptr) - 1]).tolist()
+    return list(zip(bounds[:-1], bounds[1:], strict=True))

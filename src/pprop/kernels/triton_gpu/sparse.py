@@ -105,8 +105,8 @@ def _apply(
 class _Matrix:
     """One sparse matrix on a device, in one floating type, and vectors that scale its rows and columns."""
 
-    def __init__(self, plan: Plan, values: Tensor | None, n: int, kind: int, *, flipped: bool) -> None:
-        self.plan, self.values, self.n, self._kind, self._flipped = plan, values, n, kind, flipped
+    def __init__(self, plan: Plan, n: int, kind: int, *, flipped: bool) -> None:
+        self.plan, self.n, self._kind, self._flipped = plan, n, kind, flipped
 
     def apply(
         self, dense: Tensor, row_scale: Tensor, drawn: Drawn, *, step: int = 0, steps: int = 1,
@@ -125,11 +125,11 @@ class _Matrix:
         columns = min(power_of_two(together), _MOST_COLUMNS)
         none = dense, row_scale  # not read
         _apply[(plan.count, -(-together // columns), programs)](
-            plan.tiles, plan.rows, plan.index, row_scale if self.values is None else self.values, dense, row_scale,
+            plan.tiles, plan.rows, plan.index, row_scale if plan.values is None else plan.values, dense, row_scale,
             *(start or none), *(total or none), out, drawn.epoch, step, steps, drawn.seeds,
             self.n, plan.columns, width, runs, *drawn.law,
             T=plan.slots, C=columns, STREAM=self._kind, FLIPPED=self._flipped, DROP=dropped,
-            WEIGHTED=self.values is not None, START=start is not None, TOTAL=total is not None,
+            WEIGHTED=plan.values is not None, START=start is not None, TOTAL=total is not None,
             PER_RUN=row_scale.ndim == 2, ACC=accumulator(dense), num_warps=4,
         )  # fmt: skip
         return out
@@ -147,9 +147,9 @@ class TritonFeatures(FeatureProduct):
         key = side, operand.device, operand.dtype
         if key not in self._known:
             m = self._sides[side]
-            plan = row_plan(m.indptr, m.indices, m.shape[1], slots=SLOTS, device=operand.device)
-            values = plan.placed(torch.from_numpy(m.data.copy()).to(operand.dtype))
-            self._known[key] = _Matrix(plan, values, m.shape[0], FEATURES, flipped=side == 1)
+            values = torch.from_numpy(m.data.copy()).to(operand.dtype)
+            plan = row_plan(m.indptr, m.indices, m.shape[1], slots=SLOTS, device=operand.device, values=values)
+            self._known[key] = _Matrix(plan, m.shape[0], FEATURES, flipped=side == 1)
         matrix, drawn = self._known[key], Drawn.of(draw, len(operand), operand.device)
         return matrix.apply(operand.contiguous(), operand.new_full((matrix.n,), drawn.law.scale), drawn)
 
@@ -204,9 +204,9 @@ class TritonSteps(StepPropagation):
         key, drawn = (side, start.device, start.dtype), Drawn.of(draw, len(start), start.device)
         if key not in self._known:
             t = self._sides[side]
-            plan = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=start.device)
-            values = None if t.weights is None else plan.placed(torch.from_numpy(t.weights).to(start.dtype))
-            matrix = _Matrix(plan, values, t.n_nodes, EDGES, flipped=side == 1)
+            values = None if t.weights is None else torch.from_numpy(t.weights).to(start.dtype)
+            plan = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=start.device, values=values)
+            matrix = _Matrix(plan, t.n_nodes, EDGES, flipped=side == 1)
             scales = (torch.from_numpy(scale).to(start) for scale in (t.row_scale, t.column_scale))
             self._known[key] = (matrix, *scales)
         matrix, rows, columns = self._known[key]

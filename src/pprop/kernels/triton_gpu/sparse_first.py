@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
@@ -31,8 +32,9 @@ class SparseFirst(FirstLayer):
             plan = row_plan(
                 one.indptr, one.indices, one.shape[1], slots=128 * tuning.feature_warps // shape.width,
                 unroll=tuning.feature_unroll, limit=tuning.feature_limit, device=device,
+                values=torch.from_numpy(one.data.astype(np.float32)),
             )  # fmt: skip
-            self._entries.append(plan.packed(one.data))
+            self._entries.append(plan.packed())
             self._planes.append(Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1))
         self.parts = self._planes[1].plan.count
 
@@ -54,7 +56,7 @@ class SparseFirst(FirstLayer):
         layers.backward_first[(self._units(state, 1),)](
             clock, corrections, *planes.structure(self._entries[1]), state.hidden, state.weights, state.means,
             state.squares, state.norms, self._shape.n, self._shape.f, rate, state.penalty if rate > 0 else 0.0,
-            **self._constants(planes),
+            WIDE=self._shape.n * self._shape.width >= 2**31, **self._constants(planes),
         )  # fmt: skip
 
     def _units(self, state: FirstState, side: int) -> int:

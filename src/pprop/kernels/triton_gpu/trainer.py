@@ -17,7 +17,7 @@ from torch import Tensor
 from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.bits import ring_size
 from pprop.kernels.triton_gpu.dense_first import SHARES
-from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
+from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
 
@@ -27,7 +27,8 @@ _LOSS_ROWS = 128
 @kernel("m", "blocks", "label_stride")
 def _cross_entropy(
     logits, logits_run, logits_row, labels, counts, sizes, label_stride, sums, gradient, gradient_run, states,
-    states_run, column_scale, alphas, m, c, blocks, MODE: tl.constexpr, CLASSES: tl.constexpr, B: tl.constexpr,
+    states_run, column_scale, alphas, m, c, blocks, MODE: tl.constexpr, CLASSES: tl.constexpr, ROW: tl.constexpr,
+    B: tl.constexpr,
 ):  # fmt: skip
     """sums[run, block] = the cross entropy of this block's rows and its right answers, every row weighted by `counts`.
 
@@ -35,7 +36,7 @@ def _cross_entropy(
     state. Rows that are in no set get a zero.
     """
     block, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    row, column = block * B + tl.arange(0, B), tl.arange(0, CLASSES)
+    row, column = (block * B + tl.arange(0, B)).to(tl.int64), tl.arange(0, CLASSES)
     real = (column < c)[None, :]
     label = tl.load(labels + run * label_stride + row, mask=row < m, other=-1)
     times = tl.load(counts + run * label_stride + row, mask=(row < m) & (label >= 0), other=0.0)
@@ -57,8 +58,8 @@ def _cross_entropy(
         share = tl.where(counted, times / tl.load(sizes + run), 0.0)
         slope = (power / norm[:, None] - tl.where(hit, 1.0, 0.0)) * share[:, None]
         slope = tl.where(counted[:, None] & real, slope, 0.0)
-        place = row[:, None] * CLASSES + column[None, :]
-        there = (row < m)[:, None]
+        place = row[:, None] * ROW + column[None, :]
+        there = (row < m)[:, None] & (column < ROW)[None, :]
         if MODE == 1:
             tl.store(gradient + run * gradient_run + place, slope, mask=there)
         else:
@@ -190,7 +191,7 @@ class TritonTrainer(Trainer):
                 values, values.stride(0), values.stride(1), labels.labels, labels.counts, labels.sizes,
                 labels.labels.stride(0), labels.sums, gradient.total, gradient.total.stride(0), gradient.states,
                 gradient.states.stride(0), gradient.column_scale, gradient.alphas, labels.rows, shape.classes,
-                labels.blocks, MODE=mode, CLASSES=shape.padded_classes, B=_LOSS_ROWS, num_warps=4,
+                labels.blocks, MODE=mode, CLASSES=shape.padded_classes, ROW=shape.row, B=_LOSS_ROWS, num_warps=4,
             )  # fmt: skip
 
     def finish(self, *, advance: int) -> None:
@@ -253,8 +254,8 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
             words = [_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
             feature_masks = 32 * (4 * sum(words) + words[1] // slots)
         if steps:
-            slots = 128 * tuning.tile_warps // min(2 * columns, 128)
-            step_words = _words(n, entries, slots, tuning.step_limit)
+            slots = 128 * tuning.tile_warps // min(power_of_two(2 * shape.row), 128)
+            step_words = _words(n, entries, slots, tuning.most_iterations(n, entries))
             edge_masks = 32 * ring_size(sizes.steps) * (2 * 4 * step_words + step_words // slots)
     labelled = 0 if not sizes.ppr_rows else sizes.train_nodes + sizes.stopping_nodes  # else labels are kept by node
     run = {
@@ -262,10 +263,10 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
         "best weights": 4 * (first + second),
         "moments": 4 * 2 * (first + second),
         "hidden layer": 4 * 2 * (n + 1) * units + 4 * n * -(-units // 32) * sizes.dropout,
-        "states": 4 * (n + 1) * 3 * columns * (3 if steps else 1),
+        "states": 4 * (n + 1) * 3 * shape.row * (3 if steps else 1),
         "feature masks": feature_masks,
         "edge masks": edge_masks,
-        "sums": 4 * second * -(-n // 512) + 8 * columns * labelled + 16 * (labelled or 2 * (n + 1)),
+        "sums": 4 * second * -(-n // 512) + 8 * shape.row * labelled + 16 * (labelled or 2 * (n + 1)),
     }
     features = 2 * (8 + 4) * 3 * (nonzeros or 0) // 2
     if (
