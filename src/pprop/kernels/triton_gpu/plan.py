@@ -9,6 +9,7 @@ throughout, so that masks do not depend on the plan.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -158,4 +159,4 @@ def _row_ranges(indptr: NDArray[Any]) -> list[tuple[int, int]]:
     """Return consecutive ranges of rows that cover all of them, of about `_PLACED` entries each, or of one long row."""
     bounds = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), _PLACED))
     bounds = np.unique([0, *bounds, len(indptr) - 1]).tolist()
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(itertools.pairwise(bounds))
