@@ -151,7 +151,7 @@ def _draw_planes(
     first, last = (epoch * steps) >> 5, (epoch * steps + steps - 1) >> 5
     known = tl.where(force == 1, first - 1, (epoch * steps - 1) >> 5)  # the last block drawn before
     if last > known:
-        iteration = tl.arange(0, 32)
+        iteration = tl.arange(0, 32)[:, None]  # first, so that a thread has all of a word and packs it alone
         unit = tl.program_id(0)
         while unit < units:
             rest = unit // chunks
@@ -165,9 +165,9 @@ def _draw_planes(
                 count = tl.load(table + group * 3 + 1, mask=there, other=0)
                 tile = tl.load(table + group * 3 + 2, mask=there, other=0)
                 row = tl.load(rows + tile * T + slot, mask=there, other=0)
-                at = (begin + slot)[:, None] + iteration[None, :] * T
-                column = tl.load(index + at, mask=iteration[None, :] < count[:, None], other=columns)
-                i, j = row.to(tl.uint32)[:, None], column.to(tl.uint32)
+                at = (begin + slot)[None, :] + iteration * T
+                column = tl.load(index + at, mask=iteration < count[None, :], other=columns)
+                i, j = row.to(tl.uint32)[None, :], column.to(tl.uint32)
                 seed = tl.load(seeds + run)
                 if FLIPPED:
                     keep = keep_word(seed, tl.full((), STREAM, tl.int32), j, i, block, threshold, digits)
@@ -177,8 +177,8 @@ def _draw_planes(
                 plane = (run * RING + ring).to(tl.int64) * 32
                 most_of = (unit % chunks) * (B // T) + tl.arange(0, B // T)
                 for bit in range(32):
-                    lone = ((keep >> bit) & 1) << iteration[None, :].to(tl.uint32)
-                    packed = tl.sum(lone, axis=1)  # no two have a bit in common
+                    lone = ((keep >> bit) & 1) << iteration.to(tl.uint32)
+                    packed = tl.sum(lone, axis=0)  # no two have a bit in common
                     tl.store(planes + (plane + bit) * words + word, packed.to(tl.int32), mask=there)
                     if FLIPPED:  # only the way back goes from one kept entry to the next
                         most = tl.max(tl.reshape(_ones(packed).to(tl.int32), (B // T, T)), axis=1)
@@ -187,20 +187,30 @@ def _draw_planes(
 
 
 @kernel("ahead", "threshold", "digits", "count")
-def _draw_rows(clock, seeds, out, n, count, ahead, threshold, digits, STREAM: tl.constexpr, B: tl.constexpr):
-    """Draw out[run, node, w]: the decisions of columns 32 w to 32 w + 31 in epoch clock + ahead, four words a program."""
-    run = tl.program_id(1)
+def _draw_rows(
+    clock, seeds, out, n, count, ahead, threshold, digits, STREAM: tl.constexpr, FAIR: tl.constexpr, B: tl.constexpr
+):  # fmt: skip
+    """Draw out[run, node, w]: the decisions of columns 32 w to 32 w + 31 in epoch clock + ahead, four words a program.
+
+    FAIR decisions are single bits: one call makes all four words.
+    """
+    part, run = tl.program_id(2), tl.program_id(1)
     node = tl.program_id(0) * B + tl.arange(0, B)
     epoch = (tl.load(clock) + ahead).to(tl.uint32)
-    seed = tl.load(seeds + run)
-    for k in tl.static_range(4):
-        w = tl.program_id(2) * 4 + k
-        if w < count:
-            site = node.to(tl.uint32)
-            number = tl.full((), STREAM, tl.int32)
-            keep = keep_word(seed, number, site, site * 0 + epoch, w.to(tl.int64), threshold, digits)
-            at = out + (run.to(tl.int64) * n + node) * count + w
-            tl.store(at, keep.to(tl.int32, bitcast=True), mask=node < n)
+    seed, site = tl.load(seeds + run), node.to(tl.uint32)
+    number = tl.full((), STREAM, tl.int32)
+    at = out + (run.to(tl.int64) * n + node) * count + part * 4
+    if FAIR:
+        k0, k1 = (seed & 0xFFFFFFFF).to(tl.uint32), ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
+        words = _philox(k0, k1, site, site * 0 + epoch, site * 0 + STREAM, site * 0 + part.to(tl.uint32))
+        for k in tl.static_range(4):
+            tl.store(at + k, words[k].to(tl.int32, bitcast=True), mask=(node < n) & (part * 4 + k < count))
+    else:
+        for k in tl.static_range(4):
+            w = part * 4 + k
+            if w < count:
+                keep = keep_word(seed, number, site, site * 0 + epoch, w.to(tl.int64), threshold, digits)
+                tl.store(at + k, keep.to(tl.int32, bitcast=True), mask=node < n)
 
 
 @final
@@ -283,5 +293,6 @@ class RowWords:
             return
         n = self.words.shape[1]
         _draw_rows[(-(-n // 128), len(seeds), -(-self.per_node // 4))](
-            clock, seeds, self.words, n, self.per_node, ahead, *self.law, STREAM=self._number, B=128, num_warps=4,
+            clock, seeds, self.words, n, self.per_node, ahead, *self.law, STREAM=self._number,
+            FAIR=self.law.digits == 1, B=128, num_warps=4,
         )  # fmt: skip

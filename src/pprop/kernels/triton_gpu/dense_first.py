@@ -1,8 +1,9 @@
 """The first layer of the fused trainer for a dense X: products on tensor cores, masks from one word for 32 columns.
 
-Products are in TF32: factors are rounded to 11 significant bits, sums are in float32. One pass over X serves both passes of
-the state. The gradient of W_1 is a sum over all nodes; where the features and runs alone are too few programs for the
-device, parts of the nodes make a share of it each, and the shares are added in their order.
+Factors are float16, 11 significant bits, scaled by powers of two such that the largest is near 2^14; sums are in float32. One
+pass over X serves both passes of the state, and where all hidden units are one slice it goes on to the predictions. The
+gradient of W_1 is a sum over all nodes; where the features and runs alone are too few programs for the device, parts of the
+nodes make a share of it each, and the shares are added in their order.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from torch import Tensor
 
 from pprop.kernels.random_bits import DENSE_FEATURES
 from pprop.kernels.triton_gpu.bits import RowWords
-from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState
+from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState, Predictions
 from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
-from pprop.kernels.triton_gpu.layers import adam, finish_rows
+from pprop.kernels.triton_gpu.layers import activated, adam, write_predictions
 
 _ADAM_ROWS = 16  # of W_1 in one program
 _SHARE_NODES = 1024  # least nodes of a share of the gradient
@@ -42,13 +43,14 @@ def _kept(value, words, row, there, first, WORDS: tl.constexpr, ROWS: tl.constex
 
 @kernel("n", "f")
 def _forward(
-    X, words, weights, hidden_words, hidden, quiet, biases, n, f, unit_scale, kept_scale, hidden_scale,
+    X, words, weights, hidden_words, hidden, quiet, biases, second, start, states, column_scale, n, f, unit_scale,
+    kept_scale, hidden_scale,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, UNIT_WORDS: tl.constexpr, DROP: tl.constexpr,
-    BIAS: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
+    BIAS: tl.constexpr, CLASSES: tl.constexpr, ROW: tl.constexpr, STEPS: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout.
 
-    X is `unit_scale` times too large.
+    X is `unit_scale` times too large. A slice that is all there is goes on to the predictions.
     """
     copy = tl.program_id(1)
     run, group = (copy // SLICES).to(tl.int64), copy % SLICES
@@ -64,8 +66,16 @@ def _forward(
         whole = tl.dot(value, weight, whole)
         if DROP:
             train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train)
-    finish_rows(whole / unit_scale, train / unit_scale, row, there, hidden_words, hidden, quiet, biases, n, run, group,
-                kept_scale, hidden_scale, C, UNIT_WORDS, SLICES, DROP, BIAS)  # fmt: skip
+    calm, noisy = activated(whole / unit_scale, train / unit_scale, row, there, hidden_words, biases, n, run, group,
+                            kept_scale, hidden_scale, C, UNIT_WORDS, DROP, BIAS)  # fmt: skip
+    at = (copy.to(tl.int64) * (n + 1) + row)[:, None] * C + unit[None, :]
+    tl.store(hidden + at, noisy, mask=there[:, None])
+    if SLICES > 1:
+        tl.store(quiet + at, calm, mask=there[:, None])
+    else:
+        weight = tl.load(second + (run * C + unit[:, None]) * CLASSES + tl.arange(0, CLASSES)[None, :])
+        trained, seen = (tl.dot(noisy, weight, input_precision="ieee"), tl.dot(calm, weight, input_precision="ieee"))
+        write_predictions(trained, seen, row, biases, start, states, column_scale, n, run, C, CLASSES, ROW, STEPS, BIAS)
 
 
 @kernel("n", "f", "nodes", "shares")
@@ -128,7 +138,7 @@ class DenseFirst(FirstLayer):
         self._scale = 2.0 ** (14 - math.ceil(math.log2(largest)))
         self._matrix = torch.tensor(matrix, device=device).mul_(self._scale).half()
         self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
-        self.parts = -(-shape.f // _ADAM_ROWS)
+        self.parts, self.predicts = -(-shape.f // _ADAM_ROWS), shape.slices == 1
         self._blocks = -(-shape.f // tuning.dense_columns)
         programs = self._blocks * runs * shape.slices
         wanted = max(1, -(-SHARES // programs))
@@ -141,13 +151,14 @@ class DenseFirst(FirstLayer):
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         self._words.draw(clock, seeds, ahead=ahead)
 
-    def forward(self, state: FirstState, clock: Tensor, *, ahead: int) -> None:
+    def forward(self, state: FirstState, target: Predictions, clock: Tensor, *, ahead: int) -> None:
         shape, tuning, scale = self._shape, self._tuning, self._words.law.scale
         _forward[(-(-shape.n // tuning.dense_rows), state.runs * shape.slices)](
             self._matrix, self._words.words, state.weights, state.hidden_words.words, state.hidden, state.quiet,
-            state.biases, shape.n, shape.f, self._scale, scale, scale, SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node,
-            UNIT_WORDS=state.hidden_words.per_node, DROP=self._words.law.digits > 0,
-            BIAS=state.biases.shape[1], B=tuning.dense_rows, K=tuning.dense_inner,
+            state.biases, target.second, *target.arguments, shape.n, shape.f, self._scale, scale, scale,
+            SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, UNIT_WORDS=state.hidden_words.per_node,
+            DROP=self._words.law.digits > 0, BIAS=state.biases.shape[1], CLASSES=shape.padded_classes, ROW=shape.row,
+            STEPS=target.states is not None, B=tuning.dense_rows, K=tuning.dense_inner,
             num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
         )  # fmt: skip
 

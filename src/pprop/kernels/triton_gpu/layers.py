@@ -20,20 +20,18 @@ from pprop.kernels.triton_gpu.launch import device, kernel
 
 
 @device
-def finish_rows(
-    whole, kept, rows, there, hidden_words, hidden, quiet, biases, n, run, group, kept_scale, hidden_scale,
-    C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr, BIAS: tl.constexpr,
+def activated(
+    whole, kept, rows, there, hidden_words, biases, n, run, group, kept_scale, hidden_scale,
+    C: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
     """Bias, ReLU and dropout for some rows of one slice, from the sums of the evaluation and of the training pass.
 
-    BIAS is how many biases a run has, those of the hidden units first; 0 for none.
+    BIAS is how many biases a run has, those of the hidden units first; 0 for none. A NaN stays one.
     """
     column = tl.arange(0, C)
     if BIAS > 0:
         shift = tl.load(biases + run.to(tl.int64) * BIAS + group * C + column)[None, :]
         whole, kept = whole + shift, kept + shift / kept_scale
-    at = ((run * SLICES + group).to(tl.int64) * (n + 1) + rows)[:, None] * C + column[None, :]
-    tl.store(quiet + at, tl.where(whole <= 0, 0.0, whole), mask=there[:, None])  # a NaN stays one
     value = whole
     if DROP:
         value = kept * kept_scale
@@ -43,7 +41,42 @@ def finish_rows(
             upper = tl.load(word_at + 1, mask=there, other=0)
             bits = tl.where((column < 32)[None, :], bits, upper[:, None] >> (column % 32)[None, :])
         value = tl.where((bits & 1) == 1, value * hidden_scale, 0.0)
-    tl.store(hidden + at, tl.where(value <= 0, 0.0, value), mask=there[:, None])
+    return tl.where(whole <= 0, 0.0, whole), tl.where(value <= 0, 0.0, value)
+
+
+@device
+def _finish_rows(
+    whole, kept, rows, hidden_words, hidden, quiet, biases, n, run, group, kept_scale, hidden_scale,
+    C: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, DROP: tl.constexpr, BIAS: tl.constexpr,
+):  # fmt: skip
+    """Write the hidden layer of both passes."""
+    there = rows >= 0
+    calm, noisy = activated(whole, kept, rows, there, hidden_words, biases, n, run, group, kept_scale, hidden_scale,
+                            C, WORDS, DROP, BIAS)  # fmt: skip
+    at = ((run * SLICES + group).to(tl.int64) * (n + 1) + rows)[:, None] * C + tl.arange(0, C)[None, :]
+    tl.store(quiet + at, calm, mask=there[:, None])
+    tl.store(hidden + at, noisy, mask=there[:, None])
+
+
+@device
+def write_predictions(
+    trained, seen, row, biases, start, states, column_scale, n, run,
+    UNITS: tl.constexpr, CLASSES: tl.constexpr, ROW: tl.constexpr, STEPS: tl.constexpr, BIAS: tl.constexpr,
+):  # fmt: skip
+    """H of both passes, (R, n + 1, 2 ROW), from products with W_2; with steps to come also the first state, S_c H."""
+    label = tl.arange(0, CLASSES)
+    if BIAS > 0:
+        shift = tl.load(biases + run * BIAS + UNITS + label)[None, :]
+        trained, seen = trained + shift, seen + shift
+    size = (n + 1).to(tl.int64) * (2 * ROW)
+    to = run * size + row.to(tl.int64)[:, None] * (2 * ROW) + label[None, :]
+    there = (row < n)[:, None] & (label < ROW)[None, :]
+    tl.store(start + to, trained, mask=there)
+    tl.store(start + to + ROW, seen, mask=there)
+    if STEPS:
+        scale, first = tl.load(column_scale + row, mask=row < n, other=0.0)[:, None], states + run * size
+        tl.store(first + to, trained * scale, mask=there)
+        tl.store(first + to + ROW, seen * scale, mask=there)
 
 
 @kernel("ahead", "units", "n", "f", "words", "groups")
@@ -88,9 +121,9 @@ def forward_first(
             if 4**k <= T:
                 if klass == k:
                     own = tl.load(row_at + tl.arange(0, T // 4**k) * 4**k)
-                    finish_rows(rows_of(whole, 4**k, T, C), rows_of(kept, 4**k, T, C), own, own >= 0, hidden_words,
-                                hidden, quiet, biases, n, run, group, kept_scale, hidden_scale, C, WORDS, SLICES,
-                                DROP, BIAS)  # fmt: skip
+                    _finish_rows(rows_of(whole, 4**k, T, C), rows_of(kept, 4**k, T, C), own, hidden_words, hidden,
+                                 quiet, biases, n, run, group, kept_scale, hidden_scale, C, WORDS, SLICES, DROP,
+                                 BIAS)  # fmt: skip
         unit += tl.num_programs(0)
 
 
@@ -159,7 +192,7 @@ def forward_second(
     hidden, quiet, second, biases, start, states, column_scale, n, SLICES: tl.constexpr, C: tl.constexpr,
     CLASSES: tl.constexpr, ROW: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
-    """H = hidden W_2 of both passes, (R, n + 1, 2 ROW); with steps to come also the first state, S_c H."""
+    """Make the predictions of both passes, H = hidden W_2, of B nodes of one run."""
     run = tl.program_id(1).to(tl.int64)
     row, column, label = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, C), tl.arange(0, CLASSES)
     there = (row < n)[:, None]
@@ -175,18 +208,8 @@ def forward_second(
         else:
             trained += tl.sum(noisy[:, :, None] * weight[None, :, :], axis=1)
             seen += tl.sum(calm[:, :, None] * weight[None, :, :], axis=1)
-    if BIAS > 0:
-        shift = tl.load(biases + run * BIAS + SLICES * C + label)[None, :]
-        trained, seen = trained + shift, seen + shift
-    size = (n + 1).to(tl.int64) * (2 * ROW)
-    to = row.to(tl.int64)[:, None] * (2 * ROW) + label[None, :]
-    there = there & (label < ROW)[None, :]
-    tl.store(start + run * size + to, trained, mask=there)
-    tl.store(start + run * size + to + ROW, seen, mask=there)
-    if STEPS:
-        scale = tl.load(column_scale + row, mask=row < n, other=0.0)[:, None]
-        tl.store(states + run * 2 * size + to, trained * scale, mask=there)
-        tl.store(states + run * 2 * size + to + ROW, seen * scale, mask=there)
+    write_predictions(trained, seen, row, biases, start, states, column_scale, n, run, SLICES * C, CLASSES, ROW, STEPS,
+                      BIAS)  # fmt: skip
 
 
 @kernel("n", "blocks")

@@ -13,7 +13,7 @@ from pprop.kernels.trainer import TrainerSpec
 from pprop.kernels.triton_gpu import layers
 from pprop.kernels.triton_gpu.bits import RowWords
 from pprop.kernels.triton_gpu.dense_first import DenseFirst
-from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState
+from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState, Predictions
 from pprop.kernels.triton_gpu.launch import Shape, Tuning
 from pprop.kernels.triton_gpu.sparse_first import SparseFirst
 
@@ -56,7 +56,7 @@ class Network:
 
         # row n of what is gathered is zero: entries that only fill a tile point there
         self.hidden = torch.zeros(runs, slices, n + 1, width, device=device)
-        self.quiet = torch.zeros_like(self.hidden)
+        self.quiet = self.hidden[:0] if self._first.predicts else torch.zeros_like(self.hidden)
         self._rows = tuning.second_rows
         self._repeat = max(1, 512 // self._rows)
         self._blocks = -(-n // (self._rows * self._repeat))
@@ -101,22 +101,23 @@ class Network:
         self._first.draw(clock, seeds, ahead=ahead, force=force)
         self._hidden_words.draw(clock, seeds, ahead=ahead)
 
-    def forward(self, clock: Tensor, *, ahead: int) -> None:
-        """Leave the hidden layer of the training pass in `hidden` and that of the evaluation in `quiet`."""
-        self._first.forward(self._state, clock, ahead=ahead)
-
     @property
     def _state(self) -> FirstState:
         buffers = self.first, self.moments[0], self.moments[1], self.norms, self.hidden, self.quiet, self.biases
         return FirstState(self.runs, *buffers, self._hidden_words, self.penalty)
 
-    def predict(self, start: Tensor, states: Tensor | None, column_scale: Tensor | None) -> None:
+    def predict(
+        self, start: Tensor, states: Tensor | None, column_scale: Tensor | None, clock: Tensor, *, ahead: int
+    ) -> None:
         """Fill start (R, n + 1, 2 row) with both passes' H, and states[:, 0] with S_c H if there are any."""
-        shape = self.shape
+        shape, target = self.shape, Predictions(self.second, start, states, column_scale)
+        self._first.forward(self._state, target, clock, ahead=ahead)
+        if self._first.predicts:
+            return
         rows = max(16, 1024 // max(shape.padded_classes, shape.width))
         layers.forward_second[(-(-shape.n // rows), self.runs)](
-            self.hidden, self.quiet, self.second, self.biases, start, start if states is None else states,
-            start if column_scale is None else column_scale, shape.n, SLICES=shape.slices, C=shape.width,
+            self.hidden, self.quiet, self.second, self.biases, *target.arguments, shape.n, SLICES=shape.slices,
+            C=shape.width,
             CLASSES=shape.padded_classes, ROW=shape.row, B=rows, STEPS=states is not None,
             BIAS=self.biases.shape[1], num_warps=4,
         )  # fmt: skip

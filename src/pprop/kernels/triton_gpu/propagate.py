@@ -157,7 +157,7 @@ class NoPropagation(Propagation):
         self.gradient = Gradient(1, self.above, self.above, self.above, self.above)
 
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
-        network.predict(self.predictions, None, None)
+        network.predict(self.predictions, None, None, clock, ahead=ahead)
         return _halves(self.predictions)
 
 
@@ -196,13 +196,13 @@ class StepsPropagation(Propagation):
             planes.draw(clock, seeds, ahead=ahead, force=force)
 
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
-        self.predict(network)
+        self.predict(network, clock, ahead=ahead)
         self.forward_steps(clock, ahead=ahead)
         return _halves(self.states[:, self._steps % 2])
 
-    def predict(self, network: Network) -> None:
+    def predict(self, network: Network, clock: Tensor, *, ahead: int) -> None:
         """Make the predictions and the first state."""
-        network.predict(self.predictions, self.states, self._scales[0][1])
+        network.predict(self.predictions, self.states, self._scales[0][1], clock, ahead=ahead)
 
     def forward_steps(self, clock: Tensor, *, ahead: int) -> None:
         """Make the steps from states[:, 0]."""
@@ -254,7 +254,7 @@ class RowsPropagation(Propagation):
     # a word serves 32 columns: masks are drawn as the rows are read
 
     def forward(self, network: Network, clock: Tensor, seeds: Tensor, *, ahead: int) -> tuple[Tensor, Tensor]:
-        network.predict(self.predictions, None, None)
+        network.predict(self.predictions, None, None, clock, ahead=ahead)
         for side, half in enumerate(_halves(self.predictions)):
             self._launch(side, half, self._logits[side], clock, ahead, seeds, adjoint=False)
         return self._logits[0], self._logits[1]

@@ -13,7 +13,7 @@ from pprop.kernels.contract import both_sides
 from pprop.kernels.random_bits import FEATURES
 from pprop.kernels.triton_gpu import layers
 from pprop.kernels.triton_gpu.bits import Planes
-from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState
+from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState, Predictions
 from pprop.kernels.triton_gpu.launch import Shape, Tuning, multiprocessors
 from pprop.kernels.triton_gpu.plan import row_plan
 
@@ -42,7 +42,7 @@ class SparseFirst(FirstLayer):
         for planes in self._planes:
             planes.draw(clock, seeds, ahead=ahead, force=force)
 
-    def forward(self, state: FirstState, clock: Tensor, *, ahead: int) -> None:
+    def forward(self, state: FirstState, target: Predictions, clock: Tensor, *, ahead: int) -> None:
         # all multiprocessors work on the same few runs at a time, whose slices then stay in the L2 cache
         planes, units, hidden_words = self._planes[0], self._units(state, 0), state.hidden_words
         layers.forward_first[(min(multiprocessors(state.weights) * self._tuning.programs, units),)](

@@ -173,7 +173,6 @@ class TritonTrainer(Trainer):
     def _look(self, *, ahead: int, force: bool) -> None:
         """Make the evaluation and the training pass of epoch clock + ahead, up to its gradient, and end the epoch."""
         self.draw(ahead=ahead, force=force)
-        self.network.forward(self.clock, ahead=ahead)
         logits = self.propagation.forward(self.network, self.clock, self.seeds, ahead=ahead)
         self.losses(logits)
         self.finish(advance=ahead)
