@@ -176,9 +176,11 @@ def _draw_planes(
                 keep = tl.where(column < columns, keep, 0)
                 plane = (run * RING + ring).to(tl.int64) * 32
                 most_of = (unit % chunks) * (B // T) + tl.arange(0, B // T)
-                for bit in range(32):
-                    lone = ((keep >> bit) & 1) << iteration.to(tl.uint32)
-                    packed = tl.sum(lone, axis=0)  # no two have a bit in common
+                turn = iteration.to(tl.uint32)
+                keep = (keep << turn) | (keep >> ((32 - turn) & 31))
+                for bit in range(32):  # turned such that this bit of iteration t is bit t
+                    packed = tl.xor_sum(keep & (1 << turn), axis=0)
+                    keep = (keep >> 1) | (keep << 31)
                     tl.store(planes + (plane + bit) * words + word, packed.to(tl.int32), mask=there)
                     if FLIPPED:  # only the way back goes from one kept entry to the next
                         most = tl.max(tl.reshape(_ones(packed).to(tl.int32), (B // T, T)), axis=1)
@@ -186,9 +188,10 @@ def _draw_planes(
             unit += tl.num_programs(0)
 
 
-@kernel("ahead", "threshold", "digits", "count")
+@kernel("ahead", "threshold", "digits")
 def _draw_rows(
-    clock, seeds, out, n, count, ahead, threshold, digits, STREAM: tl.constexpr, FAIR: tl.constexpr, B: tl.constexpr
+    clock, seeds, out, n, ahead, threshold, digits,
+    COUNT: tl.constexpr, STREAM: tl.constexpr, FAIR: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
     """Draw out[run, node, w]: the decisions of columns 32 w to 32 w + 31 in epoch clock + ahead, four words a program.
 
@@ -199,16 +202,17 @@ def _draw_rows(
     epoch = (tl.load(clock) + ahead).to(tl.uint32)
     seed, site = tl.load(seeds + run), node.to(tl.uint32)
     number = tl.full((), STREAM, tl.int32)
-    at = out + (run.to(tl.int64) * n + node) * count + part * 4
+    at = out + (run.to(tl.int64) * n + node) * COUNT + part * 4
     if FAIR:
         k0, k1 = (seed & 0xFFFFFFFF).to(tl.uint32), ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
-        words = _philox(k0, k1, site, site * 0 + epoch, site * 0 + STREAM, site * 0 + part.to(tl.uint32))
-        for k in tl.static_range(4):
-            tl.store(at + k, words[k].to(tl.int32, bitcast=True), mask=(node < n) & (part * 4 + k < count))
+        w0, w1, w2, w3 = _philox(k0, k1, site, site * 0 + epoch, site * 0 + STREAM, site * 0 + part.to(tl.uint32))
+        words = tl.reshape(tl.join(tl.join(w0, w2), tl.join(w1, w3)), (B, 4)).to(tl.int32, bitcast=True)
+        k = tl.arange(0, 4)[None, :]
+        tl.store(at[:, None] + k, words, mask=(node < n)[:, None] & (part * 4 + k < COUNT))
     else:
         for k in tl.static_range(4):
             w = part * 4 + k
-            if w < count:
+            if w < COUNT:
                 keep = keep_word(seed, number, site, site * 0 + epoch, w.to(tl.int64), threshold, digits)
                 tl.store(at + k, keep.to(tl.int32, bitcast=True), mask=node < n)
 
@@ -293,6 +297,6 @@ class RowWords:
             return
         n = self.words.shape[1]
         _draw_rows[(-(-n // 128), len(seeds), -(-self.per_node // 4))](
-            clock, seeds, self.words, n, self.per_node, ahead, *self.law, STREAM=self._number,
+            clock, seeds, self.words, n, ahead, *self.law, COUNT=self.per_node, STREAM=self._number,
             FAIR=self.law.digits == 1, B=128, num_warps=4,
         )  # fmt: skip

@@ -20,7 +20,7 @@ from torch import Tensor
 from pprop.kernels.random_bits import DENSE_FEATURES
 from pprop.kernels.triton_gpu.bits import RowWords
 from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState, Predictions
-from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
+from pprop.kernels.triton_gpu.launch import FEW_CLASSES, Shape, Tuning, device, kernel
 from pprop.kernels.triton_gpu.layers import activated, adam, write_predictions
 
 _ADAM_ROWS = 16  # of W_1 in one program
@@ -46,11 +46,12 @@ def _forward(
     X, words, weights, hidden_words, hidden, quiet, biases, second, start, states, column_scale, n, f, unit_scale,
     kept_scale, hidden_scale,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, UNIT_WORDS: tl.constexpr, DROP: tl.constexpr,
-    BIAS: tl.constexpr, CLASSES: tl.constexpr, ROW: tl.constexpr, STEPS: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
+    BIAS: tl.constexpr, CLASSES: tl.constexpr, ROW: tl.constexpr, STEPS: tl.constexpr, PREDICTS: tl.constexpr,
+    B: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout.
 
-    X is `unit_scale` times too large. A slice that is all there is goes on to the predictions.
+    X is `unit_scale` times too large. With PREDICTS the slice is all there is, and goes on to the predictions.
     """
     copy = tl.program_id(1)
     run, group = (copy // SLICES).to(tl.int64), copy % SLICES
@@ -70,7 +71,7 @@ def _forward(
                             kept_scale, hidden_scale, C, UNIT_WORDS, DROP, BIAS)  # fmt: skip
     at = (copy.to(tl.int64) * (n + 1) + row)[:, None] * C + unit[None, :]
     tl.store(hidden + at, noisy, mask=there[:, None])
-    if SLICES > 1:
+    if not PREDICTS:
         tl.store(quiet + at, calm, mask=there[:, None])
     else:
         weight = tl.load(second + (run * C + unit[:, None]) * CLASSES + tl.arange(0, CLASSES)[None, :])
@@ -138,7 +139,9 @@ class DenseFirst(FirstLayer):
         self._scale = 2.0 ** (14 - math.ceil(math.log2(largest)))
         self._matrix = torch.tensor(matrix, device=device).mul_(self._scale).half()
         self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
-        self.parts, self.predicts = -(-shape.f // _ADAM_ROWS), shape.slices == 1
+        self.parts = -(-shape.f // _ADAM_ROWS)
+        # more classes take more registers than a product in full float32 has beside X W_1
+        self.predicts = shape.slices == 1 and shape.padded_classes <= FEW_CLASSES
         self._blocks = -(-shape.f // tuning.dense_columns)
         programs = self._blocks * runs * shape.slices
         wanted = max(1, -(-SHARES // programs))
@@ -158,7 +161,7 @@ class DenseFirst(FirstLayer):
             state.biases, target.second, *target.arguments, shape.n, shape.f, self._scale, scale, scale,
             SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, UNIT_WORDS=state.hidden_words.per_node,
             DROP=self._words.law.digits > 0, BIAS=state.biases.shape[1], CLASSES=shape.padded_classes, ROW=shape.row,
-            STEPS=target.states is not None, B=tuning.dense_rows, K=tuning.dense_inner,
+            STEPS=target.states is not None, PREDICTS=self.predicts, B=tuning.dense_rows, K=tuning.dense_inner,
             num_warps=tuning.dense_warps, num_stages=tuning.dense_stages,
         )  # fmt: skip
 

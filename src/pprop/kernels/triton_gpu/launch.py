@@ -16,6 +16,9 @@ from pprop.kernels.random_bits import Bernoulli, Draw, law_of
 _REGISTERS = 2**16  # of a multiprocessor
 _MANY_ROWS = 2**18  # keep any device busy, one lane each
 
+# Most classes whose products leave registers for many nodes at a time.
+FEW_CLASSES = 16
+
 # Whether triton interprets kernels on CPU tensors. Fixed when triton is imported.
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
@@ -90,7 +93,7 @@ class Tuning:
     least_classes
         Classes are padded to a power of two of at least this.
     second_rows, second_warps
-        Nodes of one product of the second layer's way back, and warps of its program.
+        Nodes of one product of the second layer's way back, for few classes (else 16), and warps of its program.
     dense_rows, dense_inner, dense_warps, dense_stages
         Of a dense X on the way forth: nodes of a program, features at a time, warps, loads in flight.
     dense_columns, dense_nodes, back_warps, back_stages
@@ -108,14 +111,14 @@ class Tuning:
     feature_registers: int = 56
     step_registers: int = 40
     least_classes: int = 4
-    second_rows: int = 16
+    second_rows: int = 64
     second_warps: int = 4
     dense_rows: int = 128
-    dense_inner: int = 32
+    dense_inner: int = 64
     dense_columns: int = 64
     dense_nodes: int = 64
     dense_warps: int = 4
-    dense_stages: int = 3
+    dense_stages: int = 2
     back_warps: int = 4
     back_stages: int = 2
 

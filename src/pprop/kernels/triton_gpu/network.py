@@ -14,7 +14,7 @@ from pprop.kernels.triton_gpu import layers
 from pprop.kernels.triton_gpu.bits import RowWords
 from pprop.kernels.triton_gpu.dense_first import DenseFirst
 from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState, Predictions
-from pprop.kernels.triton_gpu.launch import Shape, Tuning
+from pprop.kernels.triton_gpu.launch import FEW_CLASSES, Shape, Tuning
 from pprop.kernels.triton_gpu.sparse_first import SparseFirst
 
 
@@ -57,7 +57,7 @@ class Network:
         # row n of what is gathered is zero: entries that only fill a tile point there
         self.hidden = torch.zeros(runs, slices, n + 1, width, device=device)
         self.quiet = self.hidden[:0] if self._first.predicts else torch.zeros_like(self.hidden)
-        self._rows = tuning.second_rows
+        self._rows = tuning.second_rows if classes <= FEW_CLASSES else 16
         self._repeat = max(1, 512 // self._rows)
         self._blocks = -(-n // (self._rows * self._repeat))
         self._second_part = torch.zeros(runs, self._blocks, shape.units, classes, device=device)
