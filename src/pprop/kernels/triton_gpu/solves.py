@@ -35,20 +35,13 @@ _DONE, _MADE = int(solve_steps.DONE.value), int(solve_steps.MADE.value)
 _POWER, _CHEBYSHEV, _IMAGE = (kind.value for kind in (solve_steps.POWER, solve_steps.CHEBYSHEV, solve_steps.IMAGE))
 
 
-class Tiles(NamedTuple):
-    """A as tiles of rows, and the weights of their entries, or None."""
-
-    plan: Plan
-    values: Tensor | None
-
-
 class _Bound(NamedTuple):
     """The system on a device in one float type.
 
     A and (1 - alpha) S, or what makes products with S A and 1 - alpha for every node; and the measure.
     """
 
-    matrix: Tiles | StepPropagation
+    matrix: Plan | StepPropagation
     scale: Tensor
     measure: Tensor
 
@@ -118,9 +111,10 @@ class TritonSolves(Solves):
             t, stay = self.system.transition, 1.0 - self.system.alpha
             measure = self.system.measure_on(like.device)
             if gathers:
-                plan = row_plan(t.indptr, t.indices, n, slots=slots, device=like.device, unroll=_UNROLL, limit=_LIMIT)
-                weights = None if t.weights is None else plan.placed(torch.from_numpy(t.weights).to(like.dtype))
-                made: StepPropagation | Tiles = Tiles(plan, weights)
+                made: Plan | StepPropagation = row_plan(
+                    t.indptr, t.indices, n, slots=slots, device=like.device, unroll=_UNROLL, limit=_LIMIT,
+                    values=None if t.weights is None else torch.from_numpy(t.weights).to(like.dtype),
+                )  # fmt: skip
                 scale = torch.from_numpy(stay * t.row_scale).to(like)
             else:
                 made, scale = self._bind_product(), like.new_full((n,), stay)
@@ -144,7 +138,7 @@ class _Space:
 
     def __init__(self, kind: int, norm: str, like: Tensor, bound: _Bound) -> None:
         (n, self._c), self._kind, self._bound = like.shape, kind, bound
-        plan = bound.matrix.plan if isinstance(bound.matrix, Tiles) else None
+        plan = bound.matrix if isinstance(bound.matrix, Plan) else None
         block = min(power_of_two(self._c), _COLUMNS)
         self._n, self._width = n, self._c if plan is None else _padded(self._c)
         blocks = -(-self._c // block)
@@ -228,10 +222,10 @@ class _Space:
 
     def _multiply(self, source: Tensor, out: Tensor) -> None:
         matrix, scale, measure = self._bound
-        gathers = isinstance(matrix, Tiles)
+        gathers = isinstance(matrix, Plan)
         if gathers:
-            plan, values = matrix
-            arrived, tiles, rows, index = source, plan.tiles, plan.rows, plan.index
+            values = matrix.values
+            arrived, tiles, rows, index = source, matrix.tiles, matrix.rows, matrix.index
         else:
             arrived, values, tiles, rows, index = (
                 matrix.forward(source[None, : self._n], None),
@@ -242,7 +236,7 @@ class _Space:
         product_step[(-(-self._count // each), self._blocks)](
             self._control, self._ticket, tiles, rows, index, scale if values is None else values, arrived, scale, measure,
             self._own, source, out, self._partial, self._n, self._count, self._width, each,
-            T=matrix.plan.slots if gathers else self._rows, U=_UNROLL, NORM=self._norm, KIND=self._kind,
+            T=matrix.slots if isinstance(matrix, Plan) else self._rows, U=_UNROLL, NORM=self._norm, KIND=self._kind,
             GATHER=gathers, WEIGHTS="" if values is None else "stored", num_warps=4, **self._shape,
         )  # fmt: skip
 
