@@ -109,8 +109,8 @@ def _close(control, k, watched, good):
 
 @device
 def _rows_step(
-    first_row, base, length, index, values, arrived, scale, measure, own, source, out, first, n, width, factor, other,
-    watched, residual, size,
+    first_row, base, length, index, values, arrived, scale, measure, own, source, out, first, n,
+    width: tl.constexpr, factor, other, watched, residual, size,
     E: tl.constexpr, T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, NORM: tl.constexpr, KIND: tl.constexpr,
     GATHER: tl.constexpr, WEIGHTS: tl.constexpr,
 ):  # fmt: skip
@@ -128,7 +128,8 @@ def _rows_step(
     before = tl.load(out + at, mask=wanted, other=0.0)
     stay = tl.load(scale + node, mask=there, other=0.0)[:, None]
     if GATHER:
-        total = gather(source, index, index, values, base, length, first, width, T, C, U, 0, False, WEIGHTS)
+        total = gather(source, index, index, values, base, length, first, width, T, C, U, 0, False, WEIGHTS,
+                       False)  # fmt: skip
         total = rows_of(total, E, T, C)
     else:
         total = tl.load(arrived + at, mask=wanted, other=0.0)
@@ -147,9 +148,10 @@ def _rows_step(
     return residual, size
 
 
-@kernel("n", "count", "width", "each")
+@kernel("n", "count", "each")
 def product_step(
-    control, ticket, tiles, rows, index, values, arrived, scale, measure, own, source, out, partial, n, count, width, each,
+    control, ticket, tiles, rows, index, values, arrived, scale, measure, own, source, out, partial, n, count,
+    width: tl.constexpr, each,
     T: tl.constexpr, C: tl.constexpr, U: tl.constexpr, P: tl.constexpr, LOOK: tl.constexpr, NORM: tl.constexpr,
     KIND: tl.constexpr, GATHER: tl.constexpr, WEIGHTS: tl.constexpr,
 ):  # fmt: skip
