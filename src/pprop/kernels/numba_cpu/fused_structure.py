@@ -14,13 +14,13 @@ from pprop.kernels.random_bits import Bernoulli
 
 
 def padded(width: int, sizes: tuple[int, ...]) -> tuple[int, int]:
-    """Return the lanes of one block, the smallest of `sizes` that holds `width` or else the largest, and the blocks.
+    """Return the lanes of one block, and the blocks: as few as `sizes` allow, each the smallest that holds its share.
 
-    >>> padded(7, (4, 8, 16)), padded(100, (16, 64))
-    ((8, 1), (64, 2))
+    >>> padded(7, (4, 8, 16)), padded(100, (16, 64)), padded(40, (16, 20, 24))
+    ((8, 1), (64, 2), (20, 2))
     """
-    block = next((size for size in sizes if size >= width), sizes[-1])
-    return block, -(-width // block)
+    blocks = -(-width // sizes[-1])
+    return next(size for size in sizes if size * blocks >= width), blocks
 
 
 def shares(indptr: NDArray[np.int64], threads: int, block: int = 1) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ from pprop.kernels.numba_cpu.team import Team
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
-_UNITS, _CLASSES = (16, 64), (4, 8, 16)  # lanes of a block of hidden units, and of classes
+_UNITS, _CLASSES = (16, 64), (4, 8, 16, 20, 24)  # lanes of a block of hidden units, and of classes
 _WORK_PER_THREAD = 100_000  # entries times lanes: with less, waking a second thread costs more than it brings
 
 

@@ -27,30 +27,63 @@ from numba.extending import intrinsic, register_model
 from pprop.kernels.numba_cpu._jit import part
 
 
-def lanes(width: int) -> tuple[int, ...]:
-    """Return the token that tells a kernel, at compile time, how many lanes its vectors have: a power of two.
+def lanes(width: int) -> tuple[Any, ...]:
+    """Return the token that tells a kernel, at compile time, how many lanes its vectors have.
 
-    Its numba type holds the number as its length, and as no array it costs no counting of references.
+    Its numba type holds the number, as its length for a power of two and else as a tuple of such, and as no array it costs
+    no counting of references.
 
-    >>> lanes(16)
-    (0, 0, 0, 0)
+    >>> lanes(16), lanes(12)
+    ((0, 0, 0, 0), ((0, 0, 0), (0, 0)))
     """
-    return (0,) * (width.bit_length() - 1)
+    powers = [power for power in range(width.bit_length() - 1, -1, -1) if width >> power & 1]
+    return (0,) * powers[0] if len(powers) == 1 else tuple((0,) * power for power in powers)
+
+
+def _width(token: Any) -> int:
+    """Return the number of lanes of a token's type."""
+    parts = list(token)
+    return sum(map(_width, parts)) if parts and isinstance(parts[0], types.BaseTuple) else 2 ** len(parts)
 
 
 class Vector(types.Type):
-    """A row of `width` numbers of one type; a value that is never written to memory unless `store` does so."""
+    """A row of `width` numbers of one type; a value that is never written to memory unless `store` does so.
+
+    For LLVM it is a structure of vectors with a power of two of lanes each, the longest first: others waste registers.
+    """
 
     def __init__(self, dtype: Any, width: int) -> None:
         self.dtype, self.width = dtype, width
         super().__init__(name=f"Vector({dtype}, {width})")
 
+    @property
+    def parts(self) -> list[tuple[int, Any]]:
+        """First lane and LLVM type of every vector."""
+        element, found, begin = ir.FloatType() if self.dtype == types.float32 else ir.DoubleType(), [], 0
+        while begin < self.width:
+            lanes_here = 1 << ((self.width - begin).bit_length() - 1)
+            found.append((begin, ir.VectorType(element, lanes_here)))
+            begin += lanes_here
+        return found
+
 
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        element = ir.FloatType() if fe_type.dtype == types.float32 else ir.DoubleType()
-        super().__init__(dmm, fe_type, ir.VectorType(element, fe_type.width))
+        super().__init__(dmm, fe_type, ir.LiteralStructType([kind for _, kind in fe_type.parts]))
+
+
+def _apart(builder: Any, structure: Any) -> list[Any]:
+    """Return the vectors of a structure."""
+    return [builder.extract_value(structure, place) for place in range(len(structure.type.elements))]
+
+
+def _together(builder: Any, vectors: list[Any]) -> Any:
+    """Return the structure of vectors."""
+    structure = ir.Constant(ir.LiteralStructType([vector.type for vector in vectors]), ir.Undefined)
+    for place, vector in enumerate(vectors):
+        structure = builder.insert_value(structure, vector, place)
+    return structure
 
 
 def pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -61,15 +94,20 @@ def pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.gep(base, [context.cast(builder, args[1], sig.args[1], types.intp)])
 
 
-def _splat(builder: Any, vector: Any, scalar: Any, *others: Any) -> Any:
-    """Fill a vector with one scalar, or its equal parts with one each."""
+def _mix(builder: Any, vector: Any, scalars: list[Any], order: list[int]) -> Any:
+    """Fill every lane of an LLVM vector with one of the scalars, whose places `order` has."""
     index = ir.IntType(32)
     start = ir.Constant(vector, ir.Undefined)
-    for lane, value in enumerate((scalar, *others)):
-        start = builder.insert_element(start, value, index(lane))
-    part = vector.count // (1 + len(others))
-    order = ir.Constant(ir.VectorType(index, vector.count), [lane // part for lane in range(vector.count)])
-    return builder.shuffle_vector(start, ir.Constant(vector, ir.Undefined), order)
+    for place, value in enumerate(scalars):
+        start = builder.insert_element(start, value, index(place))
+    lanes_of = ir.Constant(ir.VectorType(index, vector.count), order)
+    return builder.shuffle_vector(start, ir.Constant(vector, ir.Undefined), lanes_of)
+
+
+def _splat(builder: Any, vector: Any, *scalars: Any) -> Any:
+    """Fill an LLVM vector with one scalar, or its equal parts with one each."""
+    part_of = vector.count // len(scalars)
+    return _mix(builder, vector, list(scalars), [lane // part_of for lane in range(vector.count)])
 
 
 def _llvm(name: str, builder: Any, *arguments: Any) -> Any:
@@ -88,13 +126,15 @@ def _lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]
     vector = next(kind for kind in operands if isinstance(kind, Vector))
 
     def codegen(context, builder, sig, args):
-        whole = [
-            value
-            if isinstance(kind, Vector)
-            else _splat(builder, context.get_value_type(vector), context.cast(builder, value, kind, vector.dtype))
+        given = [
+            _apart(builder, value) if isinstance(kind, Vector) else context.cast(builder, value, kind, vector.dtype)
             for kind, value in zip(sig.args, args, strict=True)
         ]
-        return getattr(builder, operation)(*whole) if isinstance(operation, str) else operation(builder, *whole)
+        found = []
+        for place, (_, kind) in enumerate(vector.parts):
+            whole = [value[place] if isinstance(value, list) else _splat(builder, kind, value) for value in given]
+            found.append(getattr(builder, operation)(*whole) if isinstance(operation, str) else operation(builder, *whole))
+        return _together(builder, found)
 
     return vector(*operands), codegen
 
@@ -135,7 +175,7 @@ def put(typing, address, offset, number):
 @intrinsic
 def count(typing, token):
     """Return the number of lanes of a token."""
-    width = 2**token.count
+    width = _width(token)
 
     def codegen(context, builder, sig, args):
         return context.get_constant(types.intp, width)
@@ -146,7 +186,7 @@ def count(typing, token):
 @intrinsic
 def zeros(typing, address, token):
     """Return a vector of zeros, of the type of the numbers at an address."""
-    vector = Vector(address.dtype, 2**token.count)
+    vector = Vector(address.dtype, _width(token))
 
     def codegen(context, builder, sig, args):
         return ir.Constant(context.get_value_type(vector), None)
@@ -157,11 +197,14 @@ def zeros(typing, address, token):
 @intrinsic
 def load(typing, address, offset, token):
     """Return the lanes that begin at an offset."""
-    vector = Vector(address.dtype, 2**token.count)
+    vector = Vector(address.dtype, _width(token))
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(pointer(context, builder, sig, args), context.get_value_type(vector).as_pointer())
-        return builder.load(place, align=address.dtype.bitwidth // 8)
+        base, found = pointer(context, builder, sig, args), []
+        for begin, kind in vector.parts:
+            place = builder.bitcast(builder.gep(base, [context.get_constant(types.intp, begin)]), kind.as_pointer())
+            found.append(builder.load(place, align=address.dtype.bitwidth // 8))
+        return _together(builder, found)
 
     return vector(address, offset, token), codegen
 
@@ -171,8 +214,10 @@ def store(typing, address, offset, vector):
     """Write a vector, from an offset on."""
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(pointer(context, builder, sig, args), args[2].type.as_pointer())
-        builder.store(args[2], place, align=address.dtype.bitwidth // 8)
+        base = pointer(context, builder, sig, args)
+        for (begin, kind), value in zip(vector.parts, _apart(builder, args[2]), strict=True):
+            place = builder.bitcast(builder.gep(base, [context.get_constant(types.intp, begin)]), kind.as_pointer())
+            builder.store(value, place, align=address.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(address, offset, vector), codegen
@@ -225,8 +270,9 @@ def any_above(typing, vector, number):
     width = ir.IntType(vector.width)
 
     def codegen(context, builder, sig, args):
-        bound = _splat(builder, args[0].type, context.cast(builder, args[1], sig.args[1], vector.dtype))
-        above = builder.fcmp_ordered(">", _llvm("fabs", builder, args[0]), bound)
+        (row,) = _apart(builder, args[0])
+        bound = _splat(builder, row.type, context.cast(builder, args[1], sig.args[1], vector.dtype))
+        above = builder.fcmp_ordered(">", _llvm("fabs", builder, row), bound)
         return builder.icmp_unsigned("!=", builder.bitcast(above, width), width(0))
 
     return types.boolean(vector, number), codegen
@@ -238,7 +284,10 @@ def wide(typing, vector):
     result = Vector(types.float64, vector.width)
 
     def codegen(context, builder, sig, args):
-        return args[0] if vector.dtype == types.float64 else builder.fpext(args[0], context.get_value_type(result))
+        if vector.dtype == types.float64:
+            return args[0]
+        parts = zip(result.parts, _apart(builder, args[0]), strict=True)
+        return _together(builder, [builder.fpext(value, kind) for (_, kind), value in parts])
 
     return result(vector), codegen
 
@@ -249,7 +298,11 @@ def fma_halves(typing, left, right, vector, total):
 
     def codegen(context, builder, sig, args):
         factors = [context.cast(builder, args[side], sig.args[side], vector.dtype) for side in (0, 1)]
-        return _llvm("fmuladd", builder, _splat(builder, args[2].type, *factors), args[2], args[3])
+        found = []
+        for (begin, kind), row, sums in zip(vector.parts, *(_apart(builder, value) for value in args[2:]), strict=True):
+            sides = [int(lane >= vector.width // 2) for lane in range(begin, begin + kind.count)]
+            found.append(_llvm("fmuladd", builder, _mix(builder, kind, factors, sides), row, sums))
+        return _together(builder, found)
 
     return vector(left, right, vector, total), codegen
 
@@ -260,7 +313,8 @@ def lane(typing, vector, place):
     place_value = place.literal_value
 
     def codegen(context, builder, sig, args):
-        return builder.extract_element(args[0], ir.IntType(32)(place_value))
+        (row,) = _apart(builder, args[0])
+        return builder.extract_element(row, ir.IntType(32)(place_value))
 
     return vector.dtype(vector, place), codegen
 
@@ -274,16 +328,17 @@ def relu_keep(typing, vector, low, high, scale):
     width = vector.width
 
     def codegen(context, builder, sig, args):
-        kind = args[0].type
+        (row,) = _apart(builder, args[0])
+        kind = row.type
         numbers = ir.VectorType(ir.IntType(32), width)
         words = [context.cast(builder, args[side], sig.args[side], types.uint32) for side in (1, 2)]
         spread = _splat(builder, numbers, *words[: 1 + (width > 32)])
         bit = ir.Constant(numbers, [1 << (lane % 32) for lane in range(width)])
         kept = builder.icmp_unsigned("!=", builder.and_(spread, bit), ir.Constant(numbers, None))
         zero = ir.Constant(kind, None)
-        positive = builder.fcmp_unordered(">", args[0], zero)
+        positive = builder.fcmp_unordered(">", row, zero)
         factor = _splat(builder, kind, context.cast(builder, args[3], sig.args[3], vector.dtype))
-        return builder.select(builder.and_(kept, positive), builder.fmul(args[0], factor), zero)
+        return _together(builder, [builder.select(builder.and_(kept, positive), builder.fmul(row, factor), zero)])
 
     return vector(vector, low, high, scale), codegen
 
@@ -295,7 +350,8 @@ def keep_lanes(typing, vector, word):
     def codegen(context, builder, sig, args):
         bits = context.cast(builder, args[1], sig.args[1], types.uint32)
         kept = builder.bitcast(bits, ir.VectorType(ir.IntType(1), 32))
-        return builder.select(kept, args[0], ir.Constant(args[0].type, None))
+        (row,) = _apart(builder, args[0])
+        return _together(builder, [builder.select(kept, row, ir.Constant(row.type, None))])
 
     return vector(vector, word), codegen
 
