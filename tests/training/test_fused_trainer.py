@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from scipy.sparse import csgraph
 
 import pprop
 from pprop import Graph
 from pprop.kernels import BACKENDS
+from pprop.kernels.numba_cpu.fused_steps import REACH, hops
 from pprop.kernels.trainer import Trainer
 from pprop.models.inference import bind_propagation
 from pprop.training.epoch import RunsTrainer
@@ -63,6 +65,8 @@ def trainer_of(
         ("APPNP", 100, 18, False, True, {"steps": 45, "propagation_dropout": 0.1}),
         ("APPNP", 16, 3, True, False, {"steps": 1, "dropout": 0.0, "propagation_dropout": 0.5}),
         ("APPNP", 16, 3, False, False, {"steps": 0}),
+        ("APPNP", 16, 24, True, True, {"steps": 4}),
+        ("APPNP", 16, 40, False, False, {"steps": 4, "dropout": 0.0, "propagation_dropout": 0.3}),
         ("PPNP", 64, 7, False, False, {}),
         ("PPNP", 100, 18, True, True, {"dropout": 0.3, "propagation_dropout": 0.0}),
         ("MLP", 100, 18, False, False, {"dropout": 0.6}),
@@ -86,6 +90,42 @@ def test_fused_training_equals_the_program_of_single_operations(kind, hidden, cl
     for mine, theirs in zip(fused.weights(), plain.weights(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
     fused.close()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_rows_that_no_labelled_node_reads_are_left_out_without_a_trace(steps, directed):
+    """On a path of 150 nodes most rows are farther from the few labelled ones than the steps reach."""
+    n, rng = 150, np.random.default_rng(5)
+    path = sparse.diags_array(np.ones(n - 1), offsets=1, shape=(n, n))
+    features = sparse.csr_array(rng.random((n, 20)) * (rng.random((n, 20)) < 0.3))
+    graph = Graph.from_scipy(path if directed else path + path.T, features=features, directed=directed)
+    labels = rng.integers(0, 3, n)
+    train, stopping = node_sets([np.array([40, 41, 90])], labels), node_sets([np.array([70, 149])], labels)
+    trainers = []
+    for backend, fused in (("numba", True), ("reference", False)):
+        kernels = next(b for b in BACKENDS if b.name == backend).kernels
+        task = Task(graph, kernels, (3,), 3, train, stopping, pprop.Stopping(), 0.01, torch.device("cpu"))
+        needed = torch.cat([train.nodes.flatten(), stopping.nodes.flatten()])
+        bound = bind_propagation(pprop.APPNP(hidden=8, steps=steps), graph, kernels, needed)
+        trainers.append(network_trainer(task, bound, fused=fused))
+    mine, theirs = trainers
+    for _ in range(4):
+        torch.testing.assert_close(mine.epoch()[:2], theirs.epoch()[:2].float(), rtol=2e-5, atol=2e-5)
+    for weights, others in zip(mine.weights(), theirs.weights(), strict=True):
+        torch.testing.assert_close(weights, others, rtol=1e-3, atol=1e-5)
+    mine.close()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_hops_are_those_of_the_shortest_path(directed):
+    A = sparse.csr_array(sparse.random_array((300, 300), density=0.007, rng=np.random.default_rng(2)))
+    A = A if directed else sparse.csr_array(A + A.T)
+    nodes = np.array([0, 7])
+    found = hops(A.indptr.astype(np.int64), A.indices.astype(np.int32), nodes)
+    expected = np.minimum(csgraph.dijkstra(A, unweighted=True, indices=nodes, min_only=True), REACH)
+    assert set(found) == set(range(REACH + 1))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_masks_go_on_where_a_group_of_planes_ends():

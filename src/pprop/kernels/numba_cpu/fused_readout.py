@@ -117,6 +117,8 @@ class _Steps(Readout):
         self._scales, edges = shared.scales(run), shared.edges
         self._masks = Masks(edges, shared.law, EDGES, seed, crew, shared.steps)
         self._shares = [shares(side[0], crew.team.threads) for side in (edges.matrix, edges.flipped)]
+        labelled = np.concatenate([self.train.places, self.stopping.places])
+        self._away = [fused_steps.hops(*edges.matrix[:2], nodes) for nodes in (labelled, self.train.places)]
         self._state, self._spare = (crew.arena.empty(self.predictions.shape[1:]) for _ in range(2))
 
     def renew(self, thread: int, epoch: int) -> None:
@@ -136,8 +138,8 @@ class _Steps(Readout):
         """Return what a thread works on: by rows of A (side 0) or of its transpose (side 1)."""
         team, edges = self._crew.team, self._shared.edges
         begin, end = self._shares[side][thread : thread + 2]
-        A, planes = (edges.matrix, edges.flipped)[side], self._masks.planes[side]
-        return thread, team.threads, team.desk, begin, end, A, planes, epoch, self._shared.steps, self._scales
+        A, planes, steps = (edges.matrix, edges.flipped)[side], self._masks.planes[side], self._shared.steps
+        return thread, team.threads, team.desk, begin, end, A, planes, epoch, steps, self._scales, self._away[side]
 
 
 @final

@@ -31,6 +31,8 @@ from pprop.kernels.numba_cpu.vectors import (
 
 _AHEAD = 16  # entries between asking for a row of a state and reading it
 _LINE = 16  # float32 numbers in a cache line
+# Hops from the labelled nodes beyond which no row is left out.
+REACH = 4
 _NEAR = 2**20  # numbers of a state that needs no asking
 
 
@@ -45,6 +47,20 @@ class Scales(NamedTuple):
     start: NDArray[np.float32]
     flipped_state: NDArray[np.float32]
     flipped_total: NDArray[np.float32]  # of step 0, and of every other step
+
+
+@serial
+def hops(indptr, indices, nodes):
+    """Return how many entries, followed from row to column, part every node from the nearest of `nodes`, at most `REACH`."""
+    away = np.full(len(indptr) - 1, REACH, np.uint8)
+    for i in nodes:
+        away[i] = 0
+    for hop in range(1, REACH):
+        for i in range(len(away)):
+            if away[i] == hop - 1:
+                for e in range(indptr[i], indptr[i + 1]):
+                    away[indices[e]] = min(away[indices[e]], np.uint8(hop))
+    return away
 
 
 @part
@@ -87,13 +103,16 @@ def _arrive(i, edges, words, bit, state, pair):
 
 
 @part
-def _step(begin, end, edges, words, bit, scale, state, state_scale, predictions, start_scale, out, pair):
+def _step(begin, end, edges, words, bit, scale, state, state_scale, predictions, start_scale, out, away, left, pair):
     """out = state_scale * (drop(A) state) + start_scale * predictions for rows begin to end, every scale per node.
 
-    `scale` is one over the keep probability, for the first half of the lanes.
+    `scale` is one over the keep probability, for the first half of the lanes. Rows that no labelled node reads in the
+    steps that are `left` are left out.
     """
     width = count(pair)
     for i in range(begin, end):
+        if item(away, i) > left:
+            continue
         total = _arrive(i, edges, words, bit, state, pair)
         own, factor = times(item(start_scale, i), load(predictions, i * width, pair)), item(state_scale, i)
         store(out, i * width, fma_halves(scale * factor, factor, total, own))
@@ -129,12 +148,18 @@ def _adjoint_start(begin, end, gradient, columns, alpha, state, token):
 
 
 @part
-def _adjoint_step(begin, end, edges, words, bit, state, state_scale, total, total_scale, out, token):
-    """s = drop(A) state; out = state_scale * s and total += total_scale * s, for rows begin to end."""
+def _adjoint_step(begin, end, edges, words, bit, state, state_scale, total, total_scale, out, away, made, token):
+    """s = drop(A) state; out = state_scale * s and total += total_scale * s, for rows begin to end.
+
+    With this step, `made` are made: to rows that are farther from the training nodes nothing has come.
+    """
     indptr, indices, weights, weighted, past, ask = edges
     width, shift, one = count(token), np.uint32(bit), np.uint32(1)
     for i in range(begin, end):
         arrived = zeros(state, token)
+        if item(away, i) > made:
+            store(out, i * width, arrived)
+            continue
         for e in range(item(indptr, i), item(indptr, i + 1)):
             if ask:
                 soon = min(e + _AHEAD, past)
@@ -148,10 +173,13 @@ def _adjoint_step(begin, end, edges, words, bit, state, state_scale, total, tota
 
 @serial
 def forward(
-    thread, threads, desk, begin, end, A, planes, epoch, steps, scales, predictions, state, spare,
+    thread, threads, desk, begin, end, A, planes, epoch, steps, scales, away, predictions, state, spare,
     train_nodes, train_logits, stopping_nodes, stopping_logits, pair,
 ):  # fmt: skip
-    """K steps of all column blocks by one thread of a team; the last one only at the labelled nodes."""
+    """K steps of all column blocks by one thread of a team; the last one only at the labelled nodes.
+
+    `away` (n,) says how far every node is from those, at most `REACH`.
+    """
     edges = _edges(A, state.size)
     columns, state_scale, start_scale = address(scales.columns), address(scales.state), address(scales.start)
     room = np.empty(count(pair), np.float32)
@@ -162,7 +190,11 @@ def forward(
         for k in range(steps - 1):
             at = epoch * steps + k
             words = address(planes[at // 32 % len(planes)])
-            _step(begin, end, edges, words, at % 32, scales.keep, now, state_scale, own, start_scale, other, pair)
+            left = steps - 1 - k
+            _step(
+                begin, end, edges, words, at % 32, scales.keep, now, state_scale, own, start_scale, other, address(away),
+                left, pair,
+            )  # fmt: skip
             now, other = other, now
             meet(desk, threads)
         at = epoch * steps + steps - 1
@@ -180,10 +212,11 @@ def forward(
 
 
 @serial
-def adjoint(thread, threads, desk, begin, end, A, planes, epoch, steps, scales, gradient, state, spare, token):
+def adjoint(thread, threads, desk, begin, end, A, planes, epoch, steps, scales, away, gradient, state, spare, token):
     """The gradient of the predictions in place of that of the propagated ones, (blocks, n, c), by one thread of a team.
 
-    dH = alpha (g_1 + ... + g_K) + g_0 is collected on the way.
+    dH = alpha (g_1 + ... + g_K) + g_0 is collected on the way. `away` (n,) says how far every node is from the training
+    nodes, where the gradient begins, at most `REACH`.
     """
     edges = _edges(A, state.size // 2)
     for part_of_columns in range(len(gradient)):
@@ -195,6 +228,8 @@ def adjoint(thread, threads, desk, begin, end, A, planes, epoch, steps, scales, 
             words = address(planes[at // 32 % len(planes)])
             share = address(scales.flipped_total[1 if k > 0 else 0])
             flipped = address(scales.flipped_state)
-            _adjoint_step(begin, end, edges, words, at % 32, now, flipped, total, share, other, token)
+            _adjoint_step(
+                begin, end, edges, words, at % 32, now, flipped, total, share, other, address(away), steps - k, token
+            )
             now, other = other, now
             meet(desk, threads)

@@ -235,7 +235,7 @@ def trainer_bytes(sizes: TrainerSizes) -> TrainerBytes:
         "weights": 4 * (first + 2 * second),
         "moments": 4 * 2 * (first + second),
         "hidden layer": 4 * 2 * n * units,
-        "states": 4 * n * (3 * classes + 4 * c_lanes * (entries > 0)),
+        "states": 4 * n * (3 * classes + 4 * c_lanes * (entries > 0)) + 2 * n * (entries > 0),
         "feature masks": masks,
         "edge masks": 4 * 2 * planes * entries,
         "sums": sums + 4 * (partial + (2 * sizes.train_nodes + sizes.stopping_nodes) * classes),

@@ -133,7 +133,9 @@ def _lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]
         found = []
         for place, (_, kind) in enumerate(vector.parts):
             whole = [value[place] if isinstance(value, list) else _splat(builder, kind, value) for value in given]
-            found.append(getattr(builder, operation)(*whole) if isinstance(operation, str) else operation(builder, *whole))
+            found.append(
+                getattr(builder, operation)(*whole) if isinstance(operation, str) else operation(builder, *whole)
+            )
         return _together(builder, found)
 
     return vector(*operands), codegen
