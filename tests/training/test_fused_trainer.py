@@ -119,8 +119,8 @@ def test_rows_that_no_labelled_node_reads_are_left_out_without_a_trace(steps, di
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_hops_are_those_of_the_shortest_path(directed):
-    A = sparse.csr_array(sparse.random_array((300, 300), density=0.007, rng=np.random.default_rng(2)))
-    A = A if directed else sparse.csr_array(A + A.T)
+    drawn = sparse.random_array((300, 300), density=0.007, rng=np.random.default_rng(2))
+    A = sparse.csr_array(drawn if directed else drawn + drawn.T)
     nodes = np.array([0, 7])
     found = hops(A.indptr.astype(np.int64), A.indices.astype(np.int32), nodes)
     expected = np.minimum(csgraph.dijkstra(A, unweighted=True, indices=nodes, min_only=True), REACH)
