@@ -34,7 +34,7 @@ from pprop.graph import transition_matrix
 from pprop.kernels import Draw, choose_backend
 from pprop.models.module import module_inputs
 from pprop.models.network import network_inputs
-from pprop.training.modules import Replayed
+from pprop.training.modules import Replayed, call_directly
 
 ALPHA = 0.1
 # nodes, entries of the adjacency, features, classes, runs at once
@@ -173,8 +173,8 @@ def our_propagation(graph: pprop.Graph, classes: int, device: str) -> Callable[[
     def both(values: Tensor) -> tuple[Tensor, Tensor]:
         return steps.forward(values, draw), steps.adjoint(values, draw)
 
-    call = Replayed(both) if place.type == "cuda" else both
-    return lambda: call(predictions)
+    call = Replayed() if place.type == "cuda" else call_directly
+    return lambda: call(both, predictions)
 
 
 def their_propagation(layer: PygPropagation, nodes: int, classes: int, device: str) -> Callable[[], object]:

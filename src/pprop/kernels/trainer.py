@@ -196,7 +196,7 @@ class Trainer(ABC):
         """Return the live weights, the runs axis first, or views of them. Copy them to keep them.
 
         A fused trainer has those of its `TrainerSpec`; one of single operations a tensor (R, a, b) for every weight of
-        its model; that of a torch module all tensors of the module's state, each (1, ...).
+        its model; that of torch modules all tensors of a module's state, each (R, ...).
         """
 
     def remember(self, wanted: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import traceback
 from collections.abc import Generator
@@ -30,6 +31,7 @@ smaller 'hidden', or device='cpu', or free what else is on the GPU.
     except torch.OutOfMemoryError as error:
         wanted = re.search(r"[Tt]ried to allocate [\d.]+ \w+", str(error))
         traceback.clear_frames(error.__traceback__)  # which hold the tensors of the training
+        gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
         asked = "" if wanted is None else f" (t{wanted[0][1:]})"

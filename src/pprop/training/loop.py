@@ -184,6 +184,7 @@ def run_captured(
         epochs = min(batch.per_look, stopping.max_epochs - made)  # fewer only at the very end
         made += epochs
         ledger.record(batch.advance(epochs))
+        check_interrupt()
         ended = batch.state.ended.cpu().numpy()
         ledger.keep_weights(np.flatnonzero(ended & ~ledger.ended), trainer.remembered())
         going = ledger.look(made, batch.state, ended)

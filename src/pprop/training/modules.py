@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, cast, final
+from typing import cast, final
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +26,8 @@ from pprop.models.network import FeatureNetwork
 from pprop.training.module_runs import OneModule, RunModules, RunsRandomness, StackedModules, run_modules
 from pprop.training.task import Task
 
-# A function of the predictions that returns two tensors.
-_Pair = Callable[[Tensor], tuple[Tensor, Tensor]]
+# Two tensors as a function of the predictions.
+Pair = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @final
@@ -167,7 +167,7 @@ class _TorchLoss(_PredictionLoss):
         self._masks, self._dropout = DropoutMasks(task.seed_tensor), bound.dropout
 
     def gradient(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
-        leaf, draw = predictions.requires_grad_(), self._masks.draw(self._dropout)
+        leaf, draw = predictions.detach().requires_grad_(), self._masks.draw(self._dropout)
         loss, _ = self._values(self._readout.apply(leaf, self._train.nodes, draw)[0], self._train)
         (gradient,) = torch.autograd.grad(loss, leaf)
         self._masks.advance()
@@ -203,14 +203,13 @@ class _KernelLoss(_PredictionLoss):
         self._bind()
 
     def _bind(self) -> None:
-        self._training: _Pair = Replayed(self._of_training) if self._captured else self._of_training
-        self._evaluation: _Pair = Replayed(self._of_stopping) if self._captured else self._of_stopping
+        self._replays = (Replayed(), Replayed()) if self._captured else (call_directly, call_directly)
 
     def gradient(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
-        return self._training(predictions)
+        return self._replays[0](self._of_training, predictions)
 
     def evaluate(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
-        return self._evaluation(predictions)
+        return self._replays[1](self._of_stopping, predictions)
 
     def _of_training(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
         nodes, draw = self._train, self._masks.draw(self._dropout)
@@ -233,28 +232,35 @@ class _KernelLoss(_PredictionLoss):
         self._bind()
 
 
+def call_directly(function: Pair, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return function(values): what `Replayed` does, without a graph."""
+    return function(values)
+
+
 @final
 class Replayed:
-    """A function of one CUDA tensor, always of the same shape, whose launches are captured at the second call and replayed.
+    """Calls a function of one CUDA tensor of a fixed shape, whose launches are captured at the second call and replayed.
 
-    The first call compiles kernels and uploads what they read. What a replay returns lies where the next one writes.
+    The first call compiles kernels and uploads what they read. What a replay returns lies where the next one writes. The
+    function comes with every call, and is the same one: an object that kept it could not be freed with its owner.
     """
 
-    def __init__(self, function: Callable[[Tensor], Any]) -> None:
-        self._function, self._called = function, False
+    def __init__(self) -> None:
+        self._called = False
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._input, self._output = torch.empty(0), None
+        self._input = torch.empty(0)
+        self._output = self._input, self._input
 
-    def __call__(self, values: Tensor) -> Any:
+    def __call__(self, function: Pair, values: Tensor) -> tuple[Tensor, Tensor]:
         if not self._called:
             self._called = True
-            return self._function(values)
+            return function(values)
         if self._graph is None:
             self._input = values.detach().clone(memory_format=torch.contiguous_format)
             torch.cuda.synchronize(values.device)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
-                self._output = self._function(self._input)
+                self._output = function(self._input)
             self._graph = graph
         self._input.copy_(values)
         self._graph.replay()
