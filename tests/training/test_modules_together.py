@@ -12,7 +12,7 @@ from torch import nn
 
 import pprop
 from pprop import Graph, Split, Stopping
-from pprop.kernels import choose_backend
+from pprop.kernels import BACKENDS, choose_backend
 from pprop.models.inference import bind_propagation
 from pprop.models.module import module_inputs
 from pprop.training import together
@@ -221,12 +221,12 @@ def test_memory_limits_how_many_go_together(
     assert_same(alone, several)
 
 
-def module_task(graph: Graph, splits: list[Split]) -> Task:
+def module_task(graph: Graph, splits: list[Split], backend: str) -> Task:
     assert graph.labels is not None
     sets = (node_sets([getattr(split, name) for split in splits], graph.labels) for name in ("train", "stopping"))
     train, stopping = sets
     return Task(
-        graph=graph, kernels=choose_backend("reference", "cpu", "test").kernels, seeds=tuple(range(len(splits))),
+        graph=graph, kernels=choose_backend(backend, "cpu", "test").kernels, seeds=tuple(range(len(splits))),
         n_classes=3, train=train, stopping=stopping, rule=RULE, rate=0.01, device=torch.device("cpu"),
     )  # fmt: skip
 
@@ -243,7 +243,7 @@ class Silent:
 def test_the_loop_of_a_gpu_keeps_the_same_weights(
     community_graph: Graph, community_splits: list[Split], runs: int
 ) -> None:
-    task = module_task(community_graph, community_splits[:runs])
+    task = module_task(community_graph, community_splits[:runs], "reference")
     model = pprop.APPNP(predictor=with_dropout)
     needed = torch.cat([task.train.nodes.flatten(), task.stopping.nodes.flatten()])
     rule = Stopping(patience=4, max_epochs=37)
@@ -258,3 +258,22 @@ def test_the_loop_of_a_gpu_keeps_the_same_weights(
     np.testing.assert_array_equal(looked.best_epoch, replayed.best_epoch)
     for one, other in zip(looked.weights, replayed.weights, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["APPNP", "PPNP"])
+@pytest.mark.parametrize("backend", ["numba", "triton"])
+def test_every_backend_propagates_the_predictions_of_several_modules(
+    community_graph: Graph, community_splits: list[Split], kind: str, backend: str
+) -> None:
+    if not next(b for b in BACKENDS if b.name == backend).computes_on("cpu"):
+        pytest.skip(f"the {backend} backend does not compute on the CPU here")
+    values: list[np.ndarray[Any, Any]] = []
+    options: dict[str, Any] = {"steps": 2} if kind == "APPNP" else {}
+    model = getattr(pprop, kind)(predictor=with_dropout, **options)
+    for name in ("reference", backend):
+        task = module_task(community_graph, community_splits[:2], name)
+        needed = torch.cat([task.train.nodes.flatten(), task.stopping.nodes.flatten()])
+        bound = bind_propagation(model, task.graph, task.kernels, needed)
+        trainer = ModuleTrainer(task, bound, module_inputs(task.graph))
+        values.append(np.stack([trainer.epoch().numpy() for _ in range(3)]))
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
