@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._interrupt import check_interrupt
+from pprop.kernels.capture import captured
 from pprop.kernels.trainer import Trainer
 from pprop.training.result import History, LoopResult
 from pprop.training.stopping import Stopping, StoppingState
@@ -160,10 +161,9 @@ class _CapturedBatch:
         return self._curves[:, :epochs].double().cpu().numpy()
 
     def _capture(self) -> None:
-        torch.cuda.synchronize(self._curves.device)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with captured(self._curves.device) as graph:
             self._epoch()
+        self._graph = graph
 
     def keep(self, slots: Tensor) -> None:
         """Go on with some of the slots; their epoch is captured anew after one that takes the memory of its shapes."""
@@ -187,10 +187,12 @@ def run_captured(
         check_interrupt()
         ended = batch.state.ended.cpu().numpy()
         ledger.keep_weights(np.flatnonzero(ended & ~ledger.ended), trainer.remembered())
+        if ended.all():
+            state = batch.state
+            del batch
+            trainer.close()  # the predictions of all nodes are made at the look, and take memory, too
+            ledger.look(made, state, ended)
+            return ledger.result()
         going = ledger.look(made, batch.state, ended)
-        if going is None:
-            continue
-        if len(going) == 0:
-            break
-        batch.keep(torch.from_numpy(going).to(device))
-    return ledger.result()
+        if going is not None:
+            batch.keep(torch.from_numpy(going).to(device))

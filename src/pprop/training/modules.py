@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from pprop._errors import InputError
+from pprop.kernels.capture import captured
 from pprop.kernels.trainer import LabelledNodes, Trainer
 from pprop.models.architecture import DropoutMasks
 from pprop.models.inference import PropagatedModel
@@ -257,9 +258,7 @@ class Replayed:
             return function(values)
         if self._graph is None:
             self._input = values.detach().clone(memory_format=torch.contiguous_format)
-            torch.cuda.synchronize(values.device)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with captured(values.device) as graph:
                 self._output = function(self._input)
             self._graph = graph
         self._input.copy_(values)

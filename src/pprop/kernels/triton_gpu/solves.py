@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pprop.kernels.capture import captured
 from pprop.kernels.contract import StepPropagation
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 from pprop.kernels.triton_gpu import solve_steps
@@ -193,8 +194,7 @@ class _Space:
     def _prepare(self) -> None:
         """Capture a few steps when the space is used again: the first solve has compiled them."""
         if self._used and self._graph is None and self._own.device.type == "cuda":
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            with captured(self._own.device) as graph:
                 for k in range(self._chunk):
                     self._step(k)
             self._graph = graph

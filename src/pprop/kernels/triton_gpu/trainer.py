@@ -170,6 +170,9 @@ class TritonTrainer(Trainer):
         self._sets = [labels.keep(slots) for labels in self._sets]
         self._look(ahead=0, force=True)
 
+    def close(self) -> None:
+        vars(self).clear()
+
     def _look(self, *, ahead: int, force: bool) -> None:
         """Make the evaluation and the training pass of epoch clock + ahead, up to its gradient, and end the epoch."""
         self.draw(ahead=ahead, force=force)
