@@ -2,7 +2,7 @@
 
 In scaled variables (see `NumbaSteps`) no edge value is stored. A row of the state is [training | evaluation], so that
 one gathered cache line serves both: the evaluation's half counts always, the training half when its bit is set. Columns
-come in blocks of at most 2 x 16; every block makes its K steps alone. Layouts: predictions (n, 2 C) with C all padded
+come in blocks of at most 2 x 24; every block makes its K steps alone. Layouts: predictions (n, 2 C) with C all padded
 classes, states (blocks, n, 2 c), c the classes of one block. Every function does one thread's share of the rows.
 """
 
