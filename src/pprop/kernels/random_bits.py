@@ -8,7 +8,7 @@ Torch has no unsigned 64-bit product, but int64 wraps around in two's complement
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -35,6 +35,8 @@ BRANCHES = 7
 DENSE_FEATURES = 8
 
 _LOW = 0xFFFFFFFF
+# 32-bit words: one of them, or many.
+Word = TypeVar("Word", int, Tensor)
 _ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -116,14 +118,16 @@ def law_of(draw: Draw | None) -> Bernoulli:
     return Bernoulli.from_probability(0.0 if draw is None else draw.probability)
 
 
-def philox(key: tuple[Tensor, Tensor], counter: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Philox4x32-10 of Salmon et al. 2011 on int64 tensors that hold 32-bit words; everything broadcasts.
+def philox(key: tuple[Word, Word], counter: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Philox4x32-10 of Salmon et al. 2011 on 32-bit words: numbers, or int64 tensors that broadcast.
 
     Examples
     --------
     >>> zero = torch.zeros((), dtype=torch.int64)
     >>> [hex(int(word)) for word in philox((zero, zero), (zero, zero, zero, zero))]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
+    >>> hex(philox((0, 0), (0, 0, 0, 0))[3])
+    '0x9b00dbd8'
     """
     k0, k1 = key
     c0, c1, c2, c3 = counter
@@ -198,8 +202,7 @@ def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:
     >>> derive_seed(0, 0, 0) & 0xFFFFFFFF == 0x6627E8D5
     True
     """
-    at = torch.tensor
-    low, high = (int(sequence_word(at(signed(seed)), stream, at(first), at(second), at(index))) for index in (0, 1))
+    low, high, *_ = philox((seed & _LOW, (seed >> 32) & _LOW), (first, second, stream, 0))
     return signed(high << 32 | low)
 
 
