@@ -277,3 +277,41 @@ def test_every_backend_propagates_the_predictions_of_several_modules(
         trainer = ModuleTrainer(task, bound, module_inputs(task.graph))
         values.append(np.stack([trainer.epoch().numpy() for _ in range(3)]))
     np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["APPNP", "PPNP", "MLP"])
+@pytest.mark.parametrize("block", [None, 40])
+def test_a_gpu_trains_a_module_as_a_cpu_does(
+    community_graph: Graph, community_splits: list[Split], kind: str, block: int | None
+) -> None:
+    model = getattr(pprop, kind)(predictor=without_dropout, block_nodes=block)
+    one, other = (
+        pprop.train(model, community_graph, community_splits[0], seeds=1, stopping=RULE, device=device)
+        for device in ("cpu", "cuda")
+    )
+    assert_same(one, other, rtol=1e-3)
+
+
+@needs_gpu
+def test_a_gpu_trains_several_modules_as_one_by_one(
+    community_graph: Graph, community_splits: list[Split], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, rule = pprop.APPNP(predictor=with_dropout), Stopping(patience=20, max_epochs=20)
+    several = pprop.train(model, community_graph, community_splits, seeds=list(range(6)), stopping=rule, device="cuda")
+    monkeypatch.setattr(together, "TOGETHER_ON", set())
+    alone = pprop.train(model, community_graph, community_splits, seeds=list(range(6)), stopping=rule, device="cuda")
+    assert_same(several, alone, rtol=1e-3)
+
+
+@needs_gpu
+def test_a_gpus_generator_is_left_alone(community_graph: Graph, community_splits: list[Split]) -> None:
+    torch.cuda.manual_seed(0)
+    expected = torch.rand(3, device="cuda")
+    torch.cuda.manual_seed(0)
+    model = pprop.APPNP(predictor=with_dropout)
+    pprop.train(model, community_graph, community_splits[0], seeds=[1, 2], stopping=RULE, device="cuda")
+    assert torch.equal(torch.rand(3, device="cuda"), expected)

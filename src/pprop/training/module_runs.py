@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, cast, final
 
@@ -131,7 +131,8 @@ class OneModule(RunModules):
 
     def predict(self, block: Tensor, *, training: bool) -> Tensor:
         self._module.train(training)
-        with self._randomness.of(0), torch.autocast(block.device.type, torch.bfloat16, enabled=self._mixed):
+        precision = torch.autocast(block.device.type, torch.bfloat16) if self._mixed else nullcontext()
+        with self._randomness.of(0), precision:
             predictions = call_module(self._module, block, self._classes)
         return predictions[None]
 
