@@ -80,9 +80,9 @@ def make_graph(nodes: int, entries: int, features: int, share: float, classes: i
     ends = rng.integers(0, nodes, (2, entries // 2), dtype=np.int32)
     ends = ends[:, ends[0] != ends[1]]
     both = np.concatenate([ends, ends[::-1]], axis=1)
-    matrix = sparse.csr_array((np.ones(both.shape[1], np.float32), (both[0], both[1])), shape=(nodes, nodes))
+    matrix = sparse.csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
     matrix.sum_duplicates()
-    matrix.data = np.ones(matrix.nnz)
+    matrix.data[:] = 1.0
     dense = rng.standard_normal((nodes, features), dtype=np.float32)
     some = rng.random(dense.shape, dtype=np.float32) < share if share < 1 else None
     values = dense if some is None else sparse.csr_array(np.abs(dense) * some)
