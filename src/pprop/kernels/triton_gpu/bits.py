@@ -262,14 +262,14 @@ class Planes:
         """Draw what epoch clock + ahead needs: what is new in it, or everything."""
         if self.law.digits == 0:
             return
-        plan, size = self.plan, max(self.plan.slots, 32)
+        plan, size = self.plan, max(self.plan.slots, 128)
         chunks = -(-plan.words // size)
         units = len(seeds) * self.ring * chunks
         _draw_planes[(min(8 * multiprocessors(plan.index), units),)](
             clock, seeds, plan.groups, plan.rows, plan.index, self.bits, self.rounds, units, chunks,
             self.rounds.shape[3], plan.columns, plan.words, self._steps, ahead, int(force), *self.law,
             STREAM=self._kind, FLIPPED=self._flipped, RING=self.ring, T=plan.slots, B=size,
-            num_warps=min(16, max(4, size // 16)),
+            num_warps=size // 32,  # a thread a word
         )  # fmt: skip
 
 
