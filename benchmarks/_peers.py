@@ -236,8 +236,8 @@ class _Coo:
 
 def _first_layer(matrix: FeatureMatrix, kind: str, device: str) -> Callable[[Tensor, bool], Tensor]:
     """Return the function (W_1, training) -> dropout(X) W_1."""
-    if isinstance(matrix, np.ndarray) or kind == "dense":
-        dense = torch.from_numpy(np.array(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())).to(device)
+    if not isinstance(matrix, sparse.csr_array) or kind == "dense":
+        dense = torch.from_numpy(np.array(matrix.toarray())).to(device)
         return lambda weights, training: F.dropout(dense, DROPOUT, training) @ weights
     if kind == "coo":
         coo = _Coo(matrix, device)

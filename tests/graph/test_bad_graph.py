@@ -90,7 +90,10 @@ def test_signs_are_those_of_the_sums_in_every_form() -> None:
     [
         (np.full((5, 2), np.nan), "free of NaN and infinity. Got 10 such values"),
         (np.array([[0.0], [1], [np.inf], [2], [-np.inf]]), "free of NaN and infinity. Got 2 such values"),
-        (sparse.csr_array(np.diag([1, 2, np.nan, 3, 4])), "free of NaN and infinity. Got 1 such values"),
+        (
+            sparse.csr_array(np.diag([1, 2, np.nan, 3, 4])),
+            "free of NaN and infinity. Got nan in row 2, column 2 instead",
+        ),
         (np.eye(4), r"finite numbers with 5 rows\. Got ndarray of shape \(4, 4\)"),
         (sparse.csr_array(np.eye(4)), r"finite numbers with 5 rows\. Got csr_array of shape \(4, 4\)"),
         (sparse.coo_array(np.ones(5)), r"finite numbers with 5 rows\. Got coo_array of shape \(5,\)"),

@@ -80,9 +80,20 @@ def test_structure_is_canonical_and_unit_weights_are_not_stored() -> None:
 
 @pytest.mark.parametrize(
     ("given", "kept"),
-    [("f4", "f4"), ("f8", "f8"), (">f8", "f8"), (">f4", "f4"), ("f2", "f4"), ("i8", "f4"), ("u1", "f4"), ("?", "f4")],
+    [
+        ("f4", "f4"),
+        ("f8", "f8"),
+        (">f8", "f8"),
+        (">f4", "f4"),
+        ("f2", "f2"),
+        (">f2", "f4"),
+        ("i8", "f4"),
+        ("u1", "u1"),
+        ("i1", "i1"),
+        ("?", "f4"),
+    ],
 )
-def test_features_keep_double_precision_and_are_else_float32(given: str, kept: str) -> None:
+def test_features_keep_their_type_or_become_float32(given: str, kept: str) -> None:
     dense = np.array([[1, 0], [0, 1]]).astype(given)
     graph = Graph.from_scipy(sparse.csr_array((2, 2)), features=dense)
     assert isinstance(graph.features, np.ndarray)

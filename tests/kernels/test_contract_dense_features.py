@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import Draw
 
 DENSE_FEATURES = 8
@@ -27,7 +28,7 @@ def test_it_is_the_dense_product_with_the_masks_of_the_specification(
 ):
     X = np.random.default_rng(2).standard_normal((n, f)).astype(np.float32)
     X[0, 0] = 0.0
-    layer = kernels.features(X)
+    layer = kernels.features(DenseRows(X))
     draw = None if p is None else Draw(torch.tensor(SEEDS), EPOCH, p)
     dropped = X.astype(np.float64) * (1 if p is None else kept(oracle, n, f, p) * oracle.scale(p))
     dropped = np.broadcast_to(dropped, (2, n, f))
@@ -42,9 +43,40 @@ def test_a_longer_row_uses_several_calls_and_a_longer_column_several_blocks(
 ):
     n, f = (40, 40) if "Elsewhere" in type(kernels).__name__ else (150, 200)
     X = np.random.default_rng(4).standard_normal((n, f)).astype(np.float32)
-    layer, draw = kernels.features(X), Draw(torch.tensor(SEEDS), EPOCH, 0.5)
+    layer, draw = kernels.features(DenseRows(X)), Draw(torch.tensor(SEEDS), EPOCH, 0.5)
     dropped = X.astype(np.float64) * kept(oracle, n, f, 0.5) * oracle.scale(0.5)
     W, w64 = normal(2, f, 3, dtype=dtype)
     G, g64 = normal(2, n, 3, dtype=dtype)
     assert_close(layer.forward(W, draw), dropped @ w64)
     assert_close(layer.adjoint(G, draw), dropped.transpose(0, 2, 1) @ g64)
+
+
+@pytest.mark.parametrize(
+    ("stored", "scaled"),
+    [("float16", "columns"), ("float32", "columns"), ("float32", "rows"), ("float64", "no"), ("int8", "columns")],
+)
+def test_stored_numbers_are_scaled_on_the_way_to_the_bits_of_a_scaled_copy(kernels, dtype, normal, stored, scaled):
+    n, f = 13, 67  # whole words of lanes, and a rest
+    rng = np.random.default_rng(5)
+    X = (
+        rng.integers(0, 100, (n, f)).astype(stored)
+        if stored.endswith("int8")
+        else rng.normal(3, 40, (n, f)).astype(stored)
+    )
+    rows = DenseRows(
+        X,
+        by_row=rng.uniform(0.1, 9, (n, 2)) if scaled == "rows" else None,
+        by_column=rng.uniform(0.1, 9, (2, f)) if scaled == "columns" else None,
+    )
+    expected = X.astype(np.float64)
+    if rows.by_row is not None:
+        expected = expected / rows.by_row[:, :1] / rows.by_row[:, 1:]
+    if rows.by_column is not None:
+        expected = expected / rows.by_column[0] - rows.by_column[1]
+    copied = DenseRows(expected.astype(np.float32))
+    W, _ = normal(2, f, 5, dtype=dtype)
+    G, _ = normal(2, n, 5, dtype=dtype)
+    for draw in (None, Draw(torch.tensor(SEEDS), EPOCH, 0.5)):
+        ours, theirs = kernels.features(rows), kernels.features(copied)
+        assert torch.equal(ours.forward(W, draw), theirs.forward(W, draw))
+        assert torch.equal(ours.adjoint(G, draw), theirs.adjoint(G, draw))

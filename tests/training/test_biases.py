@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from torch import nn
 
 import pprop
@@ -29,7 +28,7 @@ class Twin(nn.Module):
 
     def __init__(self, graph: Graph, hidden: tuple[int, ...], seed: int) -> None:
         super().__init__()
-        self.X = torch.from_numpy(sparse.csr_array(network_inputs(graph)).toarray())
+        self.X = torch.from_numpy(np.array(network_inputs(graph).toarray()))
         start = initial_weights(FeatureNetwork(hidden).weights(40, 3), torch.tensor([seed]))
         self.layers = nn.ModuleList([nn.Linear(w.shape[1], w.shape[2]) for w in start])
         with torch.no_grad():

@@ -83,4 +83,4 @@ def test_sparse_or_dense_depends_on_the_numbers_and_not_on_how_they_are_stored()
         for stored in (values, sparse.csr_array(values)):
             found = network_inputs(Graph.from_scipy(empty, features=stored).scaled("none"))
             assert sparse.issparse(found) == expected
-            assert found.dtype == np.float32
+            assert found.toarray().dtype == np.float32

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import nn
 
 import pprop
@@ -33,7 +32,7 @@ def weighted_twin(
     graph: Graph, split: Split, weights: NDArray[np.float64], start: list[torch.Tensor], epochs: int
 ) -> NDArray[np.float64]:
     """Train an MLP without dropout by torch's autograd and Adam in float64; return the three curves."""
-    X = torch.from_numpy(sparse.csr_array(network_inputs(graph)).toarray()).double()
+    X = torch.from_numpy(np.array(network_inputs(graph).toarray())).double()
     W = [w.double().requires_grad_() for w in start]
     adam = torch.optim.Adam(W, lr=0.01)
     labels, much = torch.tensor(graph.labels), torch.from_numpy(weights)

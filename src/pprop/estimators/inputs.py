@@ -23,7 +23,7 @@ FILE = "features.json"
 
 def feature_shape(graph: Graph) -> list[int]:
     """Return the shape of one node's features."""
-    return [] if graph.features is None else [int(size) for size in graph.features.shape[1:]]
+    return [] if graph.feature_shape is None else [int(size) for size in graph.feature_shape[1:]]
 
 
 def shape_text(shape: list[int]) -> str:

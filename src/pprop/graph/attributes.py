@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import mmap
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from scipy import sparse
 
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_array, check_sequence, check_texts, describe, nearest, reject
+from pprop.graph.features.dense_rows import STORED, DenseRows, row_blocks
 
 Features = sparse.csr_array | NDArray[Any]  # of nodes, shape (n, f), or (n, ...) when dense
 # ``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones.
@@ -47,13 +49,18 @@ class Recommended:
 def freeze(array: NDArray[Any]) -> NDArray[Any]:
     """Return `array` read-only; one that can still be written to elsewhere, itself or its base, is copied first.
 
+    A file that is mapped to be read stays where it is.
+
     >>> freeze(np.arange(3)).flags.writeable
     False
     """
     holder: Any = array
+    mapped = False
     while isinstance(holder, np.ndarray) and not holder.flags.writeable:
+        mapped = mapped or isinstance(holder, np.memmap)
         holder = cast("Any", holder.base)
-    return array if holder is None or isinstance(holder, bytes) else seal(array.copy())
+    kept = holder is None or isinstance(holder, bytes) or (mapped and isinstance(holder, mmap.mmap))
+    return (array.view(np.ndarray) if mapped else array) if kept else seal(array.copy())
 
 
 def seal(array: NDArray[Any]) -> NDArray[Any]:
@@ -148,13 +155,16 @@ def unit_weights(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return None if (values == 1.0).all() else values
 
 
-def check_fields(fields: Mapping[str, Any], n: int, function: str) -> dict[str, Any]:
-    """Return the fields of a graph with n nodes besides its matrix, each checked, in canonical form and read-only."""
+def check_fields(fields: Mapping[str, Any], n: int, function: str, known: Features | None = None) -> dict[str, Any]:
+    """Return the fields of a graph with n nodes besides its matrix, each checked, in canonical form and read-only.
+
+    `known` features come from another graph, and are sound.
+    """
     for field, kind, expected in (("name", str, "a str"), ("recommended", Recommended, "a pprop.graph.Recommended")):
         if not isinstance(fields[field], kind | None):
             reject(field, function, f"{expected} or None", describe(fields[field]))
     features, labels, ids = (fields[field] for field in ("features", "labels", "ids"))
-    kept = None if features is None else check_features(features, n, function)
+    kept = None if features is None else check_features(features, n, function, known)
     classes = check_names(fields["class_names"], "class_names", function)
     width = 0 if kept is None else kept.shape[1]
     return {
@@ -167,29 +177,60 @@ def check_fields(fields: Mapping[str, Any], n: int, function: str) -> dict[str, 
     }
 
 
-def check_features(features: object, n: int, function: str) -> Features:
-    """Return features of n nodes, finite and read-only: float64 if they were, else float32."""
+def check_features(features: object, n: int, function: str, known: Features | None = None) -> Features:
+    """Return features of n nodes, finite and read-only, of a type in which they are kept; `known` are sound already.
+
+    Dense ones keep float16, float32, float64, int8 and uint8; others, and sparse ones, become float32, or float64 if they
+    were floats of at least that size.
+    """
     expected = f"an array of finite numbers with {n} rows"
     sparse_given = sparse.issparse(features)
     array: Any = features if sparse_given else check_array(features, "features", function, expected, GraphError)
     wrong_rank = array.ndim != 2 if sparse_given else array.ndim < 2
     if wrong_rank or array.shape[0] != n or array.dtype.kind not in "buif":
         reject("features", function, expected, array, error=GraphError)
+    if known is not None and features is known:
+        return known
     wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
     kept: Any = sound_csr(array, "features", function) if sparse_given else array
-    kept = kept.astype(np.float64 if wide else np.float32, copy=False)
+    stays = not sparse_given and array.dtype in STORED
+    kept = kept.astype(array.dtype if stays else np.float64 if wide else np.float32, copy=False)
     if sparse_given:
         kept.sum_duplicates()
         kept.eliminate_zeros()
-    values = kept.data if sparse_given else kept
-    if broken := int(values.size - np.isfinite(values).sum()):
-        reject("features", function, "free of NaN and infinity", f"{broken} such values", error=GraphError)
+    _check_finite(kept, function)
     if not sparse_given:
         return freeze(kept) if kept is array else seal(kept)
     kept = share(kept)  # the same arrays, but for indices wider than they need to be
     for part in (kept.data, kept.indices, kept.indptr):
         seal(part)
     return kept
+
+
+def _check_finite(features: Features, function: str) -> None:
+    """Refuse NaN and infinities; say how many there are, and where the first is."""
+    if features.dtype.kind != "f":
+        return
+    values: Any = features if isinstance(features, np.ndarray) else features.data
+    count, first = 0, -1
+    for rows in row_blocks(values.shape):
+        part = np.isfinite(values[rows])
+        if not part.all():
+            if first < 0:
+                first = rows.start * int(np.prod(values.shape[1:])) + int(part.argmin())
+            count += part.size - int(np.count_nonzero(part))
+    if not count:
+        return
+    if isinstance(features, np.ndarray):
+        place = tuple(int(at) for at in np.unravel_index(first, features.shape))
+        value = features[place]
+    else:
+        place = (int(np.searchsorted(features.indptr, first, side="right")) - 1, int(features.indices[first]))
+        value = features.data[first]
+    where = f"row {place[0]}, column {place[1]}" if len(place) == 2 else f"index {place}"
+    got = f"{'' if count == 1 else f'{count} such values, the first of them '}{float(value)} in {where}"
+    remedy = "Fill or leave out what is missing, for instance with numpy.nan_to_num." if np.isnan(value) else ""
+    reject("features", function, "free of NaN and infinity", got, remedy=remedy, error=GraphError)
 
 
 def check_labels(labels: object, n: int, class_names: tuple[str, ...] | None, function: str) -> NDArray[np.int64]:
@@ -287,8 +328,10 @@ def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any]
     return array if len(integers) == len(keys) else None
 
 
-def content_digest(parts: dict[str, NDArray[Any] | None]) -> str:
+def content_digest(parts: dict[str, NDArray[Any] | DenseRows | None]) -> str:
     """Return 32 hex digits of named arrays, in the order given, the same on every machine; None counts as absent.
+
+    Rows count as the float32 numbers that are read of them.
 
     >>> content_digest({"a": np.arange(2)}) == content_digest({"a": np.arange(2), "b": None})
     True
@@ -296,17 +339,21 @@ def content_digest(parts: dict[str, NDArray[Any] | None]) -> str:
     digest = hashlib.sha256(b"pprop graph 2")
     for name, value in parts.items():
         if value is not None:
-            array = np.ascontiguousarray(value)
-            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            digest.update(f"{name} {little.dtype.str} {array.shape}".encode())
-            digest.update(little.tobytes())
+            dtype = np.dtype("<f4") if isinstance(value, DenseRows) else value.dtype.newbyteorder("<")
+            held = value if isinstance(value, DenseRows) else np.atleast_1d(value)
+            digest.update(f"{name} {dtype.str} {held.shape}".encode())
+            for rows in row_blocks(held.shape):
+                part = held.block(rows) if isinstance(held, DenseRows) else held[rows]
+                digest.update(np.ascontiguousarray(part, dtype))
     return digest.hexdigest()[:32]
 
 
-def feature_parts(features: Features | None) -> dict[str, NDArray[Any] | None]:
+def feature_parts(features: Features | DenseRows | None) -> dict[str, NDArray[Any] | DenseRows | None]:
     """Return the arrays that make up features, dense or sparse, for the digest."""
-    if features is None or isinstance(features, np.ndarray):
+    if features is None or isinstance(features, DenseRows):
         return {"features": features}
+    if isinstance(features, np.ndarray):  # small types count as what they were converted to before they were kept
+        return {"features": features if features.dtype.itemsize >= 4 else DenseRows(features)}
     return {
         "features.shape": np.asarray(features.shape, dtype=np.int64),  # columns at the end may be empty
         "features.indptr": features.indptr.astype(np.int64),

@@ -10,11 +10,15 @@ from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import check_bool, check_positions, reject
-from pprop.graph.attributes import seal
+from pprop.graph.attributes import Features, share
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.scaling import Scaling
 from pprop.graph.features.structure import structural_features
 from pprop.graph.parts import GraphParts
 from pprop.settings import SCALING
+
+SCALINGS = 4  # of a graph that are kept
+SMALL = 2**26  # bytes of scaled features that are kept beside those given
 
 
 class Derived(GraphParts):
@@ -38,14 +42,49 @@ class Derived(GraphParts):
         array([[-1., -1.],
                [ 1.,  1.]], dtype=float32)
         """
-        features = self.features
+        features = self._features
         if features is None or self.scaling is not None:
             return self
+        known = self._of_features.get(scaling)
+        fitted, made = self._fit_scaling(features, scaling) if known is None else known
+        if known is None and _small(features, made):
+            for former in list(self._of_features)[: 1 - SCALINGS]:
+                del self._of_features[former]
+            self._of_features[scaling] = fitted, made
+        if made is None or isinstance(made, DenseRows):
+            return self._scaled_by(fitted, made)
+        return self.replace(features=made, recipe=self.recipe, scaling=fitted)
+
+    def _fit_scaling(self, features: Features, scaling: str | Scaling) -> tuple[Scaling, Features | DenseRows | None]:
+        """Return a scaling and what it makes of the features; None: they are used as they are."""
         numbers = None if self.recipe is None else self.recipe.numbers
         fitted = scaling if isinstance(scaling, Scaling) else Scaling.fit(features, scaling, numbers)
-        made = fitted.apply(features)
-        made = seal(made) if isinstance(made, np.ndarray) else made  # nobody else's, so that it is not copied
-        return self.replace(features=made, recipe=self.recipe, scaling=fitted)
+        if fitted.kind == "none":
+            return fitted, None
+        rows = fitted.rows(features) if isinstance(features, np.ndarray) else None
+        return fitted, fitted.apply(features) if rows is None else rows.readable()
+
+    @property
+    def feature_shape(self) -> tuple[int, ...] | None:
+        """The shape of the features, (n, ...), or None; unlike ``features.shape`` it makes no scaled copy of them."""
+        return None if self._features is None else self._features.shape
+
+    def network_rows(self) -> sparse.csr_array | DenseRows:
+        """Return the features, which must be a matrix, as a network reads them: scaled, a dense one on the way.
+
+        Examples
+        --------
+        >>> import numpy as np, pprop, scipy.sparse as sp
+        >>> graph = pprop.Graph.from_scipy(sp.csr_array((2, 2)), features=np.array([[20.0, 1.0], [40.0, 3.0]]))
+        >>> graph.scaled().network_rows().block(slice(0, 1))
+        array([[-1., -1.]], dtype=float32)
+        """
+        features = self._features if self._rows is None else self._rows
+        if features is None or len(features.shape) != 2:
+            raise InputError("This graph has no matrix of features.")
+        if isinstance(features, sparse.csr_array):
+            return share(features)
+        return DenseRows(features).readable() if isinstance(features, np.ndarray) else features
 
     def with_structure(self, kind: str, *, replace: bool = False) -> Self:
         """Return the graph with features made of its edges alone, for a network on a graph without any.
@@ -147,3 +186,12 @@ class Derived(GraphParts):
         if count == 1:
             return self
         return self.subgraph(np.flatnonzero(component == np.bincount(component).argmax()))
+
+
+def _small(features: Features, made: Features | DenseRows | None) -> bool:
+    """Whether scaled features take little memory beside those given."""
+    if made is None:
+        return True
+    if isinstance(made, DenseRows):
+        return made.matrix is features or made.matrix.nbytes <= SMALL
+    return (made.nbytes if isinstance(made, np.ndarray) else 12 * made.nnz) <= SMALL

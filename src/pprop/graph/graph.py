@@ -17,6 +17,7 @@ from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, se
 from pprop.graph.convert.arguments import as_arrays, as_sparse, with_ids
 from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
 
@@ -25,6 +26,7 @@ FIELDS = (
     *("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended"),
     *("recipe", "scaling"),
 )
+_OF_FEATURES = ("fingerprint", "_scaled_array", "_network_inputs")  # computed once, of features among others
 
 
 @final
@@ -44,7 +46,9 @@ class Graph(Derived, Exchange):
     directed : bool
         False when the adjacency is symmetric by contract.
     features : CSR array or array of shape (n, f), or None
-        Node features, float32 or float64, no stored zeros. Sparse ones come as a new object at every call.
+        Node features. Sparse ones are float32 or float64 without stored zeros, and come as a new object at every call.
+        Dense ones are kept as they were given: float16, float32, float64, int8 or uint8, in memory or mapped from a
+        file; those of other types are float32.
     labels : array of shape (n,) or None
         Class index per node in int64, -1 where unknown.
     ids : array of shape (n,) or None
@@ -72,7 +76,6 @@ class Graph(Derived, Exchange):
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
-    _features: Features | None
     recommended: Recommended | None
 
     def __init__(self) -> None:
@@ -105,9 +108,9 @@ class Graph(Derived, Exchange):
         directed
             False demands a symmetric matrix; of two weights that differ by rounding the larger counts for both.
         features
-            Sparse or dense, shape (n, ...), finite numbers. A memory-mapped array is read into memory, since the file
-            could change; `PropagatedClassifier` takes one beside the graph, as it is. The columns of a data frame
-            become features by a recipe, see `from_pandas`.
+            Sparse or dense, shape (n, ...), finite numbers. An array that can be written to is copied. One that cannot,
+            such as ``numpy.load(file, mmap_mode="r")``, is used where it lies, so the file must not change while the
+            graph is in use. The columns of a data frame become features by a recipe, see `from_pandas`.
         labels
             Class indices, shape (n,), or the names of classes, which are sorted unless `class_names` has their order.
             Unknown are -1, None and NaN, and of text what `MISSING_LABELS` lists.
@@ -138,13 +141,14 @@ class Graph(Derived, Exchange):
         )  # fmt: skip
 
     @classmethod
-    def _checked(cls, csr: Csr, directed: bool, **fields: Any) -> Graph:
-        """Make a Graph of a sound matrix and fields that are checked here."""
+    def _checked(cls, csr: Csr, directed: bool, known: Features | None = None, **fields: Any) -> Graph:
+        """Make a Graph of a sound matrix and fields that are checked here, but for features that are `known`."""
         for field, kind in {"recipe": Recipe, "scaling": Scaling}.items():
             if not isinstance(fields[field], kind | None):
                 reject(field, "Graph.from_scipy", f"a pprop.graph.{kind.__name__} or None", describe(fields[field]))
         fields = as_arrays(fields, "Graph.from_scipy")
-        return cls._of_parts(csr, directed, **attributes.check_fields(fields, len(csr[0]) - 1, "Graph.from_scipy"))
+        checked = attributes.check_fields(fields, len(csr[0]) - 1, "Graph.from_scipy", known)
+        return cls._of_parts(csr, directed, **checked)
 
     @classmethod
     def _of_parts(cls, csr: Csr, directed: bool, **fields: Any) -> Graph:
@@ -158,6 +162,9 @@ class Graph(Derived, Exchange):
             weights=None if weights is None else seal(weights),
             directed=directed,
             _features=fields.get("features"),
+            _rows=None,
+            _of_features={},
+            of_structure={},
             **rest,
         )
         return graph
@@ -187,8 +194,8 @@ class Graph(Derived, Exchange):
         parts = [f"{self.n_nodes} nodes", f"{self.n_edges} edges", "directed" if self.directed else "undirected"]
         if self.weights is not None:
             parts.append("weighted")
-        if self.features is not None:
-            parts.append(f"{self.features.shape[1] if self.features.ndim > 1 else 1} features")
+        if self.feature_shape is not None:
+            parts.append(f"{self.feature_shape[1]} features")
         if self.labels is not None:
             parts.append(f"{self.n_classes} classes")
         return f"Graph({', '.join(parts)})"
@@ -221,7 +228,7 @@ class Graph(Derived, Exchange):
     @property
     def features(self) -> Features | None:
         """The node features, shape (n, ...), or None."""
-        kept = self._features
+        kept = self._features if self._rows is None else self._scaled_array
         return share(kept) if isinstance(kept, sparse.csr_array) else kept
 
     @property
@@ -238,7 +245,7 @@ class Graph(Derived, Exchange):
         """
         parts = {name: getattr(self, name) for name in ("indptr", "indices", "weights", "labels")}
         ids = attributes.id_part(self.ids)
-        features = attributes.feature_parts(self.features)
+        features = attributes.feature_parts(self.features if self._rows is None else self._rows)
         return attributes.content_digest({"directed": np.asarray(self.directed), **parts, "ids": ids, **features})
 
     def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
@@ -275,17 +282,38 @@ class Graph(Derived, Exchange):
         >>> Graph.from_scipy(sp.csr_array((2, 2))).replace(labels=[0, 1])
         Graph(2 nodes, 0 edges, undirected, 2 classes)
         """
-        fields = self._fields()
         for field in changes:
-            if field not in fields:
-                raise InputError(f"A Graph has no field {field!r} to replace. Its fields are: {', '.join(fields)}.")
-        if "features" in changes:
-            fields |= {"recipe": None, "scaling": None}
-        fields |= changes
-        if changes.keys() & {"adjacency", "directed"}:
-            return Graph.from_scipy(**fields)
-        del fields["adjacency"], fields["directed"]
-        return Graph._checked((self.indptr, self.indices, self.weights), self.directed, **fields)
+            if field not in FIELDS:
+                raise InputError(f"A Graph has no field {field!r} to replace. Its fields are: {', '.join(FIELDS)}.")
+        keeps_rows = not changes.keys() & {"features", "scaling"}
+        known = self._features if keeps_rows or self._rows is None else self.features
+        fields: dict[str, Any] = {field: getattr(self, field) for field in FIELDS[1:] if field != "features"}
+        fields |= {"features": known, **({"recipe": None, "scaling": None} if "features" in changes else {}), **changes}
+        same_structure = not changes.keys() & {"adjacency", "directed"}
+        if same_structure:
+            csr, directed = (self.indptr, self.indices, self.weights), fields.pop("directed")
+            graph = Graph._checked(csr, directed, known, **fields)
+        else:
+            graph = Graph.from_scipy(**dict[str, Any](adjacency=self.adjacency) | fields)
+        held = vars(graph)
+        if same_structure:
+            held["of_structure"] = self.of_structure
+        if keeps_rows:
+            held["_rows"] = self._rows
+        if not changes.keys() & {"features", "scaling", "recipe"}:
+            held["_of_features"] = self._of_features
+        return graph
+
+    def _scaled_by(self, scaling: Scaling, rows: DenseRows | None) -> Graph:
+        graph = object.__new__(Graph)
+        vars(graph).update({name: value for name, value in vars(self).items() if name not in _OF_FEATURES})
+        vars(graph).update(scaling=scaling, _rows=rows, _of_features={})
+        return graph
+
+    @cached_property
+    def _scaled_array(self) -> NDArray[np.float32]:
+        assert self._rows is not None
+        return seal(self._rows.toarray())
 
     @cached_property
     def _id_index(self) -> dict[object, int]:

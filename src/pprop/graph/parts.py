@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop.graph.attributes import Features
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
 
@@ -26,6 +27,12 @@ class GraphParts(ABC):
     name: str | None
     recipe: Recipe | None
     scaling: Scaling | None
+    of_structure: dict[object, Any]
+    """What was made of the adjacency matrix alone, to be used again; graphs with the same one share it."""
+
+    _features: Features | None  # as they lie: those of a graph with `_rows` are not scaled yet
+    _rows: DenseRows | None  # how a dense matrix is scaled as it is read; None: it is read as it lies
+    _of_features: dict[object, Any]  # scalings that were fitted to the features, to be used again
 
     @property
     @abstractmethod
@@ -46,6 +53,10 @@ class GraphParts(ABC):
     @abstractmethod
     def adjacency(self) -> sparse.csr_array:
         """The adjacency matrix, shape (n, n)."""
+
+    @abstractmethod
+    def _scaled_by(self, scaling: Scaling, rows: DenseRows | None) -> Self:
+        """Return the same graph with a scaling, and how a dense matrix is read by it."""
 
     @abstractmethod
     def replace(self, **changes: Any) -> Self:

@@ -30,6 +30,7 @@ from pprop.settings import NORMALIZATION, NORMALIZATIONS, SELF_LOOPS
 
 # The smallest degree, next to weights near 1, whose inverse times a prediction is far from the limits of float32.
 LEAST_DEGREE = 2.0**-64
+KEPT = 2**27  # bytes of the indices of a transition matrix that a graph keeps, to be used again
 
 
 @final
@@ -101,7 +102,7 @@ class Transition:
 def transition_matrix(
     graph: Graph, normalization: str = NORMALIZATION.default, self_loops: bool = SELF_LOOPS.default
 ) -> Transition:
-    """Return the transition matrix of `graph`.
+    """Return the transition matrix of `graph`, which keeps it unless it is large.
 
     Parameters
     ----------
@@ -128,6 +129,16 @@ def transition_matrix(
         reject("graph", function, "a pprop.Graph", describe(graph), remedy="Make one with pprop.Graph.from_scipy.")
     check_choice(normalization, "normalization", function, NORMALIZATIONS)
     self_loops = check_bool(self_loops, "self_loops", function)
+    key = "transition", normalization, self_loops
+    known: Transition | None = graph.of_structure.get(key)
+    if known is None:
+        known = _transition(graph, normalization, self_loops)
+        if 4 * len(known.indices) <= KEPT:
+            graph.of_structure[key] = known
+    return known
+
+
+def _transition(graph: Graph, normalization: str, self_loops: bool) -> Transition:
     adjacency = with_self_loops(graph, self_loops)
     weights = adjacency.data
     if graph.weights is not None:

@@ -17,16 +17,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
+from pprop.graph.features.dense_rows import DenseRows
 
 # X as a first layer reads it, shape (n, f): by its nonzeros, or all of it, rows one after the other.
-FeatureMatrix = sparse.csr_array | NDArray[np.float32]
+FeatureMatrix = sparse.csr_array | DenseRows
 
 
 @final

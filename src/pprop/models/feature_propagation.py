@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 
 from pprop.graph import Graph, transition_matrix
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
 from pprop.models.network import network_inputs
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
@@ -54,7 +55,8 @@ def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None
     """
     device = CPU() if device is None else device
     M = device.sparse(transition_matrix(graph, self_loops=model.self_loops).to_scipy())
-    X = sparse.csr_array(network_inputs(graph)).astype(np.float64).tocsc()
+    inputs = network_inputs(graph)
+    X = sparse.csr_array(inputs.toarray() if isinstance(inputs, DenseRows) else inputs).astype(np.float64).tocsc()
     features = device.empty(int(X.shape[0]), int(X.shape[1]))
     for begin in range(0, X.shape[1], AT_ONCE):
         start = device.put(X[:, begin : begin + AT_ONCE].toarray(order="C"))

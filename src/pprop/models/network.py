@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph import Graph
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.scaling import is_full
 from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import WEIGHTS, stream, uniform
@@ -108,32 +110,50 @@ class FeatureNetwork:
 def network_inputs(graph: Graph) -> FeatureMatrix:
     """Return the features as the first layer reads them, shape (n, f), float32, scaled if they are not yet.
 
-    A matrix of which at most a quarter is not zero is read by its nonzeros, a CSR matrix; one that is fuller as a whole, a
-    dense array. This depends on the matrix alone, not on how it is stored.
+    A matrix of which at most a quarter is not zero is read by its nonzeros, a CSR matrix; one that is fuller as a whole,
+    by its rows. This depends on the matrix alone, not on how it is stored. What had to be copied for it is found again
+    as long as it is in use.
 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
     >>> graph = Graph.from_scipy(sp.csr_array((2, 2)), features=sp.csr_array([[1.0, 3.0], [0.0, 0.0]]))
-    >>> network_inputs(graph)
+    >>> network_inputs(graph).toarray()
     array([[0.25, 0.75],
            [0.  , 0.  ]], dtype=float32)
     """
-    if graph.features is None:
+    shape = graph.feature_shape
+    if shape is None:
         raise InputError(
             "The built-in network needs node features, and this graph has none. "
             "graph.with_structure('degree') (--structure degree) makes some of the graph itself, and "
             "LabelPropagationClassifier (--model label-propagation) needs none."
         )
-    if graph.features.ndim != 2:
+    if len(shape) != 2:
         raise InputError(
-            f"The built-in network needs features of shape (n, f), and this graph has {graph.features.shape}. "
+            f"The built-in network needs features of shape (n, f), and this graph has {shape}. "
             "Pass a predictor of your own, or reshape them."
         )
-    features: Any = graph.scaled().features
-    if not is_full(features):
-        return sparse.csr_array(features).astype(np.float32)
-    return np.ascontiguousarray(features if isinstance(features, np.ndarray) else features.toarray(), np.float32)
+    scaled = graph.scaled()
+    used: weakref.ref[FeatureMatrix] | None = vars(scaled).get("_network_inputs")
+    found = None if used is None else used()
+    if found is None:
+        found = _read(scaled.network_rows())
+        vars(scaled)["_network_inputs"] = weakref.ref(found)
+    return found
+
+
+def _read(features: FeatureMatrix) -> FeatureMatrix:
+    if isinstance(features, DenseRows):
+        return features if features.full else _nonzeros(features)
+    if is_full(features):
+        return DenseRows(features.astype(np.float32, copy=False).toarray())
+    return features.astype(np.float32, copy=False)
+
+
+def _nonzeros(rows: DenseRows) -> sparse.csr_array:
+    parts = [sparse.csr_array(part) for _, part in rows.blocks()]
+    return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
 
 def initial_weights(weights: Sequence[Weight], seeds: Tensor, kernels: Kernels | None = None) -> list[Tensor]:

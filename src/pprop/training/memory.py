@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
 import torch
 
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
 from pprop._validate import check_int, describe
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.trainer import FeatureMatrix, TrainerBytes
 from pprop.settings import DEVICE
 
@@ -75,7 +75,7 @@ def operations_bytes(
     """Return the bytes of `RunsTrainer`: so many activations and weights of a run, and mask words an entry."""
     n, f = features.shape
     graph = 16 * entries + 48 * n
-    if isinstance(features, np.ndarray):
+    if isinstance(features, DenseRows):
         held, masks = 4 * n * f, n * -(-f // 32)
     else:
         held, masks = 24 * features.nnz + 8 * (n + f + 2), mask_words * features.nnz

@@ -6,11 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from typing import final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from pprop.graph import transition_matrix
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
@@ -104,7 +104,7 @@ class _NetworkTraining(ModelTraining):
             features=f,
             hidden=hidden,
             classes=classes,
-            feature_entries=None if isinstance(features, np.ndarray) else features.nnz,
+            feature_entries=None if isinstance(features, DenseRows) else features.nnz,
             entries=0 if transition is None or isinstance(bound.readout, RowReadout) else len(transition.indices),
             steps=steps,
             ppr_rows=len(bound.readout.nodes) if isinstance(bound.readout, RowReadout) else 0,

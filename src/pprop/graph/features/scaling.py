@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,10 +13,11 @@ from scipy import sparse
 from pprop._errors import FormatError, GraphError
 from pprop._validate import check_choice, reject
 from pprop.graph.attributes import Features
+from pprop.graph.features.dense_rows import FULL, DenseRows, row_blocks
 
 CHOICES = ("auto", "l1", "standard", "none")
-# A dense matrix is a bag of words all the same if it has no negative values, so many columns, and so few nonzeros.
-WORDS_COLUMNS, WORDS_DENSITY = 50, 0.25
+# A dense matrix is a bag of words all the same if it has no negative values, so many columns, and is not full.
+WORDS_COLUMNS = 50
 
 
 @final
@@ -81,19 +82,19 @@ class Scaling:
         """Return scaled features of the same shape, float32; a sparse matrix stays sparse."""
         if self.kind == "none":
             return features
+        if isinstance(features, np.ndarray):
+            rows = self.rows(features)
+            return _rows_to_one(sparse.csr_array(features)) if rows is None else rows.toarray()
         if self.kind == "l1":
             return _rows_to_one(features)
+        self._check_columns(features)
         assert self.center is not None
         assert self.scale is not None
-        if features.ndim != 2 or features.shape[1] != len(self.scale):
-            expected = f"a matrix of {len(self.scale)} columns, as in the training"
-            reject("features", "Scaling.apply", expected, f"shape {features.shape}", error=GraphError)
-        if isinstance(features, np.ndarray):
-            return _standardized(features, self.center, self.scale)
         centred = np.flatnonzero(self.center)
         rest = features.astype(np.float32)
         if len(centred):  # these columns are full afterwards
-            full = _standardized(features[:, centred].toarray(), self.center[centred], self.scale[centred])
+            part = Scaling("standard", self.center[centred], self.scale[centred])
+            full = part.apply(features[:, centred].toarray())
             keep = np.ones(features.shape[1], dtype=np.float32)
             keep[centred] = 0
             rest.data *= keep[rest.indices]
@@ -107,6 +108,31 @@ class Scaling:
             rest.data = (features.data / self.scale[features.indices]).astype(np.float32)
         rest.eliminate_zeros()
         return rest
+
+    def rows(self, features: NDArray[Any]) -> DenseRows | None:
+        """Return a dense matrix (n, f) scaled as it is read, without a copy; None where it is to be read by its nonzeros.
+
+        That is a bag of words: rows are divided by the sums of their absolute values, and not full.
+
+        >>> X = np.array([[1.0, 10.0], [3.0, 10.0]], dtype=np.float32)
+        >>> Scaling.fit(X, "standard").rows(X).toarray()
+        array([[-1.,  0.],
+               [ 1.,  0.]], dtype=float32)
+        """
+        if self.kind == "none":
+            return DenseRows(features)
+        if self.kind == "l1":
+            return DenseRows(features, by_row=_row_sizes(features)) if is_full(features) else None
+        self._check_columns(features)
+        assert self.center is not None
+        assert self.scale is not None
+        return DenseRows(features, by_column=np.stack([self.scale, self.center / self.scale]))
+
+    def _check_columns(self, features: Features) -> None:
+        assert self.scale is not None
+        if features.ndim != 2 or features.shape[1] != len(self.scale):
+            expected = f"a matrix of {len(self.scale)} columns, as in the training"
+            reject("features", "Scaling.apply", expected, f"shape {features.shape}", error=GraphError)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scaling) or self.kind != other.kind:
@@ -156,7 +182,7 @@ def _counts(features: Features) -> bool:
         return bool((features.data >= 0).all())
     if features.ndim != 2 or features.shape[1] < WORDS_COLUMNS:
         return False
-    return bool((features >= 0).all()) and not is_full(features)
+    return all((features[rows] >= 0).all() for rows in row_blocks(features.shape)) and not is_full(features)
 
 
 def is_full(features: Features) -> bool:
@@ -165,8 +191,9 @@ def is_full(features: Features) -> bool:
     >>> is_full(np.eye(4)), is_full(np.eye(3)), is_full(sparse.csr_array(np.eye(3)))
     (False, True, True)
     """
-    nonzeros = np.count_nonzero(features) if isinstance(features, np.ndarray) else features.nnz
-    return int(nonzeros) > WORDS_DENSITY * int(np.prod(features.shape))
+    if isinstance(features, np.ndarray):
+        return DenseRows(features).full
+    return int(features.nnz) > FULL * int(np.prod(features.shape))
 
 
 def _moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -176,10 +203,19 @@ def _moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float6
     """
     n = features.shape[0]
     if isinstance(features, np.ndarray):
-        low, high = (np.asarray(pick(axis=0), dtype=np.float64) for pick in (features.min, features.max))
+        low, high = _extremes(features)
         top = _units(low, high)
-        mean = sum((features[rows] / top).sum(axis=0) for rows in _blocks(features)) / n
-        square = sum(((features[rows] / top - mean) ** 2).sum(axis=0) for rows in _blocks(features))
+
+        def in_units(part: NDArray[Any], out: NDArray[np.float64]) -> None:
+            np.divide(part, top, out=out)
+
+        def squares(part: NDArray[Any], out: NDArray[np.float64]) -> None:
+            np.divide(part, top, out=out)
+            out -= mean
+            out *= out
+
+        mean = _column_sums(features, in_units) / n
+        square = _column_sums(features, squares)
     else:
         columns = features.astype(np.float64).tocsc()
         low, high = (np.asarray(pick(axis=0).toarray()).ravel() for pick in (columns.min, columns.max))
@@ -196,33 +232,56 @@ def _units(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.fl
     return np.where(top > 0, top, 1.0)
 
 
-def _blocks(features: NDArray[Any]) -> Iterator[slice]:
-    """Give the places of the rows of a dense matrix, many at a time, so that no float64 copy of the whole is made."""
-    step = max(2**22 // max(features.shape[1], 1), 1)
-    return (slice(first, first + step) for first in range(0, len(features), step))
+def _extremes(features: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the largest number of every column."""
+    low, high = (np.asarray(features[0]).astype(np.float64) for _ in range(2))
+    for rows in row_blocks(features.shape):
+        part = _quick(features[rows])
+        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+    return low, high
 
 
-def _standardized(
-    features: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64]
-) -> NDArray[np.float32]:
-    shift, out = center / scale, np.empty(features.shape, dtype=np.float32)
-    for rows in _blocks(features):
-        out[rows] = features[rows] / scale - shift
-    return out
+def _quick(part: NDArray[Any]) -> NDArray[Any]:
+    """Return the same numbers in a type with which numpy is quick."""
+    return part.astype(np.float32) if part.dtype == np.float16 else part
 
 
-def _rows_to_one(features: Features) -> Features:
-    """Return a matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty. One that is not full is CSR."""
-    if isinstance(features, np.ndarray) and is_full(features):
-        out = np.empty(features.shape, dtype=np.float32)
-        for rows in _blocks(features):
-            part = features[rows].astype(np.float64)
-            for reduce in (np.max, np.sum):  # see below
-                sizes = reduce(abs(part), axis=1, keepdims=True)
-                part /= np.where(sizes > 0, sizes, 1.0)
-            out[rows] = part
-        return out
-    matrix = sparse.csr_array(features).astype(np.float64)
+def _column_sums(features: NDArray[Any], make: Callable[[NDArray[Any], NDArray[np.float64]], None]) -> Any:
+    """Add up the terms that `make` writes for some rows: row after row within 2^22 numbers, then these sums, shape (f,)."""
+    f = features.shape[1]
+    many, total = max(2**22 // max(f, 1), 1), np.zeros(f)
+    for first in range(0, len(features), many):
+        some, found = features[first : first + many], None
+        # numpy adds up a lone column in another order
+        for rows in row_blocks(some.shape) if f > 1 else [slice(None)]:
+            part, before = _quick(some[rows]), int(found is not None)
+            room = np.empty((before + len(part), f))
+            make(part, room[before:])
+            room[:before] = found
+            found = room.sum(axis=0)
+        total = total + found
+    return total
+
+
+def _row_sizes(features: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the largest absolute value of every row, and the sum of all in units of it, (n, 2); 1 for an empty row.
+
+    In two steps, so that neither huge nor tiny features overflow on the way.
+    """
+    sizes = np.empty((len(features), 2))
+    for rows in row_blocks(features.shape):
+        part = abs(features[rows].astype(np.float64))
+        for side, reduce in enumerate((np.max, np.sum)):
+            found = reduce(part, axis=1, keepdims=True)
+            found = np.where(found > 0, found, 1.0)
+            part /= found
+            sizes[rows, side : side + 1] = found
+    return sizes
+
+
+def _rows_to_one(features: sparse.csr_array) -> sparse.csr_array:
+    """Return a sparse matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty."""
+    matrix = features.astype(np.float64)
     matrix.eliminate_zeros()
     per_row = np.diff(matrix.indptr)
     # first by the largest entry, so that neither huge nor tiny features overflow on the way

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import Transition
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.contract import LARGE_ENTRIES, FeatureProduct, Kernels
 from pprop.kernels.numba_cpu import bits, dense
 from pprop.kernels.numba_cpu.attention import NumbaAttention
@@ -57,7 +58,7 @@ class NumbaKernels(Kernels):
     """Fixed-order kernels for CPU tensors of float32 or float64."""
 
     def features(self, matrix: FeatureMatrix) -> FeatureProduct:
-        return NumbaDenseFeatures(matrix) if isinstance(matrix, np.ndarray) else NumbaFeatures(matrix)
+        return NumbaDenseFeatures(matrix) if isinstance(matrix, DenseRows) else NumbaFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> NumbaSteps:
         large = len(transition.indices) >= LARGE_ENTRIES and steps > 0 and not isinstance(alpha, Tensor)

@@ -82,14 +82,16 @@ def keep_words(seed, stream, first, second, block, count, threshold, digits, raw
 
 
 @serial
-def plane_words(seed, stream, rows, columns, begin, end, block, threshold, digits, raw, four, planes):
+def plane_words(seed, stream, indptr, columns, begin, end, block, threshold, digits, raw, four, planes):
     """Fill four planes with the decisions of entries `begin` to `end`: planes[(block + p) % len(planes), e] for p < 4.
 
-    Entry e is the site (rows[e], columns[e]); a plane holds 32 decisions of every entry. `block` is a multiple of 4.
+    Entry e is the site (its row, columns[e]); a plane holds 32 decisions of every entry. `block` is a multiple of 4.
     """
-    ring = len(planes)
+    ring, row = len(planes), np.searchsorted(indptr, begin, side="right") - 1
     for e in range(begin, end):
-        keep_words(seed, stream, rows[e], columns[e], block, 4, threshold, digits, raw, four)
+        while e >= indptr[row + 1]:
+            row += 1
+        keep_words(seed, stream, row, columns[e], block, 4, threshold, digits, raw, four)
         for plane in range(4):
             planes[(block + plane) % ring, e] = four[plane]
 

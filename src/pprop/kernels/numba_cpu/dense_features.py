@@ -7,7 +7,7 @@ A sum has one owner and one order, so that its bits depend neither on threads no
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -16,10 +16,25 @@ from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.contract import FeatureProduct
 from pprop.kernels.numba_cpu._jit import kernel, part
 from pprop.kernels.numba_cpu.bits import dense_words, mask_of
-from pprop.kernels.numba_cpu.vectors import address, count, fma, item, keep_lanes, lanes, load, put, store
+from pprop.kernels.numba_cpu.vectors import (
+    address,
+    count,
+    fma,
+    item,
+    keep_lanes,
+    lanes,
+    load,
+    load_as,
+    minus,
+    put,
+    quotient,
+    rounded,
+    store,
+)
 from pprop.kernels.random_bits import DENSE_FEATURES, Draw
 
 SUMS = 6  # that are made together
@@ -28,7 +43,7 @@ TILE = 64 if llvm.get_host_cpu_features().get("avx512f", False) else 16
 BLOCK = 64  # nodes whose kept features lie side by side on the way back
 _COLUMNS = 96  # of X that a task of the way back owns: whole words of masks, and whole sixes
 _ROWS = 48  # of X that a task of the way forth owns
-_WORD = lanes(32)
+_WORD, _ONE = lanes(32), lanes(1)
 
 
 def words_of(columns: int) -> int:
@@ -62,45 +77,100 @@ def add_products(left, at, row, step, terms, right, right_at, right_step, sums, 
     store(sums, sums_at + 5 * sums_step, s5)
 
 
-@part
-def copy_row(X, at, columns, out, out_at):
-    """Copy so many numbers."""
-    whole = columns // 32 * 32
-    for j in range(0, whole, 32):
-        store(out, out_at + j, load(X, at + j, _WORD))
-    for j in range(whole, columns):
-        put(out, out_at + j, item(X, at + j))
+@final
+class RowsInMemory(NamedTuple):
+    """The arrays of `DenseRows`, for kernels; (0, 4) and (0, f) where nothing is scaled.
+
+    Attributes
+    ----------
+    matrix
+        Shape (n, f), float32, float64, int8 or uint8; uint16 for the bits of float16.
+    by_row
+        Two divisors and their inverses, (n, 4).
+    by_column
+        Divisor, inverse and shift of every column, (3, f).
+    """
+
+    matrix: NDArray[Any]
+    by_row: NDArray[np.float64]
+    by_column: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: DenseRows) -> RowsInMemory:
+        """Return the arrays of rows; what is scaled has the bits of `DenseRows.toarray`."""
+        found = rows.readable()
+        matrix = found.matrix.view(np.uint16) if found.matrix.dtype == np.float16 else found.matrix
+        by_row, by_column = np.empty((0, 4)), np.empty((0, rows.shape[1]))
+        if found.by_row is not None:
+            first, second = found.by_row.T
+            by_row = np.stack([first, 1 / first, second, 1 / second], axis=1)
+        if found.by_column is not None:
+            divisor, shift = found.by_column
+            by_column = np.stack([divisor, 1 / divisor, shift])
+        return cls(matrix, by_row, by_column)
 
 
 @part
-def copy_kept(X, at, words, word, columns, out, out_at):
+def _scaled(x, at, i, j, f, by_row, rows, by_column, columns, doubles, out, token):
+    """Return lanes of X from (i, j) on, which lie at `at`, scaled and rounded to float32."""
+    values = load_as(x, at, doubles, token)
+    if rows:
+        values = quotient(values, item(by_row, 4 * i), item(by_row, 4 * i + 1))
+        values = quotient(values, item(by_row, 4 * i + 2), item(by_row, 4 * i + 3))
+    if columns:
+        values = quotient(values, load(by_column, j, token), load(by_column, f + j, token))
+        values = minus(values, load(by_column, 2 * f + j, token))
+    return rounded(values, out)
+
+
+@part
+def copy_row(X, by_row, by_column, i, first, columns, out, out_at):
+    """Copy so many numbers of row i, from a column on, as a network reads them."""
+    f, rows, scaled = X.shape[1], by_row.shape[0] > 0, by_column.shape[0] > 0
+    x, divisors, shifts = address(X), address(by_row), address(by_column)
+    at, whole = i * f + first, columns // 32 * 32
+    if rows or scaled or X.itemsize == 8:
+        for j in range(0, whole, 32):
+            lane_values = _scaled(x, at + j, i, first + j, f, divisors, rows, shifts, scaled, shifts, out, _WORD)
+            store(out, out_at + j, lane_values)
+        for j in range(whole, columns):
+            one = _scaled(x, at + j, i, first + j, f, divisors, rows, shifts, scaled, shifts, out, _ONE)
+            store(out, out_at + j, one)
+    else:
+        for j in range(0, whole, 32):
+            store(out, out_at + j, load_as(x, at + j, out, _WORD))
+        for j in range(whole, columns):
+            store(out, out_at + j, load_as(x, at + j, out, _ONE))
+
+
+@part
+def copy_kept(row, at, words, word, columns, out, out_at):
     """Copy so many numbers with zeros in place of those that are dropped: 32 decisions a word."""
     whole = columns // 32
     for k in range(whole):
-        store(out, out_at + 32 * k, keep_lanes(load(X, at + 32 * k, _WORD), item(words, word + k)))
+        store(out, out_at + 32 * k, keep_lanes(load(row, at + 32 * k, _WORD), item(words, word + k)))
     for j in range(32 * whole, columns):
         kept = (item(words, word + whole) >> np.uint32(j % 32)) & np.uint32(1)
-        put(out, out_at + j, item(X, at + j) * kept)
+        put(out, out_at + j, item(row, at + j) * kept)
 
 
 @kernel
-def _forth(X, words, W, scale, out, token):
+def _forth(X, by_row, by_column, words, W, scale, out, token):
     """out[r] = scale * drop(X) W[r] for W (R, f, h) and out (R, n, h); words (R, n, words), or none in a row."""
     runs, n, width = out.shape
     f, per_row = X.shape[1], words.shape[2]
     blocks = (n + _ROWS - 1) // _ROWS
     for task in prange(runs * blocks):
         run, block = task // blocks, task % blocks
-        rows, room = np.zeros((SUMS, f), X.dtype), np.empty((SUMS, width), X.dtype)
-        x, a, w, s = address(X), address(rows), address(W[run]), address(room)
+        rows, room = np.zeros((SUMS, f), out.dtype), np.empty((SUMS, width), out.dtype)
+        a, w, s = address(rows), address(W[run]), address(room)
         mask, target = address(words[run if per_row else 0]), out[run]
         for i in range(block * _ROWS, min(n, (block + 1) * _ROWS), SUMS):
             some = min(SUMS, n - i)
             for r in range(some):
+                copy_row(X, by_row, by_column, i + r, 0, f, a, r * f)
                 if per_row:
-                    copy_kept(x, (i + r) * f, mask, (i + r) * per_row, f, a, r * f)
-                else:
-                    copy_row(x, (i + r) * f, f, a, r * f)
+                    copy_kept(a, r * f, mask, (i + r) * per_row, f, a, r * f)
             room[:] = 0
             for t in range(0, width, count(token)):
                 add_products(a, 0, f, 1, f, w, t, width, s, t, width, token)
@@ -110,7 +180,7 @@ def _forth(X, words, W, scale, out, token):
 
 
 @kernel
-def _back(X, words, G, scale, out, token):
+def _back(X, by_row, by_column, words, G, scale, out, token):
     """out[r] = scale * drop(X)^T G[r] for G (R, n, h) and out (R, columns, h): those of X, and more up to whole tasks."""
     runs, columns, width = out.shape
     (n, f), per_row = X.shape, words.shape[2]
@@ -118,18 +188,17 @@ def _back(X, words, G, scale, out, token):
     for task in prange(runs * blocks):
         run, first = task // blocks, task % blocks * _COLUMNS
         own = min(_COLUMNS, f - first)
-        kept, total = np.zeros((BLOCK, _COLUMNS), X.dtype), out[run]
-        x, a, g, s = address(X), address(kept), address(G[run]), address(total)
+        kept, total = np.zeros((BLOCK, _COLUMNS), out.dtype), out[run]
+        a, g, s = address(kept), address(G[run]), address(total)
         mask = address(words[run if per_row else 0])
         total[first : first + _COLUMNS] = 0
         for begin in range(0, n, BLOCK):
             nodes = min(BLOCK, n - begin)
             for i in range(nodes):
-                at = (begin + i) * f + first
+                at = i * _COLUMNS
+                copy_row(X, by_row, by_column, begin + i, first, own, a, at)
                 if per_row:
-                    copy_kept(x, at, mask, (begin + i) * per_row + first // 32, own, a, i * _COLUMNS)
-                else:
-                    copy_row(x, at, own, a, i * _COLUMNS)
+                    copy_kept(a, at, mask, (begin + i) * per_row + first // 32, own, a, at)
             for j in range(0, own, SUMS):
                 for t in range(0, width, count(token)):
                     add_products(
@@ -142,19 +211,18 @@ def _back(X, words, G, scale, out, token):
 class NumbaDenseFeatures(FeatureProduct):
     """drop(X) W and drop(X)^T G of R runs."""
 
-    def __init__(self, matrix: NDArray[Any]) -> None:
-        self._matrix = np.ascontiguousarray(matrix)
+    def __init__(self, rows: DenseRows) -> None:
+        self._rows = RowsInMemory.of(rows)
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
-        (n, f), width = self._matrix.shape, operand.shape[2]
+        (n, f), width = self._rows.matrix.shape, operand.shape[2]
         lanes_ = next((size for size in (4, 16) if size >= width), TILE)
         array = torch.nn.functional.pad(operand, (0, -width % lanes_)).contiguous().numpy()
-        X = self._matrix.astype(array.dtype, copy=False)
         seeds, stream, epoch, threshold, digits, scale = mask_of(draw, DENSE_FEATURES, array)
         words = np.empty((len(array), n, words_of(f) if digits else 0), np.uint32)
         if digits:
             dense_words(seeds, stream, epoch, threshold, digits, words)
-        rows = -(-f // _COLUMNS) * _COLUMNS if side else n
-        out = np.empty((len(array), rows, array.shape[2]), array.dtype)
-        (_back if side else _forth)(X, words, array, scale, out, lanes(lanes_))
+        many = -(-f // _COLUMNS) * _COLUMNS if side else n
+        out = np.empty((len(array), many, array.shape[2]), array.dtype)
+        (_back if side else _forth)(*self._rows, words, array, scale, out, lanes(lanes_))
         return torch.from_numpy(out)[:, : f if side else n, :width].contiguous()

@@ -27,7 +27,7 @@ def chunks_of(nodes: int) -> int:
 
 @serial
 def forward(
-    begin, end, X, words, seed, stream, epoch, law, scratch, W_1, W_2, biases, hidden, predictions, h_token, c_token, tile
+    begin, end, source, words, seed, stream, epoch, law, scratch, W_1, W_2, biases, hidden, predictions, h_token, c_token, tile
 ):  # fmt: skip
     """Do what `fused_network.forward` does for rows begin to end of a dense X, and keep their mask words.
 
@@ -35,17 +35,18 @@ def forward(
     """
     threshold, digits, scale = law
     raw, four, rows, sums = scratch[2], scratch[3], scratch[5], scratch[6]
-    x, mask, left, total = address(X), address(words), address(rows), address(sums)
+    X, by_row, by_column = source
+    mask, left, total = address(words), address(rows), address(sums)
     first, f, width, per_row, room = address(W_1), X.shape[1], count(h_token), words.shape[1], rows.shape[1]
     each = SUMS // 2 if digits > 0 else SUMS
     for i in range(begin, end, each):
         some = min(each, end - i)
         for r in range(some):
             node = i + r
-            copy_row(x, node * f, f, left, r * room)
+            copy_row(X, by_row, by_column, node, 0, f, left, r * room)
             if digits > 0:
                 row_words(seed, DENSE_FEATURES, node, epoch, threshold, digits, raw, four, words[node], 0, per_row)
-                copy_kept(x, node * f, mask, node * per_row, f, left, (each + r) * room)
+                copy_kept(left, r * room, mask, node * per_row, f, left, (each + r) * room)
         for block in range(len(W_1)):
             for t in range(0, width, count(tile)):
                 for r in range(SUMS):
@@ -64,23 +65,23 @@ def forward(
 
 
 @serial
-def gradient(begin, end, X, words, digits, below, kept, partial, tile):
+def gradient(begin, end, source, words, digits, below, kept, partial, tile):
     """partial = drop(X)^T below over the nodes begin to end, without the scale of kept features.
 
     below (h blocks, n, h); partial (h blocks, features and more up to whole sixes, h); kept (BLOCK, features and more).
     """
     blocks, n, width = below.shape
+    X, by_row, by_column = source
     f, room, rows, per_row = X.shape[1], kept.shape[1], partial.shape[1], words.shape[1]
-    x, mask, left, right, sums = address(X), address(words), address(kept), address(below), address(partial)
+    mask, left, right, sums = address(words), address(kept), address(below), address(partial)
     partial[:] = 0
     for start in range(begin, end, BLOCK):
         nodes = min(BLOCK, end - start)
         for k in range(nodes):
             i = start + k
+            copy_row(X, by_row, by_column, i, 0, f, left, k * room)
             if digits > 0:
-                copy_kept(x, i * f, mask, i * per_row, f, left, k * room)
-            else:
-                copy_row(x, i * f, f, left, k * room)
+                copy_kept(left, k * room, mask, i * per_row, f, left, k * room)
         for block in range(blocks):
             for j in range(0, f, SUMS):
                 for t in range(0, width, count(tile)):

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.numba_cpu import fused_dense, fused_network
-from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, TILE, words_of
+from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, TILE, RowsInMemory, words_of
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, shares
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.random_bits import FEATURES, HIDDEN, stream
@@ -103,9 +104,9 @@ class SparseFirst(FirstLayer):
 class DenseFirst(FirstLayer):
     """By whole rows of X."""
 
-    def __init__(self, matrix: NDArray[np.float32], *rest: Any) -> None:
+    def __init__(self, rows: RowsInMemory, *rest: Any) -> None:
         super().__init__(*rest)
-        self._matrix, (n, f), arena = matrix, matrix.shape, self._crew.arena
+        self._rows, (n, f), arena = tuple(rows), rows.matrix.shape, self._crew.arena
         blocks, _, width = self._weights.W_1.shape
         self._words = arena.empty((n, words_of(f) if self._law.digits else 0), np.uint32)
         self._tile = lanes(min(TILE, width))
@@ -120,17 +121,17 @@ class DenseFirst(FirstLayer):
 
     def forward(self, thread: int, epoch: int, hidden: NDArray[Any], predictions: NDArray[Any]) -> None:
         fused_dense.forward(
-            *_share(len(self._matrix), thread, self._crew.team.threads), self._matrix, self._words, self._seed, _HIDDEN,
+            *_share(len(self._words), thread, self._crew.team.threads), self._rows, self._words, self._seed, _HIDDEN,
             epoch, self._law, self.scratch[thread], *self._weights, hidden, predictions, *self._tokens, self._tile,
         )  # fmt: skip
 
     def step(
         self, thread: int, epoch: int, below: NDArray[Any], penalty: np.float32, rates: tuple[np.float32, np.float32]
     ) -> None:
-        chunks, team, n = len(self._partial), self._crew.team, len(self._matrix)
+        chunks, team, n = len(self._partial), self._crew.team, len(self._words)
         for chunk in range(*_share(chunks, thread, team.threads)):
             fused_dense.gradient(
-                *_share(n, chunk, chunks), self._matrix, self._words, self._law.digits, below, self._kept[thread],
+                *_share(n, chunk, chunks), self._rows, self._words, self._law.digits, below, self._kept[thread],
                 self._partial[chunk], self._tile,
             )  # fmt: skip
         team.meet()
@@ -155,8 +156,8 @@ def first_bytes(nodes: int, features: int, nonzeros: int | None, units: int, *, 
     return 24 * nonzeros + 8 * (nodes + features + 2), 4 * 2 * planes * nonzeros, 0
 
 
-def prepared(matrix: FeatureMatrix) -> Entries | NDArray[np.float32]:
+def prepared(matrix: FeatureMatrix) -> Entries | RowsInMemory:
     """Return X as the first layers of all runs read it."""
-    if isinstance(matrix, np.ndarray):
-        return np.ascontiguousarray(matrix, np.float32)
+    if isinstance(matrix, DenseRows):
+        return RowsInMemory.of(matrix)
     return Entries.of(matrix.indptr, matrix.indices, matrix.data.astype(np.float32), matrix.shape[1])

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pprop.graph import Transition
 from pprop.kernels.numba_cpu import fused_steps, rows
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, shares
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.random_bits import EDGES
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSpec
+
+KEPT = 2**23  # entries of a transition matrix whose transpose is kept as long as it is
+_kept: WeakKeyDictionary[Transition, Entries] = WeakKeyDictionary()
+
+
+def _edges(T: Transition) -> Entries:
+    """Return a transition matrix by rows and by columns, without its scales."""
+    found = _kept.get(T)
+    if found is None:
+        values = np.empty(0, np.float32) if T.weights is None else T.weights.astype(np.float32)
+        found = Entries.of(T.indptr, T.indices, values, T.n_nodes, symmetric=T.symmetric)
+        if len(T.indices) <= KEPT:
+            _kept[T] = found
+    return found
 
 
 @final
@@ -22,8 +38,7 @@ class SharedSteps:
     def __init__(self, spec: TrainerSpec, propagation: PropagateSteps) -> None:
         T = propagation.transition
         self.steps, self.law = propagation.steps, Law.of(spec.matrix_dropout)
-        values = np.empty(0, np.float32) if T.weights is None else T.weights.astype(np.float32)
-        self.edges = Entries.of(T.indptr, T.indices, values, T.n_nodes)
+        self.edges = _edges(T)
         self._rows, self._columns = T.row_scale.astype(np.float32), T.column_scale.astype(np.float32)
         self._alphas = propagation.alphas(len(spec.seeds)).numpy()
         self._scales: dict[np.float32, fused_steps.Scales] = {}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from pprop.kernels.numba_cpu._jit import serial
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.bits import RAW_WORDS, plane_words, reorder_planes
 from pprop.kernels.numba_cpu.team import Team, meet
@@ -36,23 +37,49 @@ def shares(indptr: NDArray[np.int64], threads: int, block: int = 1) -> NDArray[n
     return bounds.astype(np.int64)
 
 
+@serial
+def _flip(indptr, indices, values, below, order, rows, turned):
+    """Sort the entries of a CSR matrix by column, those of a column by row, by counting them; `rows` may be empty."""
+    for e in range(len(indices)):
+        below[indices[e] + 1] += 1
+    for j in range(len(below) - 1):
+        below[j + 1] += below[j]
+    free = below.copy()
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            at = free[indices[e]]
+            free[indices[e]] = at + 1
+            order[at] = e
+            if len(rows) > 0:
+                rows[at] = i
+            if len(turned) > 0:
+                turned[at] = values[e]
+
+
 class Entries(NamedTuple):
     """A sparse matrix by rows and by columns, each (indptr, indices, values), the values empty for a matrix of ones."""
 
     matrix: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
     flipped: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-    row_of: NDArray[np.int32]
     order: NDArray[np.int32]  # place in `matrix` of every entry of `flipped`
 
     @classmethod
-    def of(cls, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[np.float32], columns: int) -> Entries:
-        """Return the entries of a CSR matrix with that many columns."""
-        row_of = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-        order = np.argsort(indices, kind="stable")
-        below = np.zeros(columns + 1, dtype=np.int64)
-        np.cumsum(np.bincount(indices, minlength=columns), out=below[1:])
-        flipped = (below, row_of[order], values[order] if len(values) else values)
-        return cls((indptr.astype(np.int64), indices.astype(np.int32), values), flipped, row_of, order.astype(np.int32))
+    def of(
+        cls,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        values: NDArray[np.float32],
+        columns: int,
+        *,
+        symmetric: bool = False,
+    ) -> Entries:
+        """Return the entries of a CSR matrix with that many columns; of a symmetric one both sides are the same arrays."""
+        pointers, places = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices, np.int32)
+        matrix = pointers, places, values
+        below, order = np.zeros(columns + 1, np.int64), np.empty(len(places), np.int32)
+        rows, turned = (side[:0] if symmetric else np.empty_like(side) for side in (places, values))
+        _flip(*matrix, below, order, rows, turned)
+        return cls(matrix, matrix if symmetric else (below, rows, turned), order)
 
 
 class Law(NamedTuple):
@@ -112,7 +139,7 @@ class Masks:
         begin, end, team = self._split[thread], self._split[thread + 1], self._crew.team
         for block in range(-(-first // 128) * 4, last // 32 + 1, 4):
             plane_words(
-                self._seed, self._kind, self._entries.row_of, self._entries.matrix[1], begin, end, block,
+                self._seed, self._kind, *self._entries.matrix[:2], begin, end, block,
                 self._law.threshold, self._law.digits, self._crew.raw[thread], self._crew.four[thread], self.planes[0],
             )  # fmt: skip
             meet(team.desk, team.threads)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
+from pprop.kernels.numba_cpu.dense_features import RowsInMemory
 from pprop.kernels.numba_cpu.fused_biases import Biases
 from pprop.kernels.numba_cpu.fused_first import DenseFirst, SparseFirst, Tokens, Weights, first_bytes, prepared
 from pprop.kernels.numba_cpu.fused_readout import readout_of
@@ -52,7 +53,9 @@ class _Shared:
     def threads(self) -> int:
         """How many threads one run is worth."""
         X = self.features
-        work = self.h_blocks * self.h_lanes * ((X.size if isinstance(X, np.ndarray) else len(X.order)) + self.f)
+        work = (
+            self.h_blocks * self.h_lanes * ((X.matrix.size if isinstance(X, RowsInMemory) else len(X.order)) + self.f)
+        )
         return max(1, min(self.workers, work // _WORK_PER_THREAD))
 
 
@@ -72,7 +75,7 @@ class _Run:
         self._tokens = Tokens(lanes(shared.h_lanes), lanes(shared.c_lanes))
         self._allocate(*(tensor[run].numpy() for tensor in spec.weights))
         X, rest = shared.features, (shared.law, self._seed, crew, self._weights, self._tokens)
-        self._first = DenseFirst(X, *rest) if isinstance(X, np.ndarray) else SparseFirst(X, *rest)
+        self._first = DenseFirst(X, *rest) if isinstance(X, RowsInMemory) else SparseFirst(X, *rest)
         self.values = np.zeros(3, np.float32)
         try:
             crew.team.run(self._forward)
@@ -229,7 +232,7 @@ def trainer_bytes(sizes: TrainerSizes) -> TrainerBytes:
     partial = -(-n // fused_network.SUM_ROWS) * second
     planes = Masks.planes_for(sizes.steps) if sizes.dropout else 1
     features, masks, sums = first_bytes(n, f, sizes.feature_entries, units, dropout=sizes.dropout)
-    graph = (16 + 8 * sizes.weighted) * entries + 48 * n + 16 if entries else 0
+    graph = (12 + 16 * sizes.weighted) * entries + 60 * n if entries else 0
     shared = {"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}
     run = {
         "weights": 4 * (first + 2 * second),

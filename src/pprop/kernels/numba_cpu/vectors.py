@@ -295,6 +295,56 @@ def wide(typing, vector):
 
 
 @intrinsic
+def load_as(typing, address, offset, like, token):
+    """Return the lanes that begin at an offset, as numbers of the type at the address `like`; uint16 are bits of float16."""
+    source, vector = address.dtype, Vector(like.dtype, 2**token.count)
+
+    def codegen(context, builder, sig, args):
+        kind = ir.HalfType() if source == types.uint16 else context.get_value_type(source)
+        lanes_ = ir.VectorType(kind, vector.width)
+        place = builder.bitcast(pointer(context, builder, sig, args), lanes_.as_pointer())
+        values, target = builder.load(place, align=source.bitwidth // 8), context.get_value_type(vector)
+        if source in (types.int8, types.uint8):
+            return (builder.sitofp if source.signed else builder.uitofp)(values, target)
+        width = 16 if source == types.uint16 else source.bitwidth
+        if width == vector.dtype.bitwidth:
+            return values
+        return (builder.fpext if width < vector.dtype.bitwidth else builder.fptrunc)(values, target)
+
+    return vector(address, offset, like, token), codegen
+
+
+@intrinsic
+def rounded(typing, vector, like):
+    """Return a vector in float64 rounded to float32, as numbers of the type at the address `like`."""
+    result = Vector(like.dtype, vector.width)
+
+    def codegen(context, builder, sig, args):
+        narrow = builder.fptrunc(args[0], ir.VectorType(ir.FloatType(), vector.width))
+        return narrow if like.dtype == types.float32 else builder.fpext(narrow, context.get_value_type(result))
+
+    return result(vector, like), codegen
+
+
+@intrinsic
+def quotient(typing, vector, divisor, inverse):
+    """Return vector / divisor, correctly rounded (Markstein), given 1 / divisor; of finite numbers far from both limits."""
+
+    def operation(builder, value, by, one_over):
+        near = builder.fmul(value, one_over)
+        rest = _llvm("fma", builder, builder.fneg(near), by, value)
+        return _llvm("fma", builder, rest, one_over, near)
+
+    return _lane_by_lane((vector, divisor, inverse), operation)
+
+
+@intrinsic
+def minus(typing, left, right):
+    """Return left - right."""
+    return _lane_by_lane((left, right), "fsub")
+
+
+@intrinsic
 def fma_halves(typing, left, right, vector, total):
     """Return factor * vector + total, where the factor is `left` in the first half of the lanes, `right` in the other."""
 

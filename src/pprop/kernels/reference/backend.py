@@ -10,13 +10,14 @@ from typing import final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
+from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.contract import SLOPE, both_sides
+from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
 from pprop.kernels.trainer import FeatureMatrix
 
@@ -68,11 +69,14 @@ class ReferenceFeatures(FeatureProduct):
 class ReferenceDenseFeatures(FeatureProduct):
     """drop(X) W and its adjoint for a dense matrix."""
 
-    def __init__(self, matrix: NDArray[np.float32]) -> None:
-        self._matrix = torch.from_numpy(np.array(matrix))
+    def __init__(self, rows: DenseRows) -> None:
+        self._rows = rows
+        self._matrix: Tensor | None = None
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
-        matrix = self._matrix.to(operand.device, operand.dtype)
+        if self._matrix is None or self._matrix.device != operand.device:
+            self._matrix = DeviceRows(self._rows, operand.device).tensor()
+        matrix = self._matrix.to(operand.dtype)
         if draw is not None:
             law, (n, f), device = law_of(draw), matrix.shape, operand.device
             node, column = torch.arange(n, device=device)[:, None], torch.arange(f, device=device)
@@ -281,7 +285,7 @@ class ReferenceKernels(TorchKernels):
     """Plain torch on any device and dtype."""
 
     def features(self, matrix: FeatureMatrix) -> FeatureProduct:
-        return ReferenceDenseFeatures(matrix) if isinstance(matrix, np.ndarray) else ReferenceFeatures(matrix)
+        return ReferenceDenseFeatures(matrix) if isinstance(matrix, DenseRows) else ReferenceFeatures(matrix)
 
     def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> ReferenceSteps:
         return ReferenceSteps(transition, alpha, steps)

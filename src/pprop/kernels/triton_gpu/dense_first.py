@@ -1,22 +1,22 @@
 """The first layer of the fused trainer for a dense X: products on tensor cores, masks from one word for 32 columns.
 
-Factors are float16, 11 significant bits, scaled by powers of two such that the largest is near 2^14; sums are in float32. One
-pass over X serves both passes of the state, and where all hidden units are one slice it goes on to the predictions. The
-gradient of W_1 is a sum over all nodes; where the features and runs alone are too few programs for the device, parts of the
-nodes make a share of it each, and the shares are added in their order.
+Factors are float16, 11 significant bits, in units of powers of two such that the largest is near 2^14: of X each column in
+its own, so that none of its numbers is lost beside larger columns; sums are in float32. One pass over X serves both passes
+of the state, and where all hidden units are one slice it goes on to the predictions. The gradient of W_1 is a sum over all
+nodes; where the features and runs alone are too few programs for the device, parts of the nodes make a share of it each,
+and the shares are added in their order.
 """
 
 from __future__ import annotations
 
-import math
 from typing import final
 
-import numpy as np
 import torch
 import triton.language as tl
-from numpy.typing import NDArray
 from torch import Tensor
 
+from pprop.graph.features.dense_rows import DenseRows
+from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES
 from pprop.kernels.triton_gpu.bits import RowWords
 from pprop.kernels.triton_gpu.first_layer import FirstLayer, FirstState, Predictions
@@ -43,7 +43,7 @@ def _kept(value, words, row, there, first, WORDS: tl.constexpr, ROWS: tl.constex
 
 @kernel("n", "f")
 def _forward(
-    X, words, weights, hidden_words, hidden, quiet, biases, second, start, states, column_scale, n, f, unit_scale,
+    X, units, words, weights, hidden_words, hidden, quiet, biases, second, start, states, column_scale, n, f, unit_scale,
     kept_scale, hidden_scale,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, UNIT_WORDS: tl.constexpr, DROP: tl.constexpr,
     BIAS: tl.constexpr, CLASSES: tl.constexpr, ROW: tl.constexpr, STEPS: tl.constexpr, PREDICTS: tl.constexpr,
@@ -51,7 +51,8 @@ def _forward(
 ):  # fmt: skip
     """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout.
 
-    X is `unit_scale` times too large. With PREDICTS the slice is all there is, and goes on to the predictions.
+    X is `unit_scale` times too large, and column j `units[j]` times more. With PREDICTS the slice is all there is, and
+    goes on to the predictions.
     """
     copy = tl.program_id(1)
     run, group = (copy // SLICES).to(tl.int64), copy % SLICES
@@ -63,7 +64,8 @@ def _forward(
         column = first + tl.arange(0, K)
         inside = column < f
         value = tl.load(X + row[:, None] * f + column[None, :], mask=there[:, None] & inside[None, :], other=0.0)
-        weight = tl.load(source + column[:, None] * C + unit[None, :], mask=inside[:, None], other=0.0).to(tl.float16)
+        weight = tl.load(source + column[:, None] * C + unit[None, :], mask=inside[:, None], other=0.0)
+        weight = (weight / tl.load(units + column, mask=inside, other=1.0)[:, None]).to(tl.float16)
         whole = tl.dot(value, weight, whole)
         if DROP:
             train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train)
@@ -81,7 +83,7 @@ def _forward(
 
 @kernel("n", "f", "nodes", "shares")
 def _gradient(
-    X, words, gradient, peaks, share, n, f, unit_scale, nodes, shares,
+    X, units, words, gradient, peaks, share, n, f, unit_scale, nodes, shares,
     SLICES: tl.constexpr, C: tl.constexpr, WORDS: tl.constexpr, DROP: tl.constexpr, B: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """share[copy, part] = drop(X)^T G over a part of the nodes, for B features and one slice of a run.
@@ -105,7 +107,8 @@ def _gradient(
         slope = tl.load(source + row[:, None] * C + unit[None, :], mask=there[:, None], other=0.0)
         total = tl.dot(tl.trans(value), (slope * scale).to(tl.float16), total)
     at = ((copy * shares + part).to(tl.int64) * f + column[:, None]) * C + unit[None, :]
-    tl.store(share + at, total / scale / unit_scale, mask=inside[:, None])
+    own = tl.load(units + column, mask=inside, other=1.0)[:, None]
+    tl.store(share + at, total / scale / unit_scale / own, mask=inside[:, None])
 
 
 @kernel("f", "shares")
@@ -132,12 +135,10 @@ class DenseFirst(FirstLayer):
     """X W_1 and the step of W_1 by whole rows of X."""
 
     def __init__(
-        self, matrix: NDArray[np.float32], shape: Shape, runs: int, dropout: float, tuning: Tuning, device: torch.device
+        self, rows: DenseRows, shape: Shape, runs: int, dropout: float, tuning: Tuning, device: torch.device
     ) -> None:
         self._shape, self._tuning = shape, tuning
-        largest = float(np.abs(matrix).max(initial=0.0)) or 1.0
-        self._scale = 2.0 ** (14 - math.ceil(math.log2(largest)))
-        self._matrix = torch.tensor(matrix, device=device).mul_(self._scale).half()
+        self._matrix, self._units, self._scale = _in_units(DeviceRows(rows, device))
         self._words = RowWords(runs, shape.n, shape.f, dropout, DENSE_FEATURES, device)
         self.parts = -(-shape.f // _ADAM_ROWS)
         # more classes take more registers than a product in full float32 has beside X W_1
@@ -157,8 +158,8 @@ class DenseFirst(FirstLayer):
     def forward(self, state: FirstState, target: Predictions, clock: Tensor, *, ahead: int) -> None:
         shape, tuning, scale = self._shape, self._tuning, self._words.law.scale
         _forward[(-(-shape.n // tuning.dense_rows), state.runs * shape.slices)](
-            self._matrix, self._words.words, state.weights, state.hidden_words.words, state.hidden, state.quiet,
-            state.biases, target.second, *target.arguments, shape.n, shape.f, self._scale, scale, scale,
+            self._matrix, self._units, self._words.words, state.weights, state.hidden_words.words, state.hidden,
+            state.quiet, state.biases, target.second, *target.arguments, shape.n, shape.f, self._scale, scale, scale,
             SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, UNIT_WORDS=state.hidden_words.per_node,
             DROP=self._words.law.digits > 0, BIAS=state.biases.shape[1], CLASSES=shape.padded_classes, ROW=shape.row,
             STEPS=target.states is not None, PREDICTS=self.predicts, B=tuning.dense_rows, K=tuning.dense_inner,
@@ -170,7 +171,7 @@ class DenseFirst(FirstLayer):
         slopes = state.hidden[: state.runs].view(copies, -1)
         torch.linalg.vector_norm(slopes, torch.inf, dim=1, out=self._peaks[:copies])
         _gradient[(self._blocks, self._shares, copies)](
-            self._matrix, self._words.words, state.hidden, self._peaks, self._share, shape.n, shape.f, self._scale,
+            self._matrix, self._units, self._words.words, state.hidden, self._peaks, self._share, shape.n, shape.f, self._scale,
             self._nodes, self._shares,
             SLICES=shape.slices, C=shape.width, WORDS=self._words.per_node, DROP=self._words.law.digits > 0,
             B=tuning.dense_columns, K=tuning.dense_nodes, num_warps=tuning.back_warps, num_stages=tuning.back_stages,
@@ -179,3 +180,19 @@ class DenseFirst(FirstLayer):
             self._share, state.weights, state.means, state.squares, state.norms, corrections, shape.f,
             self._shares, rate, state.penalty if rate > 0 else 0.0, C=shape.width, B=_ADAM_ROWS, num_warps=4,
         )  # fmt: skip
+
+
+def _in_units(rows: DeviceRows) -> tuple[Tensor, Tensor, float]:
+    """Return X in float16 times a power of two, column j in `units[j]` more, (f,), as large as float16 holds with room."""
+    (n, f), device = rows.shape, rows.device
+    largest = torch.zeros(f, device=device)
+    for _, part in rows.blocks():
+        largest = torch.maximum(largest, part.abs().amax(dim=0))
+    exponents = torch.frexp(largest.double())[1].where(largest > 0, -1000)
+    top = int(exponents.max().clamp(min=-126)) if f else 0
+    # a column is brought up to the largest, by a power of two that float32 holds
+    units = torch.exp2((top - exponents.double()).clamp(0, 100)).where(largest > 0, 1.0).float()
+    matrix, scale = torch.empty(n, f, dtype=torch.float16, device=device), 2.0 ** min(14 - top, 120)
+    for at, part in rows.blocks():
+        matrix[at] = (part * units * scale).half()
+    return matrix, units, scale
