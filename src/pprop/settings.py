@@ -275,6 +275,13 @@ BIAS = Setting[bool | str](
     "Whether every layer adds a bias: True, False, or ``'auto'``: where the columns of the features are standardised.",
     check_bias,
 )
+FIRST_LAYER = choice(
+    "first_layer",
+    "auto",
+    ("auto", "sparse", "dense"),
+    "How the first layer of the built-in network reads the features: ``'sparse'`` by their nonzeros, ``'dense'`` by whole "
+    "rows. The two draw different masks for dropout. ``'auto'``: dense where more than a quarter of them is not zero.",
+)
 DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))
 PROPAGATION_DROPOUT = number(
     "propagation_dropout", DROPOUT.default, "[0, 1)", "Dropout on the entries of the propagation matrix."

@@ -15,7 +15,15 @@ import pprop
 from pprop import Graph
 from pprop.settings import settings_of
 
-NEW = {"scaling", "bias", "class_weight", "criterion", "mixed_precision", "block_nodes"}  # since version 0.1
+NEW = {
+    "scaling",
+    "bias",
+    "class_weight",
+    "criterion",
+    "mixed_precision",
+    "block_nodes",
+    "first_layer",
+}  # since version 0.1
 LAST = ("stopping", "random_state", "backend", "device", "verbose")
 TRAINING = ("learning_rate", "patience", "max_epochs")
 NETWORK = ("hidden", "dropout", "propagation_dropout", "penalty", *TRAINING, "normalization", "self_loops")

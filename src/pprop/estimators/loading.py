@@ -44,6 +44,7 @@ from pprop.settings import (
     BLOCK_NODES,
     CLASS_WEIGHT,
     CRITERION,
+    FIRST_LAYER,
     MIXED_PRECISION,
     NETWORK_BIAS,
     settings_of,
@@ -58,8 +59,8 @@ FORMER: Mapping[str, Any] = {
     "class_weight": CLASS_WEIGHT.default,
     "criterion": CRITERION.default,
 }
-# Settings that came later, and that a manifest may lack: they do not change what a saved model predicts.
-LATER: Mapping[str, Any] = {setting.name: setting.default for setting in (MIXED_PRECISION, BLOCK_NODES)}
+# Settings that came later, and that a manifest may lack: with their defaults a saved model predicts what it did.
+LATER: Mapping[str, Any] = {setting.name: setting.default for setting in (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER)}
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 

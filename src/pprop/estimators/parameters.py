@@ -139,6 +139,7 @@ class NetworkParameters(GraphParameters):
     dropout: float = settings.DROPOUT.field()
     penalty: float = settings.PENALTY.field()
     bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
 
 
 @parameters

@@ -228,7 +228,7 @@ def agreed(model: PropagatedClassifier, again: NDArray[np.float64]) -> NDArray[n
 def node_rows(features: object, graph: Graph) -> Any:
     """Return the rows that the estimator is given, one per node, as they are: nothing is copied.
 
-    Only a sparse matrix in a form without rows (COO, for one) is turned into CSR.
+    Only a sparse matrix in a form without rows (COO, for one) is turned into CSR, and small numbers of the graph into float32.
     """
     if features is None and graph.features is None:
         raise InputError(
@@ -242,6 +242,8 @@ def node_rows(features: object, graph: Graph) -> Any:
         )
         reject("features", _NAME, expected, describe(rows))
     rowless = sparse.issparse(cast("object", features)) and rows.format not in ("csr", "csc", "lil")
+    if features is None and rows.dtype.itemsize < np.dtype(np.float32).itemsize:
+        return rows.astype(np.float32)
     return rows.tocsr() if rowless else rows
 
 

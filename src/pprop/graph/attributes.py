@@ -227,8 +227,8 @@ def _check_finite(features: Features, function: str) -> None:
     else:
         place = (int(np.searchsorted(features.indptr, first, side="right")) - 1, int(features.indices[first]))
         value = features.data[first]
-    where = f"row {place[0]}, column {place[1]}" if len(place) == 2 else f"index {place}"
-    got = f"{'' if count == 1 else f'{count} such values, the first of them '}{float(value)} in {where}"
+    where = f"in row {place[0]}, column {place[1]}" if len(place) == 2 else f"at index {place}"
+    got = f"{'' if count == 1 else f'{count} such values, the first of them '}{float(value)} {where}"
     remedy = "Fill or leave out what is missing, for instance with numpy.nan_to_num." if np.isnan(value) else ""
     reject("features", function, "free of NaN and infinity", got, remedy=remedy, error=GraphError)
 

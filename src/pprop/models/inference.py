@@ -101,7 +101,9 @@ class Inference:
 
     @cached_property
     def _features(self) -> FeatureProduct:
-        return self._kernels.features(network_inputs(self._graph))
+        predictor = self._model.predictor if isinstance(self._model, Model) else None
+        assert isinstance(predictor, FeatureNetwork)
+        return self._kernels.features(network_inputs(self._graph, predictor.first_layer))
 
     @cached_property
     def _map(self) -> LinearMap | None:

@@ -16,6 +16,7 @@ from pprop.settings import (
     ALPHA,
     BLOCK_NODES,
     DROPOUT,
+    FIRST_LAYER,
     HIDDEN,
     MIXED_PRECISION,
     NETWORK_BIAS,
@@ -113,6 +114,7 @@ def APPNP(  # noqa: N802  the method's name
     propagation_dropout: float | None = None,
     penalty: float = PENALTY.default,
     bias: bool = NETWORK_BIAS.default,
+    first_layer: str = FIRST_LAYER.default,
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
@@ -137,6 +139,9 @@ def APPNP(  # noqa: N802  the method's name
         lambda of the L2 penalty on the first layer.
     bias
         Whether every layer of the network adds a bias; the paper's has none.
+    first_layer
+        Whether it reads the features by their nonzeros, ``"sparse"``, or by whole rows, ``"dense"``; ``"auto"``: dense
+        where more than a quarter of them is not zero.
     normalization, self_loops
         See `transition_matrix`.
     predictor
@@ -153,7 +158,7 @@ def APPNP(  # noqa: N802  the method's name
     """
     on_matrix = dropout if propagation_dropout is None else propagation_dropout
     settings = PropagationSettings(alpha, PowerIteration(steps), on_matrix, normalization, self_loops)
-    network = _network(hidden, dropout, bias) if predictor is None else predictor
+    network = _network(hidden, dropout, bias, first_layer) if predictor is None else predictor
     return Model(network, settings, penalty, mixed_precision, block_nodes)
 
 
@@ -165,6 +170,7 @@ def PPNP(  # noqa: N802  the method's name
     propagation_dropout: float | None = None,
     penalty: float = PENALTY.default,
     bias: bool = NETWORK_BIAS.default,
+    first_layer: str = FIRST_LAYER.default,
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
     predictor: Predictor | None = None,
@@ -180,7 +186,7 @@ def PPNP(  # noqa: N802  the method's name
     """
     on_matrix = dropout if propagation_dropout is None else propagation_dropout
     settings = PropagationSettings(alpha, Exact(), on_matrix, normalization, self_loops)
-    network = _network(hidden, dropout, bias) if predictor is None else predictor
+    network = _network(hidden, dropout, bias, first_layer) if predictor is None else predictor
     return Model(network, settings, penalty, mixed_precision, block_nodes)
 
 
@@ -190,6 +196,7 @@ def MLP(  # noqa: N802  the method's name
     dropout: float = DROPOUT.default,
     penalty: float = PENALTY.default,
     bias: bool = NETWORK_BIAS.default,
+    first_layer: str = FIRST_LAYER.default,
     predictor: Predictor | None = None,
     mixed_precision: bool = MIXED_PRECISION.default,
     block_nodes: int | None = BLOCK_NODES.default,
@@ -201,10 +208,10 @@ def MLP(  # noqa: N802  the method's name
     >>> MLP().propagation is None
     True
     """
-    network = _network(hidden, dropout, bias) if predictor is None else predictor
+    network = _network(hidden, dropout, bias, first_layer) if predictor is None else predictor
     return Model(network, None, penalty, mixed_precision, block_nodes)
 
 
-def _network(hidden: int | Sequence[int], dropout: float, bias: bool) -> FeatureNetwork:
+def _network(hidden: int | Sequence[int], dropout: float, bias: bool, first_layer: str) -> FeatureNetwork:
     widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
-    return FeatureNetwork(widths, dropout, bias)
+    return FeatureNetwork(widths, dropout, bias, first_layer)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from pprop.graph.features.scaling import is_full
 from pprop.kernels import Draw, FeatureProduct, Kernels
 from pprop.kernels.random_bits import WEIGHTS, stream, uniform
 from pprop.kernels.trainer import FeatureMatrix
-from pprop.settings import DROPOUT, NETWORK_BIAS, WIDTH, check_fields
+from pprop.settings import DROPOUT, FIRST_LAYER, NETWORK_BIAS, WIDTH, check_fields
 
 
 @final
@@ -69,16 +69,20 @@ class FeatureNetwork:
         Probability of dropping a nonzero of the input, or a hidden unit, in [0, 1).
     bias
         Whether every layer adds a bias, X W + b, which is never dropped and has no penalty.
+    first_layer
+        Whether it reads the features by their nonzeros, ``"sparse"``, or by whole rows, ``"dense"``; ``"auto"``: see
+        `network_inputs`.
 
     Examples
     --------
     >>> FeatureNetwork()
-    FeatureNetwork(hidden=(64,), dropout=0.5, bias=False)
+    FeatureNetwork(hidden=(64,), dropout=0.5, bias=False, first_layer='auto')
     """
 
     hidden: tuple[int, ...] = (WIDTH.default,)
     dropout: float = DROPOUT.field()
     bias: bool = NETWORK_BIAS.field()
+    first_layer: str = FIRST_LAYER.field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple):
@@ -107,12 +111,12 @@ class FeatureNetwork:
         return (*layers, *biases)
 
 
-def network_inputs(graph: Graph) -> FeatureMatrix:
+def network_inputs(graph: Graph, first_layer: str = FIRST_LAYER.default) -> FeatureMatrix:
     """Return the features as the first layer reads them, shape (n, f), float32, scaled if they are not yet.
 
-    A matrix of which at most a quarter is not zero is read by its nonzeros, a CSR matrix; one that is fuller as a whole,
-    by its rows. This depends on the matrix alone, not on how it is stored. What had to be copied for it is found again
-    as long as it is in use.
+    With ``"auto"`` a matrix of which at most a quarter is not zero is read by its nonzeros, a CSR matrix; one that is fuller
+    as a whole, by its rows. This depends on the matrix alone, not on how it is stored. What had to be copied for it is
+    found again as long as it is in use.
 
     Examples
     --------
@@ -134,21 +138,25 @@ def network_inputs(graph: Graph) -> FeatureMatrix:
             f"The built-in network needs features of shape (n, f), and this graph has {shape}. "
             "Pass a predictor of your own, or reshape them."
         )
+    if shape[1] == 0:
+        raise InputError(
+            f"The built-in network needs at least one feature, and the features of this graph have the shape {shape}. "
+            "graph.with_structure('degree', replace=True) makes some of the graph itself."
+        )
     scaled = graph.scaled()
-    used: weakref.ref[FeatureMatrix] | None = vars(scaled).get("_network_inputs")
-    found = None if used is None else used()
+    used: WeakValueDictionary[str, FeatureMatrix] = vars(scaled).setdefault("_network_inputs", WeakValueDictionary())
+    found = used.get(first_layer)
     if found is None:
-        found = _read(scaled.network_rows())
-        vars(scaled)["_network_inputs"] = weakref.ref(found)
+        found = used[first_layer] = _read(scaled.network_rows(), first_layer)
     return found
 
 
-def _read(features: FeatureMatrix) -> FeatureMatrix:
+def _read(features: FeatureMatrix, first_layer: str) -> FeatureMatrix:
+    full = features.full if isinstance(features, DenseRows) else is_full(features)
+    dense = full if first_layer == "auto" else first_layer == "dense"
     if isinstance(features, DenseRows):
-        return features if features.full else _nonzeros(features)
-    if is_full(features):
-        return DenseRows(features.astype(np.float32, copy=False).toarray())
-    return features.astype(np.float32, copy=False)
+        return features if dense else _nonzeros(features)
+    return DenseRows(features.astype(np.float32).toarray()) if dense else features.astype(np.float32)
 
 
 def _nonzeros(rows: DenseRows) -> sparse.csr_array:

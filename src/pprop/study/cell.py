@@ -118,7 +118,9 @@ _ALPHA = replace(st.ALPHA, default=None)  # that of the dataset
 _STEPS_OR_LIMIT = replace(st.STEPS, rule=_check_steps)
 _TRAINING = (st.LEARNING_RATE, st.PATIENCE, st.MAX_EPOCHS, st.CRITERION)
 _VANILLA_TRAINING = (st.LEARNING_RATE, st.VANILLA_GCN_PATIENCE, st.VANILLA_GCN_MAX_EPOCHS, st.VANILLA_GCN_CRITERION)
-_NETWORK = (st.HIDDEN, st.DROPOUT, st.PENALTY)
+_NETWORK = (st.HIDDEN, st.DROPOUT, st.PENALTY, st.FIRST_LAYER)
+# Settings that came after rows were published: a cell has one where it differs from its default.
+_LATER = (st.FIRST_LAYER,)
 _MATRIX = (st.PROPAGATION_DROPOUT, st.NORMALIZATION, st.SELF_LOOPS)
 _GCN = (st.WIDTH, st.GCN_DROPOUT, st.MATRIX_DROPOUT, st.GCN_PENALTY)
 _VANILLA_GCN = (st.VANILLA_GCN_WIDTH, st.GCN_DROPOUT, st.VANILLA_GCN_MATRIX_DROPOUT, st.VANILLA_GCN_PENALTY)
@@ -291,6 +293,7 @@ def fill_settings(model: str, settings: Mapping[str, Any], dataset: str) -> dict
     if filled.get("alpha", 0.0) is None:
         filled["alpha"] = DATASETS[dataset].recommended.alpha
     without = [name for name, other, value in kind.needs if filled[other] != value]
+    without += [setting.name for setting in _LATER if filled.get(setting.name) == setting.default]
     return {name: value for name, value in filled.items() if name not in without}
 
 

@@ -55,7 +55,7 @@ class NetworkObjective(Objective):
     def __init__(self, task: Task, bound: PropagatedModel) -> None:
         assert isinstance(bound.model.predictor, FeatureNetwork)
         self._kernels, self._readout = task.kernels, bound.readout
-        self._features = task.kernels.features(network_inputs(task.graph))
+        self._features = task.kernels.features(network_inputs(task.graph, bound.model.predictor.first_layer))
         self._bias = bound.model.predictor.bias
         self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
 

@@ -93,7 +93,7 @@ class _NetworkTraining(ModelTraining):
 
     def bytes(self) -> TrainingBytes:
         task, bound, predictor = self._task, self._bound, _network(self._bound.model)
-        features, settings = network_inputs(task.graph), bound.model.propagation
+        features, settings = network_inputs(task.graph, predictor.first_layer), bound.model.propagation
         n, f, hidden, classes = task.graph.n_nodes, features.shape[1], sum(predictor.hidden), task.n_classes
         weights = sum(math.prod(layer.shape) for layer in predictor.weights(f, classes))
         steps = settings.solver.steps if settings and isinstance(settings.solver, PowerIteration) else 0
@@ -122,7 +122,8 @@ class _NetworkTraining(ModelTraining):
 
 def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Trainer:
     """Return the backend's fused trainer for a network with one hidden layer, else one of single operations."""
-    predictor, features = _network(bound.model), network_inputs(task.graph)
+    predictor = _network(bound.model)
+    features = network_inputs(task.graph, predictor.first_layer)
     layers = predictor.weights(features.shape[1], task.n_classes, bound.model.penalty)
     weights = initial_weights(layers, task.seed_tensor, task.kernels)
     if fused:
