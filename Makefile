@@ -15,7 +15,7 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast golden kills solves roundtrips lint types format results clean
+.PHONY: help venv demo test test-fast golden kills solves roundtrips memory lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
@@ -65,6 +65,9 @@ solves: venv  ## Compare 5,000 certified solves with exact arithmetic (output: r
 
 roundtrips: venv  ## Send 10,000 graphs through networkx, PyG, scipy and pandas and back (output: results/roundtrips.txt)
 	@$(BIN)/python experiments/roundtrips.py --graphs 10000
+
+memory: venv  ## Compare the memory of trainings with what is planned (output: results/memory_cpu.txt; DEVICE=cuda)
+	@$(BIN)/python benchmarks/memory.py $(if $(DEVICE),--device $(DEVICE))
 
 lint: venv  ## Check style and formatting with ruff
 	$(BIN)/ruff check

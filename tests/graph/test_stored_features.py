@@ -107,7 +107,7 @@ def test_numbers_scaled_as_they_are_read_are_those_of_a_scaled_copy(dtype: str, 
 
 
 def test_what_was_made_of_a_graph_is_used_again() -> None:
-    graph = Graph.from_scipy(EDGES, features=numbers())
+    graph: Any = Graph.from_scipy(EDGES, features=numbers())
     other = graph.replace(labels=np.zeros(N, dtype=int))
     assert graph.scaled("standard").network_rows() is other.scaled("standard").network_rows()
     assert transition_matrix(graph) is transition_matrix(other)

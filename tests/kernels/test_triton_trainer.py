@@ -299,7 +299,7 @@ def test_memory_is_what_is_planned(monkeypatch, make_graph, dense_transition):
         taken.append(sum(tensor.untyped_storage().nbytes() for tensor in tensors_of(trainer).values()))
     entries = len(transition_matrix(make_graph(23, directed=True, weighted=False)[0]).indices)
     sizes = TrainerSizes(
-        23, 40, 9, 3, feature_entries=np.count_nonzero(spec.features.toarray()), entries=entries, steps=2
+        23, 40, 9, 3, feature_entries=int(np.count_nonzero(spec.features.toarray())), entries=entries, steps=2
     )
     planned = sum(trainer_bytes(sizes, Tuning(feature_warps=1, tile_warps=1)).run.values())
     assert 0.5 * planned < taken[1] - taken[0] <= planned

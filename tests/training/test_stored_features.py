@@ -24,7 +24,7 @@ def numbers() -> np.ndarray[Any, Any]:
     return rng.integers(0, 60, (N, F)) + 9 * rng.integers(0, CLASSES, N)[:, None]
 
 
-def graph_of(features: Any) -> Graph:
+def graph_of(features: Any) -> Any:
     rng = np.random.default_rng(1)
     ends = rng.integers(0, N, (2, 600))
     matrix = sparse.coo_array((np.ones(600), ends), shape=(N, N)).tocsr()
@@ -86,7 +86,7 @@ def test_the_choice_is_saved_with_a_model_and_read_again(tmp_path: Path) -> None
     model = pprop.APPNPClassifier(graph, first_layer="dense", hidden=8, max_epochs=6, random_state=0)
     model.fit(np.arange(100), graph.labels[:100], stopping=0.5)
     model.save(tmp_path / "model")
-    again = pprop.load(tmp_path / "model", graph)
+    again: Any = pprop.load(tmp_path / "model", graph)
     assert again.first_layer == "dense"
     np.testing.assert_array_equal(again.predict_proba(np.arange(N)), model.predict_proba(np.arange(N)))
 

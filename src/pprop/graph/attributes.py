@@ -214,7 +214,7 @@ def _check_finite(features: Features, function: str) -> None:
     values: Any = features if isinstance(features, np.ndarray) else features.data
     count, first = 0, -1
     for rows in row_blocks(values.shape):
-        part = np.isfinite(values[rows])
+        part: NDArray[np.bool_] = np.isfinite(values[rows])
         if not part.all():
             if first < 0:
                 first = rows.start * int(np.prod(values.shape[1:])) + int(part.argmin())
@@ -344,7 +344,7 @@ def content_digest(parts: dict[str, NDArray[Any] | DenseRows | None]) -> str:
             digest.update(f"{name} {dtype.str} {held.shape}".encode())
             for rows in row_blocks(held.shape):
                 part = held.block(rows) if isinstance(held, DenseRows) else held[rows]
-                digest.update(np.ascontiguousarray(part, dtype))
+                digest.update(np.ascontiguousarray(part, dtype).data)
     return digest.hexdigest()[:32]
 
 

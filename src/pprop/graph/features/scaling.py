@@ -246,20 +246,22 @@ def _quick(part: NDArray[Any]) -> NDArray[Any]:
     return part.astype(np.float32) if part.dtype == np.float16 else part
 
 
-def _column_sums(features: NDArray[Any], make: Callable[[NDArray[Any], NDArray[np.float64]], None]) -> Any:
+def _column_sums(
+    features: NDArray[Any], make: Callable[[NDArray[Any], NDArray[np.float64]], None]
+) -> NDArray[np.float64]:
     """Add up the terms that `make` writes for some rows: row after row within 2^22 numbers, then these sums, shape (f,)."""
     f = features.shape[1]
     many, total = max(2**22 // max(f, 1), 1), np.zeros(f)
     for first in range(0, len(features), many):
-        some, found = features[first : first + many], None
+        some, found = features[first : first + many], np.empty((0, f))
         # numpy adds up a lone column in another order
         for rows in row_blocks(some.shape) if f > 1 else [slice(None)]:
-            part, before = _quick(some[rows]), int(found is not None)
+            part, before = _quick(some[rows]), len(found)
             room = np.empty((before + len(part), f))
             make(part, room[before:])
             room[:before] = found
-            found = room.sum(axis=0)
-        total = total + found
+            found = room.sum(axis=0, keepdims=True)
+        total += found[0]
     return total
 
 

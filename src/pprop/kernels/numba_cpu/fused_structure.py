@@ -76,8 +76,10 @@ class Entries(NamedTuple):
         """Return the entries of a CSR matrix with that many columns; of a symmetric one both sides are the same arrays."""
         pointers, places = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices, np.int32)
         matrix = pointers, places, values
-        below, order = np.zeros(columns + 1, np.int64), np.empty(len(places), np.int32)
-        rows, turned = (side[:0] if symmetric else np.empty_like(side) for side in (places, values))
+        below: NDArray[np.int64] = np.zeros(columns + 1, np.int64)
+        order: NDArray[np.int32] = np.empty(len(places), np.int32)
+        rows = places[:0] if symmetric else np.empty_like(places)
+        turned = values[:0] if symmetric else np.empty_like(values)
         _flip(*matrix, below, order, rows, turned)
         return cls(matrix, matrix if symmetric else (below, rows, turned), order)
 
