@@ -248,9 +248,7 @@ SOLVER = choice(
     ("chebyshev", "cg", "contraction"),
     "``'chebyshev'`` or ``'cg'`` (conjugate gradients) for undirected graphs, ``'contraction'`` for all.",
 )
-NORMALIZATION = choice(
-    "normalization", "sym", NORMALIZATIONS, "Of the adjacency matrix; see `pprop.transition_matrix`."
-)
+NORMALIZATION = choice("normalization", "sym", NORMALIZATIONS, "Of the matrix; see `pprop.transition_matrix`.")
 SELF_LOOPS = switch("self_loops", True, "Whether nodes without a self-loop get one; see `pprop.transition_matrix`.")
 
 # The network
@@ -279,8 +277,8 @@ FIRST_LAYER = choice(
     "first_layer",
     "auto",
     ("auto", "sparse", "dense"),
-    "How the first layer of the built-in network reads the features: ``'sparse'`` by their nonzeros, ``'dense'`` by whole "
-    "rows. The two draw different masks for dropout. ``'auto'``: dense where more than a quarter of them is not zero.",
+    "How the built-in network reads the features: ``'sparse'`` by their nonzeros, ``'dense'`` by whole rows, ``'auto'`` by "
+    "rows where more than a quarter of them is not zero. Dropout masks of the two differ.",
 )
 DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))
 PROPAGATION_DROPOUT = number(

@@ -217,7 +217,7 @@ def _check_finite(features: Features, function: str) -> None:
         part: NDArray[np.bool_] = np.isfinite(values[rows])
         if not part.all():
             if first < 0:
-                first = rows.start * int(np.prod(values.shape[1:])) + int(part.argmin())
+                first = rows.start * (part.size // len(part)) + int(part.argmin())
             count += part.size - int(np.count_nonzero(part))
     if not count:
         return
