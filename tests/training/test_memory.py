@@ -44,12 +44,13 @@ def test_a_run_on_the_cpu_is_counted_item_by_item():
 
 
 def test_what_all_runs_share_is_counted_once():
-    features, graph = 24 * 10 + 8 * (5 + 4 + 2), 16 * 13 + 48 * 5 + 16
+    features, graph = 20 * 10 + 8 * (5 + 4 + 2), 12 * 13 + 48 * 5 + 16
     assert trainer_bytes(TINY).shared == {"features": features, "graph": graph, "PPR rows": 0}
     rows = trainer_bytes(replace(TINY, entries=0, steps=0, ppr_rows=3)).shared
     assert rows == {"features": features, "graph": 0, "PPR rows": 4 * 3 * 5}
     weighted = trainer_bytes(replace(TINY, weighted=True)).shared
     assert weighted["graph"] - graph == 8 * 13
+    assert trainer_bytes(replace(TINY, symmetric=True)).shared["graph"] == 8 * 13 + 40 * 5 + 8
 
 
 def test_without_dropout_there_is_one_plane_of_masks():
@@ -112,7 +113,7 @@ def test_runs_trained_one_after_another_share_the_training_memory():
 
 def test_one_run_that_does_not_fit_is_refused_with_the_numbers_and_the_remedy():
     sentence = (
-        r"^One run needs 17 MiB on cpu \(feature masks 4.3 MiB, features 3.3 MiB, ...\), and 1.0 MiB may be used. "
+        r"^One run needs 16 MiB on cpu \(feature masks 4.3 MiB, features 2.8 MiB, ...\), and 1.0 MiB may be used. "
         r"Use a smaller 'hidden' \(64 units here\), fewer features \(2879\), or a machine with more memory.$"
     )
     with pytest.raises(CapacityError, match=sentence):

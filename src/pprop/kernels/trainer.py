@@ -135,8 +135,8 @@ class TrainerSizes:
         Entries of the transition matrix, self-loops included, and power steps K; 0 for a model without steps.
     ppr_rows
         Rows of the PPR block of an exact propagation; 0 without.
-    weighted
-        Whether the transition matrix has stored weights.
+    weighted, symmetric
+        Whether the transition matrix has stored weights, and is its own transpose but for its scales.
     dropout
         Whether masks are drawn.
     train_nodes, stopping_nodes
@@ -152,6 +152,7 @@ class TrainerSizes:
     steps: int = 0
     ppr_rows: int = 0
     weighted: bool = False
+    symmetric: bool = False
     dropout: bool = True
     train_nodes: int = 0
     stopping_nodes: int = 0

@@ -109,6 +109,7 @@ class _NetworkTraining(ModelTraining):
             steps=steps,
             ppr_rows=len(bound.readout.nodes) if isinstance(bound.readout, RowReadout) else 0,
             weighted=transition is not None and transition.weights is not None,
+            symmetric=transition is not None and transition.symmetric,
             dropout=dropout,
             train_nodes=task.train.nodes.shape[1],
             stopping_nodes=task.stopping.nodes.shape[1],

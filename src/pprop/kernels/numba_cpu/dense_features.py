@@ -7,34 +7,20 @@ A sum has one owner and one order, so that its bits depend neither on threads no
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, final
+from typing import final
 
 import llvmlite.binding as llvm
 import numpy as np
 import torch
 from numba import prange
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.contract import FeatureProduct
 from pprop.kernels.numba_cpu._jit import kernel, part
 from pprop.kernels.numba_cpu.bits import dense_words, mask_of
-from pprop.kernels.numba_cpu.vectors import (
-    address,
-    count,
-    fma,
-    item,
-    keep_lanes,
-    lanes,
-    load,
-    load_as,
-    minus,
-    put,
-    quotient,
-    rounded,
-    store,
-)
+from pprop.kernels.numba_cpu.stored_rows import RowsInMemory, copy_row
+from pprop.kernels.numba_cpu.vectors import address, count, fma, item, keep_lanes, lanes, load, put, store
 from pprop.kernels.random_bits import DENSE_FEATURES, Draw
 
 SUMS = 6  # that are made together
@@ -43,7 +29,7 @@ TILE = 64 if llvm.get_host_cpu_features().get("avx512f", False) else 16
 BLOCK = 64  # nodes whose kept features lie side by side on the way back
 _COLUMNS = 96  # of X that a task of the way back owns: whole words of masks, and whole sixes
 _ROWS = 48  # of X that a task of the way forth owns
-_WORD, _ONE = lanes(32), lanes(1)
+_WORD = lanes(32)
 
 
 def words_of(columns: int) -> int:
@@ -75,72 +61,6 @@ def add_products(left, at, row, step, terms, right, right_at, right_step, sums, 
     store(sums, sums_at + 3 * sums_step, s3)
     store(sums, sums_at + 4 * sums_step, s4)
     store(sums, sums_at + 5 * sums_step, s5)
-
-
-@final
-class RowsInMemory(NamedTuple):
-    """The arrays of `DenseRows`, for kernels; (0, 4) and (0, f) where nothing is scaled.
-
-    Attributes
-    ----------
-    matrix
-        Shape (n, f), float32, float64, int8 or uint8; uint16 for the bits of float16.
-    by_row
-        Two divisors and their inverses, (n, 4).
-    by_column
-        Divisor, inverse and shift of every column, (3, f).
-    """
-
-    matrix: NDArray[Any]
-    by_row: NDArray[np.float64]
-    by_column: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, rows: DenseRows) -> RowsInMemory:
-        """Return the arrays of rows; what is scaled has the bits of `DenseRows.toarray`."""
-        found = rows.readable()
-        matrix = found.matrix.view(np.uint16) if found.matrix.dtype == np.float16 else found.matrix
-        by_row, by_column = np.empty((0, 4)), np.empty((0, rows.shape[1]))
-        if found.by_row is not None:
-            first, second = found.by_row.T
-            by_row = np.stack([first, 1 / first, second, 1 / second], axis=1)
-        if found.by_column is not None:
-            divisor, shift = found.by_column
-            by_column = np.stack([divisor, 1 / divisor, shift])
-        return cls(matrix, by_row, by_column)
-
-
-@part
-def _scaled(x, at, i, j, f, by_row, rows, by_column, columns, doubles, out, token):
-    """Return lanes of X from (i, j) on, which lie at `at`, scaled and rounded to float32."""
-    values = load_as(x, at, doubles, token)
-    if rows:
-        values = quotient(values, item(by_row, 4 * i), item(by_row, 4 * i + 1))
-        values = quotient(values, item(by_row, 4 * i + 2), item(by_row, 4 * i + 3))
-    if columns:
-        values = quotient(values, load(by_column, j, token), load(by_column, f + j, token))
-        values = minus(values, load(by_column, 2 * f + j, token))
-    return rounded(values, out)
-
-
-@part
-def copy_row(X, by_row, by_column, i, first, columns, out, out_at):
-    """Copy so many numbers of row i, from a column on, as a network reads them."""
-    f, rows, scaled = X.shape[1], by_row.shape[0] > 0, by_column.shape[0] > 0
-    x, divisors, shifts = address(X), address(by_row), address(by_column)
-    at, whole = i * f + first, columns // 32 * 32
-    if rows or scaled or X.itemsize == 8:
-        for j in range(0, whole, 32):
-            lane_values = _scaled(x, at + j, i, first + j, f, divisors, rows, shifts, scaled, shifts, out, _WORD)
-            store(out, out_at + j, lane_values)
-        for j in range(whole, columns):
-            one = _scaled(x, at + j, i, first + j, f, divisors, rows, shifts, scaled, shifts, out, _ONE)
-            store(out, out_at + j, one)
-    else:
-        for j in range(0, whole, 32):
-            store(out, out_at + j, load_as(x, at + j, out, _WORD))
-        for j in range(whole, columns):
-            store(out, out_at + j, load_as(x, at + j, out, _ONE))
 
 
 @part

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pprop.kernels.numba_cpu._jit import serial
 from pprop.kernels.numba_cpu.bits import row_words
-from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, add_products, copy_kept, copy_row
+from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, add_products, copy_kept
 from pprop.kernels.numba_cpu.fused_network import ALL, SUM_ROWS, adam_row, finish_node, hidden_words
+from pprop.kernels.numba_cpu.stored_rows import copy_row
 from pprop.kernels.numba_cpu.vectors import add, address, count, load, store, zeros
 from pprop.kernels.random_bits import DENSE_FEATURES
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.numba_cpu import fused_dense, fused_network
-from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, TILE, RowsInMemory, words_of
+from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, TILE, words_of
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, shares
+from pprop.kernels.numba_cpu.stored_rows import RowsInMemory
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.random_bits import FEATURES, HIDDEN, stream
 from pprop.kernels.trainer import FeatureMatrix
@@ -151,9 +152,9 @@ def first_bytes(nodes: int, features: int, nonzeros: int | None, units: int, *, 
     if nonzeros is None:
         words = words_of(features) if dropout else 0
         return 4 * nodes * features, 4 * nodes * words, 4 * fused_dense.chunks_of(nodes) * (features + SUMS) * units
-    # by rows and by columns: index and value; where an entry is on the other side, and its row
+    # by rows and by columns: index and value; and where an entry is on the other side
     planes = Masks.planes_for(1) if dropout else 1
-    return 24 * nonzeros + 8 * (nodes + features + 2), 4 * 2 * planes * nonzeros, 0
+    return 20 * nonzeros + 8 * (nodes + features + 2), 4 * 2 * planes * nonzeros, 0
 
 
 def prepared(matrix: FeatureMatrix) -> Entries | RowsInMemory:

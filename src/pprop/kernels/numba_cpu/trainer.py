@@ -17,11 +17,11 @@ from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
-from pprop.kernels.numba_cpu.dense_features import RowsInMemory
 from pprop.kernels.numba_cpu.fused_biases import Biases
 from pprop.kernels.numba_cpu.fused_first import DenseFirst, SparseFirst, Tokens, Weights, first_bytes, prepared
 from pprop.kernels.numba_cpu.fused_readout import readout_of
 from pprop.kernels.numba_cpu.fused_structure import Crew, Law, Masks, padded
+from pprop.kernels.numba_cpu.stored_rows import RowsInMemory
 from pprop.kernels.numba_cpu.team import Team
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
@@ -232,7 +232,8 @@ def trainer_bytes(sizes: TrainerSizes) -> TrainerBytes:
     partial = -(-n // fused_network.SUM_ROWS) * second
     planes = Masks.planes_for(sizes.steps) if sizes.dropout else 1
     features, masks, sums = first_bytes(n, f, sizes.feature_entries, units, dropout=sizes.dropout)
-    graph = (12 + 16 * sizes.weighted) * entries + 60 * n if entries else 0
+    sides = 1 if sizes.symmetric else 2  # a symmetric matrix has the same arrays by rows and by columns
+    graph = (4 + 4 * sides * (1 + sizes.weighted)) * entries + (32 + 8 * sides) * n + 8 * sides if entries else 0
     shared = {"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}
     run = {
         "weights": 4 * (first + 2 * second),

@@ -40,10 +40,10 @@ def lanes(width: int) -> tuple[Any, ...]:
     return (0,) * powers[0] if len(powers) == 1 else tuple((0,) * power for power in powers)
 
 
-def _width(token: Any) -> int:
+def width_of(token: Any) -> int:
     """Return the number of lanes of a token's type."""
     parts = list(token)
-    return sum(map(_width, parts)) if parts and isinstance(parts[0], types.BaseTuple) else 2 ** len(parts)
+    return sum(map(width_of, parts)) if parts and isinstance(parts[0], types.BaseTuple) else 2 ** len(parts)
 
 
 class Vector(types.Type):
@@ -73,12 +73,12 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, ir.LiteralStructType([kind for _, kind in fe_type.parts]))
 
 
-def _apart(builder: Any, structure: Any) -> list[Any]:
+def apart(builder: Any, structure: Any) -> list[Any]:
     """Return the vectors of a structure."""
     return [builder.extract_value(structure, place) for place in range(len(structure.type.elements))]
 
 
-def _together(builder: Any, vectors: list[Any]) -> Any:
+def together(builder: Any, vectors: list[Any]) -> Any:
     """Return the structure of vectors."""
     structure = ir.Constant(ir.LiteralStructType([vector.type for vector in vectors]), ir.Undefined)
     for place, vector in enumerate(vectors):
@@ -110,7 +110,8 @@ def _splat(builder: Any, vector: Any, *scalars: Any) -> Any:
     return _mix(builder, vector, list(scalars), [lane // part_of for lane in range(vector.count)])
 
 
-def _llvm(name: str, builder: Any, *arguments: Any) -> Any:
+def call_llvm(name: str, builder: Any, *arguments: Any) -> Any:
+    """Return what a function of LLVM makes of vectors of one type."""
     vector = arguments[0].type
     kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
     signature = ir.FunctionType(vector, [vector] * len(arguments))
@@ -118,7 +119,7 @@ def _llvm(name: str, builder: Any, *arguments: Any) -> Any:
     return builder.call(function, arguments)
 
 
-def _lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]) -> Any:
+def lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]) -> Any:
     """Return signature and code of an operation on vectors of one type; a number counts as a vector of it.
 
     An operation is the name of a method of the builder, or a function of the builder and the vectors.
@@ -127,7 +128,7 @@ def _lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]
 
     def codegen(context, builder, sig, args):
         given = [
-            _apart(builder, value) if isinstance(kind, Vector) else context.cast(builder, value, kind, vector.dtype)
+            apart(builder, value) if isinstance(kind, Vector) else context.cast(builder, value, kind, vector.dtype)
             for kind, value in zip(sig.args, args, strict=True)
         ]
         found = []
@@ -136,7 +137,7 @@ def _lane_by_lane(operands: tuple[Any, ...], operation: str | Callable[..., Any]
             found.append(
                 getattr(builder, operation)(*whole) if isinstance(operation, str) else operation(builder, *whole)
             )
-        return _together(builder, found)
+        return together(builder, found)
 
     return vector(*operands), codegen
 
@@ -177,7 +178,7 @@ def put(typing, address, offset, number):
 @intrinsic
 def count(typing, token):
     """Return the number of lanes of a token."""
-    width = _width(token)
+    width = width_of(token)
 
     def codegen(context, builder, sig, args):
         return context.get_constant(types.intp, width)
@@ -188,7 +189,7 @@ def count(typing, token):
 @intrinsic
 def zeros(typing, address, token):
     """Return a vector of zeros, of the type of the numbers at an address."""
-    vector = Vector(address.dtype, _width(token))
+    vector = Vector(address.dtype, width_of(token))
 
     def codegen(context, builder, sig, args):
         return ir.Constant(context.get_value_type(vector), None)
@@ -199,14 +200,14 @@ def zeros(typing, address, token):
 @intrinsic
 def load(typing, address, offset, token):
     """Return the lanes that begin at an offset."""
-    vector = Vector(address.dtype, _width(token))
+    vector = Vector(address.dtype, width_of(token))
 
     def codegen(context, builder, sig, args):
         base, found = pointer(context, builder, sig, args), []
         for begin, kind in vector.parts:
             place = builder.bitcast(builder.gep(base, [context.get_constant(types.intp, begin)]), kind.as_pointer())
             found.append(builder.load(place, align=address.dtype.bitwidth // 8))
-        return _together(builder, found)
+        return together(builder, found)
 
     return vector(address, offset, token), codegen
 
@@ -217,7 +218,7 @@ def store(typing, address, offset, vector):
 
     def codegen(context, builder, sig, args):
         base = pointer(context, builder, sig, args)
-        for (begin, kind), value in zip(vector.parts, _apart(builder, args[2]), strict=True):
+        for (begin, kind), value in zip(vector.parts, apart(builder, args[2]), strict=True):
             place = builder.bitcast(builder.gep(base, [context.get_constant(types.intp, begin)]), kind.as_pointer())
             builder.store(value, place, align=address.dtype.bitwidth // 8)
         return context.get_dummy_value()
@@ -228,31 +229,31 @@ def store(typing, address, offset, vector):
 @intrinsic
 def fma(typing, factor, vector, total):
     """Return factor * vector + total, with one rounding where the processor can."""
-    return _lane_by_lane((factor, vector, total), partial(_llvm, "fmuladd"))
+    return lane_by_lane((factor, vector, total), partial(call_llvm, "fmuladd"))
 
 
 @intrinsic
 def times(typing, left, right):
     """Return left * right."""
-    return _lane_by_lane((left, right), "fmul")
+    return lane_by_lane((left, right), "fmul")
 
 
 @intrinsic
 def add(typing, left, right):
     """Return left + right."""
-    return _lane_by_lane((left, right), "fadd")
+    return lane_by_lane((left, right), "fadd")
 
 
 @intrinsic
 def divide(typing, left, right):
     """Return left / right."""
-    return _lane_by_lane((left, right), "fdiv")
+    return lane_by_lane((left, right), "fdiv")
 
 
 @intrinsic
 def root(typing, vector):
     """Return the square root of every lane."""
-    return _lane_by_lane((vector,), partial(_llvm, "sqrt"))
+    return lane_by_lane((vector,), partial(call_llvm, "sqrt"))
 
 
 @intrinsic
@@ -263,7 +264,7 @@ def where_positive(typing, vector, test, scale):
         zero = ir.Constant(value.type, None)
         return builder.select(builder.fcmp_ordered(">", tested, zero), builder.fmul(value, factor), zero)
 
-    return _lane_by_lane((vector, test, scale), operation)
+    return lane_by_lane((vector, test, scale), operation)
 
 
 @intrinsic
@@ -272,9 +273,9 @@ def any_above(typing, vector, number):
     width = ir.IntType(vector.width)
 
     def codegen(context, builder, sig, args):
-        (row,) = _apart(builder, args[0])
+        (row,) = apart(builder, args[0])
         bound = _splat(builder, row.type, context.cast(builder, args[1], sig.args[1], vector.dtype))
-        above = builder.fcmp_ordered(">", _llvm("fabs", builder, row), bound)
+        above = builder.fcmp_ordered(">", call_llvm("fabs", builder, row), bound)
         return builder.icmp_unsigned("!=", builder.bitcast(above, width), width(0))
 
     return types.boolean(vector, number), codegen
@@ -288,60 +289,10 @@ def wide(typing, vector):
     def codegen(context, builder, sig, args):
         if vector.dtype == types.float64:
             return args[0]
-        parts = zip(result.parts, _apart(builder, args[0]), strict=True)
-        return _together(builder, [builder.fpext(value, kind) for (_, kind), value in parts])
+        parts = zip(result.parts, apart(builder, args[0]), strict=True)
+        return together(builder, [builder.fpext(value, kind) for (_, kind), value in parts])
 
     return result(vector), codegen
-
-
-@intrinsic
-def load_as(typing, address, offset, like, token):
-    """Return the lanes that begin at an offset, as numbers of the type at the address `like`; uint16 are bits of float16."""
-    source, vector = address.dtype, Vector(like.dtype, 2**token.count)
-
-    def codegen(context, builder, sig, args):
-        kind = ir.HalfType() if source == types.uint16 else context.get_value_type(source)
-        lanes_ = ir.VectorType(kind, vector.width)
-        place = builder.bitcast(pointer(context, builder, sig, args), lanes_.as_pointer())
-        values, target = builder.load(place, align=source.bitwidth // 8), context.get_value_type(vector)
-        if source in (types.int8, types.uint8):
-            return (builder.sitofp if source.signed else builder.uitofp)(values, target)
-        width = 16 if source == types.uint16 else source.bitwidth
-        if width == vector.dtype.bitwidth:
-            return values
-        return (builder.fpext if width < vector.dtype.bitwidth else builder.fptrunc)(values, target)
-
-    return vector(address, offset, like, token), codegen
-
-
-@intrinsic
-def rounded(typing, vector, like):
-    """Return a vector in float64 rounded to float32, as numbers of the type at the address `like`."""
-    result = Vector(like.dtype, vector.width)
-
-    def codegen(context, builder, sig, args):
-        narrow = builder.fptrunc(args[0], ir.VectorType(ir.FloatType(), vector.width))
-        return narrow if like.dtype == types.float32 else builder.fpext(narrow, context.get_value_type(result))
-
-    return result(vector, like), codegen
-
-
-@intrinsic
-def quotient(typing, vector, divisor, inverse):
-    """Return vector / divisor, correctly rounded (Markstein), given 1 / divisor; of finite numbers far from both limits."""
-
-    def operation(builder, value, by, one_over):
-        near = builder.fmul(value, one_over)
-        rest = _llvm("fma", builder, builder.fneg(near), by, value)
-        return _llvm("fma", builder, rest, one_over, near)
-
-    return _lane_by_lane((vector, divisor, inverse), operation)
-
-
-@intrinsic
-def minus(typing, left, right):
-    """Return left - right."""
-    return _lane_by_lane((left, right), "fsub")
 
 
 @intrinsic
@@ -351,10 +302,10 @@ def fma_halves(typing, left, right, vector, total):
     def codegen(context, builder, sig, args):
         factors = [context.cast(builder, args[side], sig.args[side], vector.dtype) for side in (0, 1)]
         found = []
-        for (begin, kind), row, sums in zip(vector.parts, *(_apart(builder, value) for value in args[2:]), strict=True):
+        for (begin, kind), row, sums in zip(vector.parts, *(apart(builder, value) for value in args[2:]), strict=True):
             sides = [int(lane >= vector.width // 2) for lane in range(begin, begin + kind.count)]
-            found.append(_llvm("fmuladd", builder, _mix(builder, kind, factors, sides), row, sums))
-        return _together(builder, found)
+            found.append(call_llvm("fmuladd", builder, _mix(builder, kind, factors, sides), row, sums))
+        return together(builder, found)
 
     return vector(left, right, vector, total), codegen
 
@@ -365,7 +316,7 @@ def lane(typing, vector, place):
     place_value = place.literal_value
 
     def codegen(context, builder, sig, args):
-        (row,) = _apart(builder, args[0])
+        (row,) = apart(builder, args[0])
         return builder.extract_element(row, ir.IntType(32)(place_value))
 
     return vector.dtype(vector, place), codegen
@@ -380,7 +331,7 @@ def relu_keep(typing, vector, low, high, scale):
     width = vector.width
 
     def codegen(context, builder, sig, args):
-        (row,) = _apart(builder, args[0])
+        (row,) = apart(builder, args[0])
         kind = row.type
         numbers = ir.VectorType(ir.IntType(32), width)
         words = [context.cast(builder, args[side], sig.args[side], types.uint32) for side in (1, 2)]
@@ -390,7 +341,7 @@ def relu_keep(typing, vector, low, high, scale):
         zero = ir.Constant(kind, None)
         positive = builder.fcmp_unordered(">", row, zero)
         factor = _splat(builder, kind, context.cast(builder, args[3], sig.args[3], vector.dtype))
-        return _together(builder, [builder.select(builder.and_(kept, positive), builder.fmul(row, factor), zero)])
+        return together(builder, [builder.select(builder.and_(kept, positive), builder.fmul(row, factor), zero)])
 
     return vector(vector, low, high, scale), codegen
 
@@ -402,8 +353,8 @@ def keep_lanes(typing, vector, word):
     def codegen(context, builder, sig, args):
         bits = context.cast(builder, args[1], sig.args[1], types.uint32)
         kept = builder.bitcast(bits, ir.VectorType(ir.IntType(1), 32))
-        (row,) = _apart(builder, args[0])
-        return _together(builder, [builder.select(kept, row, ir.Constant(row.type, None))])
+        (row,) = apart(builder, args[0])
+        return together(builder, [builder.select(kept, row, ir.Constant(row.type, None))])
 
     return vector(vector, word), codegen
 
