@@ -52,7 +52,20 @@ def main() -> None:
         row = json.loads(done.stdout.splitlines()[-1])
         report["shapes"].append(row)
         print(f"{text}: {json.dumps(row)}", file=sys.stderr, flush=True)
+    print("\n".join(table(report["shapes"])))
     print(json.dumps(report))
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of a table for people."""
+    lines = ["   nodes  features  not zero  classes  runs  plan MB  peak MB  of the plan  of the graph"]
+    for row in rows:
+        n, f, share, c, runs = row["shape"]
+        lines.append(
+            f"{n:>8,}  {f:>8,}  {share:>8.0%}  {c:>7}  {runs:>4}  {row['plan_mb']:>7.1f}  {row['peak_mb']:>7.1f}"
+            f"  {row['of_the_plan']:>11.2f}  {row.get('of_the_graph', float('nan')):>12.2f}"
+        )
+    return lines
 
 
 def _shape(text: str) -> Shape:

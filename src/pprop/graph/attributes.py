@@ -46,21 +46,31 @@ class Recommended:
     known: int
 
 
-def freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """Return `array` read-only; one that can still be written to elsewhere, itself or its base, is copied first.
+def frozen(array: NDArray[Any] | None) -> bool:
+    """Whether nobody can write to an array, itself or its base; a file that is mapped to be read counts as such.
 
-    A file that is mapped to be read stays where it is.
+    >>> frozen(np.arange(3)), frozen(seal(np.arange(3)))
+    (False, True)
+    """
+    holder: Any = array
+    mapped = False
+    while isinstance(holder, np.ndarray):
+        if holder.flags.writeable:
+            return False
+        mapped = mapped or isinstance(holder, np.memmap)
+        holder = cast("Any", holder.base)
+    return holder is None or isinstance(holder, bytes) or (mapped and isinstance(holder, mmap.mmap))
+
+
+def freeze(array: NDArray[Any]) -> NDArray[Any]:
+    """Return `array` read-only; one that can still be written to elsewhere is copied first.
 
     >>> freeze(np.arange(3)).flags.writeable
     False
     """
-    holder: Any = array
-    mapped = False
-    while isinstance(holder, np.ndarray) and not holder.flags.writeable:
-        mapped = mapped or isinstance(holder, np.memmap)
-        holder = cast("Any", holder.base)
-    kept = holder is None or isinstance(holder, bytes) or (mapped and isinstance(holder, mmap.mmap))
-    return (array.view(np.ndarray) if mapped else array) if kept else seal(array.copy())
+    if not frozen(array):
+        return seal(array.copy())
+    return array.view(np.ndarray) if isinstance(array, np.memmap) else array
 
 
 def seal(array: NDArray[Any]) -> NDArray[Any]:
@@ -190,7 +200,9 @@ def check_features(features: object, n: int, function: str, known: Features | No
     if wrong_rank or array.shape[0] != n or array.dtype.kind not in "buif":
         reject("features", function, expected, array, error=GraphError)
     if known is not None and features is known:
-        return known
+        parts = (known,) if isinstance(known, np.ndarray) else (known.data, known.indices, known.indptr)
+        if all(map(frozen, parts)):
+            return known
     wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
     kept: Any = sound_csr(array, "features", function) if sparse_given else array
     stays = not sparse_given and array.dtype in STORED

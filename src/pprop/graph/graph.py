@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
@@ -13,7 +14,7 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_bool, describe, reject
 from pprop.graph import attributes
-from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, seal, share, symmetrized
+from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, frozen, seal, share, symmetrized
 from pprop.graph.convert.arguments import as_arrays, as_sparse, with_ids
 from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
@@ -289,6 +290,7 @@ class Graph(Derived, Exchange):
         known = self._features if keeps_rows or self._rows is None else self.features
         fields: dict[str, Any] = {field: getattr(self, field) for field in FIELDS[1:] if field != "features"}
         fields |= {"features": known, **({"recipe": None, "scaling": None} if "features" in changes else {}), **changes}
+        unchanged = all(map(frozen, (self.indptr, self.indices, self.weights)))
         same_structure = not changes.keys() & {"adjacency", "directed"}
         if same_structure:
             csr, directed = (self.indptr, self.indices, self.weights), fields.pop("directed")
@@ -296,11 +298,12 @@ class Graph(Derived, Exchange):
         else:
             graph = Graph.from_scipy(**dict[str, Any](adjacency=self.adjacency) | fields)
         held = vars(graph)
-        if same_structure:
+        if same_structure and unchanged:
             held["of_structure"] = self.of_structure
-        if keeps_rows:
-            held["_rows"] = self._rows
-        if not changes.keys() & {"features", "scaling", "recipe"}:
+        if keeps_rows and self._rows is not None:
+            copied = self._rows.matrix is self._features and graph._features is not self._features
+            held["_rows"] = dataclasses.replace(self._rows, matrix=graph._features) if copied else self._rows
+        if graph._features is self._features and not changes.keys() & {"scaling", "recipe"}:
             held["_of_features"] = self._of_features
         return graph
 
