@@ -51,7 +51,7 @@ def _forward(
 ):  # fmt: skip
     """Both passes of B nodes of one slice of hidden units of a run: drop(X) W and X W, ReLU, dropout.
 
-    X is `unit_scale` times too large, and column j `units[j]` times more. With PREDICTS the slice is all there is, and
+    X is `unit_scale` times too large; column j in addition, by 1 / `units[j]`. With PREDICTS the slice is all there is, and
     goes on to the predictions.
     """
     copy = tl.program_id(1)
@@ -65,7 +65,7 @@ def _forward(
         inside = column < f
         value = tl.load(X + row[:, None] * f + column[None, :], mask=there[:, None] & inside[None, :], other=0.0)
         weight = tl.load(source + column[:, None] * C + unit[None, :], mask=inside[:, None], other=0.0)
-        weight = (weight / tl.load(units + column, mask=inside, other=1.0)[:, None]).to(tl.float16)
+        weight = (weight * tl.load(units + column, mask=inside, other=0.0)[:, None]).to(tl.float16)
         whole = tl.dot(value, weight, whole)
         if DROP:
             train = tl.dot(_kept(value, mask, row, there, first, WORDS, B, K), weight, train)
@@ -107,8 +107,8 @@ def _gradient(
         slope = tl.load(source + row[:, None] * C + unit[None, :], mask=there[:, None], other=0.0)
         total = tl.dot(tl.trans(value), (slope * scale).to(tl.float16), total)
     at = ((copy * shares + part).to(tl.int64) * f + column[:, None]) * C + unit[None, :]
-    own = tl.load(units + column, mask=inside, other=1.0)[:, None]
-    tl.store(share + at, total / scale / unit_scale / own, mask=inside[:, None])
+    own = tl.load(units + column, mask=inside, other=0.0)[:, None]
+    tl.store(share + at, total / scale / unit_scale * own, mask=inside[:, None])
 
 
 @kernel("f", "shares")
@@ -183,7 +183,7 @@ class DenseFirst(FirstLayer):
 
 
 def _in_units(rows: DeviceRows) -> tuple[Tensor, Tensor, float]:
-    """Return X in float16 times a power of two, column j in `units[j]` more, (f,), as large as float16 holds with room."""
+    """Return X in float16 times a power of two and, column by column, over `units` (f,): as large as float16 holds with room."""
     (n, f), device = rows.shape, rows.device
     largest = torch.zeros(f, device=device)
     for _, part in rows.blocks():
@@ -191,8 +191,8 @@ def _in_units(rows: DeviceRows) -> tuple[Tensor, Tensor, float]:
     exponents = torch.frexp(largest.double())[1].where(largest > 0, -1000)
     top = int(exponents.max().clamp(min=-126)) if f else 0
     # a column is brought up to the largest, by a power of two that float32 holds
-    units = torch.exp2((top - exponents.double()).clamp(0, 100)).where(largest > 0, 1.0).float()
+    units = torch.exp2(-(top - exponents.double()).clamp(0, 100)).where(largest > 0, 1.0).float()
     matrix, scale = torch.empty(n, f, dtype=torch.float16, device=device), 2.0 ** min(14 - top, 120)
     for at, part in rows.blocks():
-        matrix[at] = (part * units * scale).half()
+        matrix[at] = (part / units * scale).half()
     return matrix, units, scale
