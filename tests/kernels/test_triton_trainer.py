@@ -14,11 +14,13 @@ from scipy import sparse
 
 from pprop.graph import transition_matrix
 from pprop.graph.features.dense_rows import DenseRows
+from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, Bernoulli, keep_bits, stream
 from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSizes, TrainerSpec
 
 pytest.importorskip("triton", reason="the GPU backend needs triton")
 
+from pprop.kernels.triton_gpu.dense_first import _in_units
 from pprop.kernels.triton_gpu.launch import Tuning
 from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.plan import row_plan
@@ -324,3 +326,14 @@ def test_features_without_entries(make_graph, dense_transition):
     spec = dataclasses.replace(spec, features=sparse.csr_array(spec.features.shape, dtype=np.float32))
     twins[0].X[:] = 0.0
     compare(TritonTrainer(spec, SMALL), twins, 1)
+
+
+def test_every_column_of_dense_features_has_its_own_unit():
+    sizes = np.float32(2.0) ** np.array([0, -20, -40, -60, 20, 40, 3, 0, 0], dtype=np.float32)
+    X = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32) * sizes
+    X[:, 7] = 0
+    halves, units, scale = _in_units(DeviceRows(DenseRows(X), torch.device(DEVICE)))
+    found = (halves.double() / units.double() / scale).cpu().numpy()
+    np.testing.assert_allclose(found, X, rtol=2.0**-10, atol=1e-4 * np.abs(X).max(axis=0).min())
+    assert np.abs(found[:, 3]).max() > 0  # with one unit for all, they would be zero
+    assert torch.isfinite(halves).all()

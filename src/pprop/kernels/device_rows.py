@@ -17,6 +17,8 @@ _BLOCK = 2**24  # numbers that are converted at a time
 class DeviceRows:
     """The rows of a matrix on a device, in the type in which they are stored; float32 as a network reads them, in blocks.
 
+    With `keep` False they are uploaded block by block each time that they are read, and not kept there.
+
     Examples
     --------
     >>> import numpy as np
@@ -26,12 +28,14 @@ class DeviceRows:
             [ 1.,  1.]])
     """
 
-    def __init__(self, rows: DenseRows, device: torch.device) -> None:
+    def __init__(self, rows: DenseRows, device: torch.device, *, keep: bool = True) -> None:
         found, self.shape, self.device = rows.readable(), rows.shape, device
-        kind = torch.from_numpy(found.matrix[:0].copy()).dtype
-        self._matrix = torch.empty(self.shape, dtype=kind, device=device)
-        for at in self._places():
-            self._matrix[at] = torch.tensor(found.matrix[at])
+        self._stored, self._matrix = found.matrix, None
+        if keep:
+            kind = torch.from_numpy(found.matrix[:0].copy()).dtype
+            self._matrix = torch.empty(self.shape, dtype=kind, device=device)
+            for at in self._places():
+                self._matrix[at] = torch.tensor(found.matrix[at])
         scales = (found.by_row, found.by_column)
         self._by_row, self._by_column = (None if one is None else torch.tensor(one, device=device) for one in scales)
 
@@ -42,7 +46,7 @@ class DeviceRows:
     def blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """Give all rows, some at a time: where they are, and the numbers, float32."""
         for at in self._places():
-            part = self._matrix[at]
+            part = torch.tensor(self._stored[at], device=self.device) if self._matrix is None else self._matrix[at]
             if self._by_row is not None:
                 part = part.double() / self._by_row[at, :1] / self._by_row[at, 1:]
             if self._by_column is not None:

@@ -75,7 +75,7 @@ class ReferenceDenseFeatures(FeatureProduct):
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
         if self._matrix is None or self._matrix.device != operand.device:
-            self._matrix = DeviceRows(self._rows, operand.device).tensor()
+            self._matrix = DeviceRows(self._rows, operand.device, keep=False).tensor()
         matrix = self._matrix.to(operand.dtype)
         if draw is not None:
             law, (n, f), device = law_of(draw), matrix.shape, operand.device
