@@ -94,7 +94,7 @@ def measure(shape: Shape, device: str) -> dict[str, Any]:
     train(graph, c, runs, device)
     peak, plan = read(), plans[-1]
     lying = held[0] if share == 1 else 0  # a dense matrix is not copied
-    planned = plan.peak - (lying if device == "cpu" else _results(plan))
+    planned = plan.peak - (lying if device == "cpu" else 0)
     row = {
         "shape": shape,
         "plan_mb": round(planned / 1e6, 1),
@@ -105,10 +105,6 @@ def measure(shape: Shape, device: str) -> dict[str, Any]:
         once = sum(plan.bytes.shared.values()) - lying + 16 * n  # with the scales of the transition matrix
         row["of_the_graph"] = round(1 + once / sum(held), 3)
     return row
-
-
-def _results(plan: Any) -> int:
-    return plan.runs * sum(plan.bytes.results.values()) - plan.chunk * sum(plan.bytes.results.values())
 
 
 def make_graph(nodes: int, features: int, share: float, classes: int) -> Any:
