@@ -1,6 +1,7 @@
 """Compare four epochs of the GPU's fused trainer with float64, and time an epoch of 100 runs of APPNP and its kernels.
 
     PPROP_DATA=folder PYTHONPATH=src python3 experiments/gpu_kernels.py
+    PYTHONPATH=src:benchmarks python3 experiments/gpu_kernels.py --dense    # the shapes of benchmarks/dense.py
 
 Float64 is the reference backend's program of single operations, with the same masks. Times are medians of graph replays between
 events; that of the whole epoch is the mean over 64 in an unbroken row, so that masks count for what they cost.
@@ -8,14 +9,18 @@ events; that of the whole epoch is the mean over 64 in an unbroken row, so that 
 
 from __future__ import annotations
 
+import importlib
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from pprop import APPNP, MLP, PPNP, Graph, Stopping, load_dataset, paper_split
+from pprop import APPNP, MLP, PPNP, Graph, Split, Stopping, load_dataset, paper_split
 from pprop.kernels.registry import choose_backend
+from pprop.kernels.trainer import Trainer
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
 from pprop.models import Model
 from pprop.models.inference import PropagatedModel, bind_propagation
@@ -28,9 +33,11 @@ DEVICE = torch.device("cuda")
 EPOCHS, RUNS, RATE = 4, 100, LEARNING_RATE.default
 
 
-def bind(model: Model, graph: Graph, runs: int, backend: str) -> tuple[Task, PropagatedModel]:
+def bind(
+    model: Model, graph: Graph, runs: int, backend: str, splits: list[Split] | None = None
+) -> tuple[Task, PropagatedModel]:
     """Return the training of some runs, each with a split of its own, on a backend."""
-    splits = [paper_split(graph, seed, test=False) for seed in range(runs)]
+    splits = splits or [paper_split(graph, seed, test=False) for seed in range(runs)]
     assert graph.labels is not None
     sets = [[split.train for split in splits], [split.stopping for split in splits]]
     train, stopping = (node_sets(nodes, graph.labels).to(DEVICE) for nodes in sets)
@@ -98,16 +105,38 @@ def parts(trainer: TritonTrainer) -> dict[str, Callable[[], Any]]:
     }
 
 
+def show(name: str, trainer: Trainer, runs: int) -> None:
+    """Print the times of an epoch and of its kernels."""
+    assert isinstance(trainer, TritonTrainer)
+    print(f"{name}, {runs} runs: {replayed(trainer.epoch, row=64, repeats=3):.3f} ms an epoch", flush=True)
+    trainer.clock.fill_(5)  # begins no block of masks
+    print("".join(f"    {part:18} {replayed(function):.3f} ms\n" for part, function in parts(trainer).items()))
+
+
+def dense() -> None:
+    """Show all shapes of the benchmark but the largest."""
+    benchmark: Any = importlib.import_module("dense")
+    for name, (nodes, entries, features, share, classes, runs) in benchmark.GPU_SHAPES.items():
+        if nodes < benchmark.LARGE:
+            graph = benchmark.make_graph(nodes, entries, features, share, classes).scaled()
+            order = np.random.default_rng(1).permutation(nodes)
+            split = Split(order[: 20 * classes], order[20 * classes : 20 * classes + 500], order[-1000:])
+            begin = time.perf_counter()
+            trainer = network_trainer(*bind(APPNP(), graph, runs, "triton", [split] * runs), fused=True)
+            torch.cuda.synchronize()
+            print(f"trainer made in {time.perf_counter() - begin:.2f} s, compilation included")
+            show(name, trainer, runs)
+
+
 def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    if sys.argv[1:] == ["--dense"]:
+        dense()
+        return
     for name, model in {"APPNP": APPNP(), "PPNP": PPNP(), "MLP": MLP()}.items():
         check(model, load_dataset("cora_ml"), f"Cora-ML, {name}")
     for name in ("cora_ml", "pubmed", "ms_academic"):
-        trainer = network_trainer(*bind(APPNP(), load_dataset(name), RUNS, "triton"), fused=True)
-        assert isinstance(trainer, TritonTrainer)
-        print(f"{name}, {RUNS} runs: {replayed(trainer.epoch, row=64, repeats=3):.3f} ms an epoch", flush=True)
-        trainer.clock.fill_(5)  # begins no block of masks
-        print("".join(f"    {part:18} {replayed(function):.3f} ms\n" for part, function in parts(trainer).items()))
+        show(name, network_trainer(*bind(APPNP(), load_dataset(name), RUNS, "triton"), fused=True), RUNS)
 
 
 if __name__ == "__main__":
