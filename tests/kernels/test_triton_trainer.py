@@ -232,6 +232,7 @@ def test_a_plan_has_every_entry_once_and_its_rows_by_length(monkeypatch, placed)
     monkeypatch.setattr("pprop.kernels.triton_gpu.plan._PLACED", placed)
     numbers = torch.arange(matrix.nnz) + 1
     plan = row_plan(matrix.indptr, matrix.indices, 40, slots=4, device="cpu", limit=8, values=numbers)
+    assert plan.values is not None
     there = plan.values > 0
     found = plan.values[there] - 1
     assert sorted(found.tolist()) == list(range(matrix.nnz))
