@@ -41,3 +41,13 @@ def test_columns_sum_to_one_but_for_nodes_that_send_to_nobody() -> None:
 def test_unweighted_graphs_store_no_values() -> None:
     ring = sparse.csr_array(np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1))
     assert transition_matrix(Graph.from_scipy(ring)).weights is None
+
+
+def test_a_scipy_matrix_that_is_changed_leaves_the_kept_transition_as_it_was() -> None:
+    graph = Graph.from_scipy(sparse.csr_array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+    expected = transition_matrix(graph).to_scipy().toarray()
+    changed = transition_matrix(graph).to_scipy()
+    changed.setdiag(0.0)
+    changed.eliminate_zeros()
+    assert transition_matrix(graph) is transition_matrix(graph)
+    np.testing.assert_array_equal(transition_matrix(graph).to_scipy().toarray(), expected)

@@ -334,7 +334,7 @@ def test_every_column_of_dense_features_has_its_own_unit():
     X = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32) * sizes
     X[:, 7] = 0
     halves, units, scale = _in_units(DeviceRows(DenseRows(X), torch.device(DEVICE)))
-    found = (halves.double() / units.double() / scale).cpu().numpy()
+    found = (halves.double() * units.double() / scale).cpu().numpy()
     np.testing.assert_allclose(found, X, rtol=2.0**-10, atol=1e-4 * np.abs(X).max(axis=0).min())
     assert np.abs(found[:, 3]).max() > 0  # with one unit for all, they would be zero
     assert torch.isfinite(halves).all()

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from torch import nn
 
 import pprop
@@ -26,7 +27,7 @@ def two_layers(width: int = 8) -> nn.Module:
 def test_a_module_with_the_papers_layers_trains_like_the_built_in_network(
     community_graph: Graph, community_splits: list[Split], kind: str
 ) -> None:
-    graph = community_graph.replace(features=network_inputs(community_graph).toarray())
+    graph = community_graph.replace(features=sparse.csr_array(network_inputs(community_graph).toarray()))
     module = two_layers()
     start = initial_weights(FeatureNetwork((8,)).weights(40, 3), torch.tensor([5]))
     module.load_state_dict({"0.weight": start[0][0].T, "2.weight": start[1][0].T})

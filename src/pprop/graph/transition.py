@@ -79,7 +79,7 @@ class Transition:
         return Transition(*structure, self.column_scale, self.row_scale, self.symmetric, self.folded)
 
     def to_scipy(self) -> sparse.csr_array:
-        """Return T as a scipy CSR array with its values, shape (n, n), float64.
+        """Return T as a scipy CSR array of its own with its values, shape (n, n), float64.
 
         Examples
         --------
@@ -92,7 +92,8 @@ class Transition:
         matrix = self._structure()
         rows = np.repeat(np.arange(self.n_nodes), np.diff(self.indptr))
         values = self.row_scale[rows] * matrix.data * self.column_scale[self.indices]
-        return sparse.csr_array((values, self.indices, self.indptr), shape=matrix.shape)
+        # not the arrays of T, which others use: some methods of scipy change a matrix in place
+        return sparse.csr_array((values, self.indices, self.indptr), shape=matrix.shape, copy=True)
 
     def _structure(self) -> sparse.csr_array:
         values = np.ones(len(self.indices)) if self.weights is None else self.weights

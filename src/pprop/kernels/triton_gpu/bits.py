@@ -179,7 +179,7 @@ def _draw_planes(
                 turn = iteration.to(tl.uint32)
                 keep = (keep << turn) | (keep >> ((32 - turn) & 31))
                 for bit in range(32):  # turned such that this bit of iteration t is bit t
-                    packed = tl.xor_sum(keep & (1 << turn), axis=0)
+                    packed = tl.sum(keep & (1 << turn), axis=0)  # no two have a bit in common
                     keep = (keep >> 1) | (keep << 31)
                     tl.store(planes + (plane + bit) * words + word, packed.to(tl.int32), mask=there)
                     if FLIPPED:  # only the way back goes from one kept entry to the next
