@@ -32,9 +32,9 @@ from _peers import DROPOUT, HIDDEN, PENALTY, RATE, STEPS, Problem, PygPropagatio
 from dense import make_graph
 from pprop.graph import transition_matrix
 from pprop.kernels import Draw, choose_backend
+from pprop.kernels.capture import Replayed, call_directly
 from pprop.models.module import module_inputs
 from pprop.models.network import network_inputs
-from pprop.training.modules import Replayed, call_directly
 
 ALPHA = 0.1
 # nodes, entries of the adjacency, features, classes, runs at once
@@ -171,7 +171,10 @@ def our_propagation(graph: pprop.Graph, classes: int, device: str) -> Callable[[
     draw = Draw(torch.tensor([1], device=place), epoch, DROPOUT)
 
     def both(values: Tensor) -> tuple[Tensor, Tensor]:
-        return steps.forward(values, draw), steps.adjoint(values, draw)
+        found = steps.forward(values, draw), steps.adjoint(values, draw)
+        if isinstance(epoch, Tensor):
+            epoch.add_(1)  # every epoch has masks of its own
+        return found
 
     call = Replayed() if place.type == "cuda" else call_directly
     return lambda: call(both, predictions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from scipy import sparse
 
@@ -47,3 +48,17 @@ def test_an_epoch_and_a_step_may_be_tensors(kernels, make_graph):
         torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-7)
         assert mine.dtype == theirs.dtype
     assert all(not torch.equal(a, b) for a, b in zip(tensors, other, strict=True))
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_steps_that_keep_masks_draw_those_of_any_epoch_and_any_seeds(kernels, make_graph, runs):
+    """Whatever was drawn before: epochs in a row, one twice, one again, a jump, other seeds, back to the first."""
+    graph, _ = make_graph(12, directed=True, weighted=False)
+    transition, values = transition_matrix(graph), torch.randn(runs, graph.n_nodes, 3)
+    first, second = torch.arange(runs) + 7, torch.arange(runs) - 90
+    known = kernels.steps(transition, 0.1, 10)
+    moments = [(first, 2), (first, 3), (first, 3), (first, 2), (first, 9), (second, 10), (second, 11), (first, 12)]
+    for seeds, epoch in moments:
+        draw, fresh = Draw(seeds, torch.tensor([epoch]), 0.5), kernels.steps(transition, 0.1, 10)
+        assert torch.equal(known.forward(values, draw), fresh.forward(values, draw)), epoch
+        assert torch.equal(known.adjoint(values, draw), fresh.adjoint(values, draw)), epoch

@@ -249,3 +249,7 @@ class Kernels(ABC):
     def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes | None:
         """Return the memory that such a trainer will take, or None where a backend has none."""
         return None
+
+    def step_mask_bytes(self, nodes: int, entries: int, steps: int, columns: int) -> int:
+        """Return the bytes of masks that `steps` with dropout keeps for a run on a GPU: none, drawn as they are needed."""
+        return 0

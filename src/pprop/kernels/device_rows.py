@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pprop.graph.features.dense_rows import DenseRows
 
-_BLOCK = 2**24  # numbers that are converted at a time
+_BLOCK = 2**20  # numbers that are converted at a time, by way of float64
 
 
 @final

@@ -2,8 +2,9 @@
 
 On a CPU, and wherever an epoch cannot be captured, `run_loop` looks at every epoch. On a GPU `run_captured` captures an
 epoch once in a CUDA graph: the trainer's kernels, the update of the stopping state, the copy of improved weights, and a
-note of the three curves. The host only replays it, and looks at the device every few epochs to see which runs have ended.
-Ended runs are packed away, which changes the shapes and so needs a new graph.
+note of the three curves; where the epoch is a user's module, what follows on it alone. The host only replays it, and looks
+at the device every few epochs to see which runs have ended. Ended runs are packed away, which changes the shapes and so
+needs a new graph.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._interrupt import check_interrupt
-from pprop.kernels.capture import captured
+from pprop.kernels.capture import Replayed, call_directly, captured
 from pprop.kernels.trainer import Trainer
 from pprop.training.result import History, LoopResult
 from pprop.training.stopping import Stopping, StoppingState
@@ -139,14 +140,25 @@ class _CapturedBatch:
         self._at = torch.zeros(1, dtype=torch.int64, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._made = 0
-        self._can_capture = trainer.capturable and device.type == "cuda"  # others keep their epoch in Python
+        self._on_gpu = device.type == "cuda"
+        self._can_capture = trainer.capturable and self._on_gpu  # others keep their epoch in Python
+        self._bind()
+
+    def _bind(self) -> None:
+        """Forget what was captured."""
+        self._graph = None
+        self._noting = Replayed() if self._on_gpu and not self._can_capture else call_directly
 
     def _epoch(self) -> None:
-        values = self.trainer.epoch()
-        improved = self.state.update(values[1].double(), values[2].double())
+        (improved,) = self._noting(self._note, self.trainer.epoch())
         self.trainer.remember(improved)
+
+    def _note(self, values: Tensor) -> tuple[Tensor]:
+        """Take the values of an epoch, (3, R); return which runs shall keep their weights."""
+        improved = self.state.update(values[1].double(), values[2].double())
         self._curves.index_copy_(1, self._at, values[:, None])
         self._at.add_(1).remainder_(self.per_look)
+        return (improved,)
 
     def advance(self, epochs: int) -> np.ndarray[Any, Any]:
         """Make so many epochs, until the next look; return their curves, (3, epochs, slots)."""
@@ -170,7 +182,8 @@ class _CapturedBatch:
         self.trainer.keep(slots)
         self.state.keep(slots)
         self._curves = self._curves[:, :, slots].contiguous()
-        self._graph, self._made = None, _WARM_UP - 1
+        self._made = _WARM_UP - 1
+        self._bind()
 
 
 def run_captured(

@@ -70,9 +70,15 @@ def training_bytes(
 
 
 def operations_bytes(
-    features: FeatureMatrix, floats: int, weights: int, entries: int, mask_words: int, ppr_rows: int = 0
+    features: FeatureMatrix,
+    floats: int,
+    weights: int,
+    entries: int,
+    mask_words: int,
+    ppr_rows: int = 0,
+    step_masks: int = 0,
 ) -> TrainerBytes:
-    """Return the bytes of `RunsTrainer`: so many activations and weights of a run, and mask words an entry."""
+    """Return the bytes of `RunsTrainer`: so many activations, weights and bytes of the steps' masks of a run, and mask words an entry."""
     n, f = features.shape
     graph = 16 * entries + 48 * n
     if isinstance(features, DenseRows):
@@ -86,7 +92,7 @@ def operations_bytes(
         "gradients": 4 * weights,
         "states": 4 * floats,
         "feature masks": 4 * masks,
-        "edge masks": 4 * mask_words * entries,
+        "edge masks": 4 * mask_words * entries + step_masks,
     }
     return TrainerBytes(shared, run)
 

@@ -103,9 +103,12 @@ class RunModules(ABC):
     ----------
     parameters
         What is trained: leaves, for several runs with the runs axis first.
+    first
+        The first of them with two dimensions or more beside the runs, which the penalty applies to; None without one.
     """
 
     parameters: Sequence[Tensor]
+    first: Tensor | None
 
     @abstractmethod
     def predict(self, block: Tensor, *, training: bool) -> Tensor:
@@ -116,8 +119,8 @@ class RunModules(ABC):
         """Return the live tensors of the state in the order of the module's state dict, each with the runs axis first."""
 
     @abstractmethod
-    def squares(self) -> Tensor | None:
-        """Return |W|^2, shape (R,), of the first trainable parameter with two dimensions or more; None without one."""
+    def squares(self, weight: Tensor) -> Tensor:
+        """Return |W|^2 of a parameter, shape (R,)."""
 
 
 @final
@@ -127,7 +130,7 @@ class OneModule(RunModules):
     def __init__(self, module: nn.Module, randomness: RunsRandomness, classes: int, *, mixed_precision: bool) -> None:
         self._module, self._randomness, self._classes, self._mixed = module, randomness, classes, mixed_precision
         self.parameters = trainable(module)
-        self._first = next((p for p in self.parameters if p.ndim >= 2), None)
+        self.first = next((p for p in self.parameters if p.ndim >= 2), None)
 
     def predict(self, block: Tensor, *, training: bool) -> Tensor:
         self._module.train(training)
@@ -139,8 +142,8 @@ class OneModule(RunModules):
     def state(self) -> list[Tensor]:
         return [tensor.detach()[None] for tensor in module_state(self._module).values()]
 
-    def squares(self) -> Tensor | None:
-        return None if self._first is None else self._first.square().sum()[None]
+    def squares(self, weight: Tensor) -> Tensor:
+        return weight.square().sum()[None]
 
 
 @final
@@ -157,7 +160,7 @@ class StackedModules(RunModules):
 
     def _choose(self) -> None:
         self.parameters = [tensor for tensor in self._tensors.values() if tensor.requires_grad]
-        self._first = next((p for p in self.parameters if p.ndim >= 3), None)
+        self.first = next((p for p in self.parameters if p.ndim >= 3), None)
         self._runs = torch.arange(len(self.parameters[0]), device=self.parameters[0].device)
 
     def predict(self, block: Tensor, *, training: bool) -> Tensor:
@@ -175,8 +178,8 @@ class StackedModules(RunModules):
         live = self._tensors | self._buffers
         return [live[name].detach() for name in self._names]
 
-    def squares(self) -> Tensor | None:
-        return None if self._first is None else self._first.square().flatten(1).sum(1)
+    def squares(self, weight: Tensor) -> Tensor:
+        return weight.square().flatten(1).sum(1)
 
     def keep(self, slots: Tensor) -> dict[Tensor, Tensor]:
         """Go on with some of the runs; return which new parameter is part of which old one."""

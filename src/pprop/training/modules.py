@@ -11,14 +11,13 @@ gradient, then each block once more, with the same randomness, for the gradient 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import cast, final
 
 import torch
 from torch import Tensor, nn
 
 from pprop._errors import InputError
-from pprop.kernels.capture import captured
+from pprop.kernels.capture import Replayed, call_directly
 from pprop.kernels.trainer import LabelledNodes, Trainer
 from pprop.models.architecture import DropoutMasks
 from pprop.models.inference import PropagatedModel
@@ -26,9 +25,6 @@ from pprop.models.module import node_blocks
 from pprop.models.network import FeatureNetwork
 from pprop.training.module_runs import OneModule, RunModules, RunsRandomness, StackedModules, run_modules
 from pprop.training.task import Task
-
-# Two tensors as a function of the predictions.
-Pair = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @final
@@ -61,42 +57,43 @@ class ModuleTrainer(Trainer):
         self._loss = (_TorchLoss if runs == 1 and task.device.type == "cpu" else _KernelLoss)(task, bound)
         self._penalty, self._rate, self._epoch = model.penalty, task.rate, 0
         self._fused = True if task.device.type == "cuda" else None
+        if self._fused:  # torch warns where the first thing that its thread of gradients does is a product of matrices
+            torch.zeros(1, device=task.device, requires_grad=True).mul(1.0).backward()
         self._optimizer = torch.optim.Adam(self._runs.parameters, lr=task.rate, fused=self._fused)
         self._best = [tensor.clone() for tensor in self._runs.state()]
+        self._squares = self._penalties()
 
     def epoch(self) -> Tensor:
         self._epoch += 1
         self._randomness.begin(self._epoch)
         self._optimizer.zero_grad()
-        loss = self._backward()
+        loss = self._backward() + self._squares
         self._optimizer.step()
         with torch.no_grad():
             after, accuracy = self._loss.evaluate(self._predict(training=False))
-            penalty = self._squares()
-            if penalty is not None:
-                after = after + penalty
+        self._squares = self._penalties()
+        after = after + self._squares
         return torch.stack([loss, after, accuracy.to(after.dtype)])
 
     def _backward(self) -> Tensor:
-        """Leave the gradient of the loss in the parameters; return the loss, (R,)."""
+        """Leave the gradient of the loss and of the penalty in the parameters; return the loss, (R,)."""
         if len(self._blocks) == 1:
             predictions = self._runs.predict(self._blocks[0], training=True)
             loss, gradient = self._loss.gradient(predictions.detach())
-            parts, gradients = [predictions], [gradient]
+            self._connected(predictions).backward(gradient)
         else:
             begin = self._randomness.noted()
             with torch.no_grad():
                 predictions = self._predict(training=True)
             loss, gradient = self._loss.gradient(predictions)
             self._randomness.back_to(begin)
-            parts, gradients = list[Tensor](), list[Tensor]()
             each = torch.split(gradient, len(self._blocks[0]), dim=1)
             for block, part in zip(self._blocks, each, strict=True):
                 self._connected(self._runs.predict(block, training=True)).backward(part)
-        penalty = self._squares()
-        if penalty is not None:
-            parts, gradients, loss = [*parts, penalty], [*gradients, torch.ones_like(penalty)], loss + penalty.detach()
-        torch.autograd.backward([self._connected(part) for part in parts], gradients)
+        weight = self._penalised()
+        if weight is not None:
+            slope = self._penalty * weight.detach()
+            weight.grad = slope if weight.grad is None else weight.grad.add_(slope)
         return loss
 
     def _predict(self, *, training: bool) -> Tensor:
@@ -113,17 +110,20 @@ class ModuleTrainer(Trainer):
             )
         return values
 
-    def _squares(self) -> Tensor | None:
-        """Return penalty / 2 * |W|^2, shape (R,); None for no penalty."""
-        squares = self._runs.squares() if self._penalty else None
-        return None if squares is None else 0.5 * self._penalty * squares
+    def _penalised(self) -> Tensor | None:
+        return self._runs.first if self._penalty else None
+
+    def _penalties(self) -> Tensor | float:
+        """Return penalty / 2 * |W|^2, shape (R,), of the weights as they are."""
+        weight = self._penalised()
+        return 0.0 if weight is None else 0.5 * self._penalty * self._runs.squares(weight.detach())
 
     def weights(self) -> list[Tensor]:
         return self._runs.state()
 
     def remember(self, wanted: Tensor) -> None:
         for kept, live in zip(self._best, self._runs.state(), strict=True):
-            kept.copy_(torch.where(wanted.reshape(-1, *(1,) * (live.ndim - 1)), live, kept))
+            torch.where(wanted.reshape(-1, *(1,) * (live.ndim - 1)), live, kept, out=kept)
 
     def remembered(self) -> list[Tensor]:
         return self._best
@@ -140,6 +140,7 @@ class ModuleTrainer(Trainer):
                 name: value if name == "step" else value[slots] for name, value in before.get(old, {}).items()
             }
         self._best = [tensor[slots] for tensor in self._best]
+        self._squares = self._penalties()
         self._loss.keep(slots)
 
 
@@ -207,10 +208,12 @@ class _KernelLoss(_PredictionLoss):
         self._replays = (Replayed(), Replayed()) if self._captured else (call_directly, call_directly)
 
     def gradient(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
-        return self._replays[0](self._of_training, predictions)
+        loss, gradient = self._replays[0](self._of_training, predictions)
+        return loss, gradient
 
     def evaluate(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
-        return self._replays[1](self._of_stopping, predictions)
+        loss, accuracy = self._replays[1](self._of_stopping, predictions)
+        return loss, accuracy
 
     def _of_training(self, predictions: Tensor) -> tuple[Tensor, Tensor]:
         nodes, draw = self._train, self._masks.draw(self._dropout)
@@ -231,36 +234,3 @@ class _KernelLoss(_PredictionLoss):
         self._train, self._stopping = self._train.keep(slots), self._stopping.keep(slots)
         self._sizes = self._sizes[slots]
         self._bind()
-
-
-def call_directly(function: Pair, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return function(values): what `Replayed` does, without a graph."""
-    return function(values)
-
-
-@final
-class Replayed:
-    """Calls a function of one CUDA tensor of a fixed shape, whose launches are captured at the second call and replayed.
-
-    The first call compiles kernels and uploads what they read. What a replay returns lies where the next one writes. The
-    function comes with every call, and is the same one: an object that kept it could not be freed with its owner.
-    """
-
-    def __init__(self) -> None:
-        self._called = False
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._input = torch.empty(0)
-        self._output = self._input, self._input
-
-    def __call__(self, function: Pair, values: Tensor) -> tuple[Tensor, Tensor]:
-        if not self._called:
-            self._called = True
-            return function(values)
-        if self._graph is None:
-            self._input = values.detach().clone(memory_format=torch.contiguous_format)
-            with captured(values.device) as graph:
-                self._output = function(self._input)
-            self._graph = graph
-        self._input.copy_(values)
-        self._graph.replay()
-        return self._output

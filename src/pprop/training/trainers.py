@@ -117,7 +117,9 @@ class _NetworkTraining(ModelTraining):
         trainer = task.kernels.trainer_bytes(sizes) if self._fused else None
         if trainer is None:
             floats, words = (4 * hidden + 6 * classes + predictor.bias) * n, _mask_words(task) * dropout
-            trainer = operations_bytes(features, floats, weights, sizes.entries, words, sizes.ppr_rows)
+            steps = steps if bound.dropout and task.device.type == "cuda" else 0
+            masks = task.kernels.step_mask_bytes(n, sizes.entries, steps, classes) if steps else 0
+            trainer = operations_bytes(features, floats, weights, sizes.entries, words, sizes.ppr_rows, masks)
         return training_bytes(trainer, features.shape, hidden, classes, weights, task.rule.max_epochs)
 
 

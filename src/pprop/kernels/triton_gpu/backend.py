@@ -21,7 +21,8 @@ from pprop.kernels.trainer import FeatureMatrix, TrainerBytes, TrainerSizes, Tra
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
-from pprop.kernels.triton_gpu.launch import Drawn, kernel
+from pprop.kernels.triton_gpu.launch import Drawn, Tuning, kernel
+from pprop.kernels.triton_gpu.planned_steps import step_mask_bytes
 from pprop.kernels.triton_gpu.rows import TritonRows
 from pprop.kernels.triton_gpu.solves import TritonSolves
 from pprop.kernels.triton_gpu.sparse import TritonFeatures, TritonSteps
@@ -75,6 +76,10 @@ class TritonKernels(TorchKernels):
 
     def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
         return trainer_bytes(sizes)
+
+    def step_mask_bytes(self, nodes: int, entries: int, steps: int, columns: int) -> int:
+        tuning = Tuning()
+        return step_mask_bytes(nodes, entries, steps, tuning.row(columns), tuning)
 
     def features(self, matrix: FeatureMatrix) -> FeatureProduct:
         return (TritonFeatures if isinstance(matrix, sparse.csr_array) else ReferenceDenseFeatures)(matrix)

@@ -9,8 +9,8 @@ entry: a word covers 32 iterations of a slot of a `Plan`, so that a kernel reads
 of 32 planes is one keep word per entry with its bits transposed. Drawing a block costs Philox once per entry and serves
 32 epochs of the first layer, or 32 / K epochs of K steps.
 
-The way back needs nothing of what is dropped. Its kernels go from one bit that is set to the next, each slot at its own
-place; how often the tile's fullest slot has to is counted when the plane is drawn.
+Where all columns are masked, as on the way back, nothing is needed of what is dropped. Kernels then go from one bit that
+is set to the next, each slot at its own place; how often the tile's fullest slot has to is counted when the plane is drawn.
 
 A ring of blocks is held in memory. The drawing kernel finds out on the device, from the epoch counter, whether the next
 epoch begins a new block, and returns at once if it does not: a captured CUDA graph can be replayed for ever.
@@ -26,7 +26,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pprop.kernels.random_bits import Bernoulli, sequence_word
-from pprop.kernels.triton_gpu.launch import INTERPRETED, device, kernel, multiprocessors
+from pprop.kernels.triton_gpu.launch import INTERPRETED, device, kernel, multiprocessors, power_of_two
 from pprop.kernels.triton_gpu.plan import Plan
 
 
@@ -137,19 +137,29 @@ def _ones(word):
     return (word + (word >> 16)) & 63
 
 
-@kernel("units", "chunks", "groups", "ahead", "force", "threshold", "digits")
+@kernel("runs", "units", "chunks", "groups", "ahead", "threshold", "digits")
 def _draw_planes(
-    clock, seeds, table, rows, index, planes, rounds, units, chunks, groups, columns, words, steps, ahead, force,
+    clock, held, seeds, runs, table, rows, index, planes, rounds, units, chunks, groups, columns, words, steps, ahead,
     threshold, digits,
-    STREAM: tl.constexpr, FLIPPED: tl.constexpr, RING: tl.constexpr, T: tl.constexpr, B: tl.constexpr,
+    STREAM: tl.constexpr, FLIPPED: tl.constexpr, WALKED: tl.constexpr, RING: tl.constexpr, T: tl.constexpr,
+    B: tl.constexpr, SEEDS: tl.constexpr,
 ):  # fmt: skip
-    """Draw the blocks that epoch clock + ahead needs and the epoch before it did not; all it needs if `force`.
+    """Draw the blocks that epoch clock + ahead needs: where the planes are those of epoch `held`, only what is missing.
+
+    With SEEDS, at least R, the seeds of the planes follow on their epoch; other planes are of no use.
 
     A unit is B words of all 32 planes of a block: B x 32 keep words, one per entry, whose bits are then transposed.
     """
     epoch = tl.load(clock) + ahead
+    behind = epoch - tl.load(held)
     first, last = (epoch * steps) >> 5, (epoch * steps + steps - 1) >> 5
-    known = tl.where(force == 1, first - 1, (epoch * steps - 1) >> 5)  # the last block drawn before
+    known = tl.where(behind == 1, (epoch * steps - 1) >> 5, first - 1)  # the last block drawn before
+    known = tl.where(behind == 0, last, known)
+    if SEEDS > 0:
+        k = tl.arange(0, SEEDS)
+        mine = tl.load(seeds + k, mask=k < runs, other=0)
+        theirs = tl.load(held + 1 + k, mask=k < runs, other=0)
+        known = tl.where(tl.sum((mine != theirs).to(tl.int32)) > 0, first - 1, known)
     if last > known:
         iteration = tl.arange(0, 32)[:, None]  # first, so that a thread has all of a word and packs it alone
         unit = tl.program_id(0)
@@ -182,7 +192,7 @@ def _draw_planes(
                     packed = tl.sum(keep & (1 << turn), axis=0)  # no two have a bit in common
                     keep = (keep >> 1) | (keep << 31)
                     tl.store(planes + (plane + bit) * words + word, packed.to(tl.int32), mask=there)
-                    if FLIPPED:  # only the way back goes from one kept entry to the next
+                    if WALKED:
                         most = tl.max(tl.reshape(_ones(packed).to(tl.int32), (B // T, T)), axis=1)
                         tl.store(rounds + (plane + bit) * groups + most_of, most.to(tl.int8), mask=most_of < groups)
             unit += tl.num_programs(0)
@@ -231,6 +241,8 @@ class Planes:
         Positions in an epoch: K, or 1 for the features.
     flipped
         Whether the plan is that of the transpose, which the way back reads.
+    walked
+        Whether kernels go from one kept entry to the next; those with columns that drop nothing cannot.
 
     Attributes
     ----------
@@ -239,18 +251,21 @@ class Planes:
     bits
         The planes, shape (R, ring, 32, words), int32.
     rounds
-        For the way back, the most entries that any of the T slots keeps in 32 iterations, for every plane and every T
-        words of it; int8.
+        If walked, the most entries that any of the T slots keeps in 32 iterations, for every plane and every T words of
+        it; int8.
     """
 
-    def __init__(self, plan: Plan, kind: int, steps: int, runs: int, probability: float, *, flipped: bool) -> None:
-        self.plan, self._kind, self._steps, self._flipped = plan, kind, steps, flipped
+    def __init__(
+        self, plan: Plan, kind: int, steps: int, runs: int, probability: float, *, flipped: bool, walked: bool
+    ) -> None:
+        self.plan, self._kind, self._steps, self._flipped, self._walked = plan, kind, steps, flipped, walked
+        self._none = torch.full((1,), -2, device=plan.index.device)  # comes before no epoch
         self.law = Bernoulli.from_probability(probability)
         self.ring = ring_size(steps)
         self.bits = self.rounds = plan.rows  # not read where nothing is dropped
         if self.law.digits > 0:
             self.bits = torch.zeros(runs, self.ring, 32, plan.words, dtype=torch.int32, device=plan.index.device)
-            groups = plan.words // plan.slots if flipped else 1  # only the way back leaves out what is dropped
+            groups = plan.words // plan.slots if walked else 1
             self.rounds = torch.zeros(runs, self.ring, 32, groups, dtype=torch.int8, device=plan.index.device)
 
     def structure(self, entries: Tensor) -> tuple[Any, ...]:
@@ -258,17 +273,21 @@ class Planes:
         plan = self.plan
         return plan.tiles, plan.count, plan.rows, entries, self.bits, plan.words, self.rounds, self.rounds.shape[-1]
 
-    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
-        """Draw what epoch clock + ahead needs: what is new in it, or everything."""
+    def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, held: Tensor | None) -> None:
+        """Draw what epoch clock + ahead needs beside what is there; None: everything.
+
+        `held` is the epoch that the planes were drawn for, (1,), int64, or also its seeds, (1 + R,).
+        """
         if self.law.digits == 0:
             return
         plan, size = self.plan, max(self.plan.slots, 128)
         chunks = -(-plan.words // size)
         units = len(seeds) * self.ring * chunks
         _draw_planes[(min(8 * multiprocessors(plan.index), units),)](
-            clock, seeds, plan.groups, plan.rows, plan.index, self.bits, self.rounds, units, chunks,
-            self.rounds.shape[3], plan.columns, plan.words, self._steps, ahead, int(force), *self.law,
-            STREAM=self._kind, FLIPPED=self._flipped, RING=self.ring, T=plan.slots, B=size,
+            clock, self._none if held is None else held, seeds, len(seeds), plan.groups, plan.rows, plan.index, self.bits,
+            self.rounds, units, chunks, self.rounds.shape[3], plan.columns, plan.words, self._steps, ahead, *self.law,
+            STREAM=self._kind, FLIPPED=self._flipped, WALKED=self._walked, RING=self.ring, T=plan.slots, B=size,
+            SEEDS=0 if held is None or len(held) == 1 else power_of_two(len(seeds)),
             num_warps=size // 32,  # a thread a word
         )  # fmt: skip
 
@@ -280,6 +299,14 @@ def ring_size(steps: int) -> int:
     (1, 2, 2, 3)
     """
     return (steps + 30) // 32 + 1
+
+
+def mask_words(rows: int, entries: int, slots: int, limit: int) -> int:
+    """About how many words a plane has: one a row, more for those over the limit, and four unfilled tiles.
+
+    On the paper's graphs 1.1 to 1.6 times as many as there are.
+    """
+    return rows + 2 * entries // limit + 4 * slots
 
 
 @final

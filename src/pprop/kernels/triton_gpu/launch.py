@@ -141,6 +141,14 @@ class Tuning:
         """
         return self.step_limit if n < _MANY_ROWS else max(self.step_limit, power_of_two(5 * entries // (4 * n)))
 
+    def row(self, classes: int) -> int:
+        """Return how many numbers a node has in the states of so many classes: 4, or as many multiples of 8 as they need.
+
+        >>> Tuning().row(3), Tuning().row(7), Tuning().row(40)
+        (4, 8, 40)
+        """
+        return min(power_of_two(classes, least=self.least_classes), -(-classes // 8) * 8)
+
     @property
     def programs(self) -> int:
         """Programs of the first layer per multiprocessor: as many as there are registers for.
@@ -156,7 +164,7 @@ class Shape:
     """Sizes as the kernels see them.
 
     Hidden units come in slices of `width`. A product has `padded_classes` columns, a power of two; in the states, which take
-    most of the memory and its bandwidth, a node has `row` numbers: 4, or as many multiples of 8 as the classes need.
+    most of the memory and its bandwidth, a node has `row` numbers (see `Tuning.row`).
     """
 
     def __init__(self, n: int, f: int, hidden: int, classes: int, tuning: Tuning, *, dense: bool = False) -> None:
@@ -166,4 +174,4 @@ class Shape:
         self.slices = -(-hidden // self.width)
         self.units = self.slices * self.width
         self.padded_classes = power_of_two(classes, least=tuning.least_classes)
-        self.row = min(self.padded_classes, -(-classes // 8) * 8)
+        self.row = tuning.row(classes)

@@ -1,4 +1,7 @@
-"""The sparse operators one by one, in float32 and float64, with masks drawn as the entries are read."""
+"""The sparse operators one by one, in float32 and float64, with masks drawn as the entries are read.
+
+Steps in float32 keep the masks that they draw (see `DroppedSteps`).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
 from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
+from pprop.kernels.triton_gpu.planned_steps import DroppedSteps
 
 _MOST_COLUMNS = 64
 
@@ -169,11 +173,15 @@ class TritonSteps(StepPropagation):
         self.alpha, self._steps = alpha, steps
         self._sides = transition, transition.transpose
         self._known: dict[Any, tuple[_Matrix, Tensor, Tensor]] = {}
+        self._with_masks: dict[Any, DroppedSteps] = {}
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         start = predictions.contiguous()
         if self._steps == 0:
             return start.clone()
+        dropped = self._dropped(0, start, draw)
+        if dropped is not None:
+            return dropped
         matrix, drawn, alpha, arrived, columns, state = self._begin(0, start, draw)
         teleports = isinstance(alpha, Tensor) or alpha > 0
         # all steps but the last write scaled states; the products are made once, not at every step
@@ -188,6 +196,9 @@ class TritonSteps(StepPropagation):
         gradient = gradient.contiguous()
         if self._steps == 0:
             return gradient.clone()
+        dropped = self._dropped(1, gradient, draw)
+        if dropped is not None:
+            return dropped
         matrix, drawn, alpha, arrived, columns, state = self._begin(1, gradient, draw)
         total = gradient * (alpha[:, :, None] if isinstance(alpha, Tensor) else alpha)
         teleports = isinstance(alpha, Tensor) or alpha > 0
@@ -196,6 +207,30 @@ class TritonSteps(StepPropagation):
             added = (total, share if step > 0 else arrived) if teleports or step == 0 else None
             state = matrix.apply(state, scale, drawn, step=step, steps=self._steps, total=added)
         return total
+
+    def _dropped(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor | None:
+        """Return steps with dropout in float32 by masks that are kept; None where there is no dropout, or float64."""
+        if draw is None or operand.dtype != torch.float32 or operand.numel() == 0:
+            return None
+        drawn, key = (
+            Drawn.of(draw, len(operand), operand.device),
+            (side, operand.device, operand.shape, draw.probability),
+        )
+        if drawn.law.digits == 0:
+            return None
+        if key not in self._with_masks:
+            kept = {known: steps for known, steps in self._with_masks.items() if known[2][0] == len(operand)}
+            self._with_masks = kept  # of as many runs: those of more are no longer in training
+            self._with_masks[key] = DroppedSteps(
+                self._sides[0],
+                self.alpha,
+                self._steps,
+                operand.shape,
+                draw.probability,
+                operand.device,
+                adjoint=side == 1,
+            )
+        return self._with_masks[key].apply(operand, drawn)
 
     def _begin(self, side: int, start: Tensor, draw: Draw | None) -> tuple[_Matrix, Drawn, Any, Tensor, Tensor, Tensor]:
         """Return A or its transpose, the draw, alpha (a number, or (R, 1)), (1 - alpha) S_r over the keep probability,

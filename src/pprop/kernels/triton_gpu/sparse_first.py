@@ -35,12 +35,12 @@ class SparseFirst(FirstLayer):
                 values=torch.from_numpy(one.data.astype(np.float32)),
             )  # fmt: skip
             self._entries.append(plan.packed())
-            self._planes.append(Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1))
+            self._planes.append(Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1, walked=side == 1))
         self.parts = self._planes[1].plan.count
 
     def draw(self, clock: Tensor, seeds: Tensor, *, ahead: int, force: bool) -> None:
         for planes in self._planes:
-            planes.draw(clock, seeds, ahead=ahead, force=force)
+            planes.draw(clock, seeds, ahead=ahead, held=None if force else clock)
 
     def forward(self, state: FirstState, target: Predictions, clock: Tensor, *, ahead: int) -> None:
         # all multiprocessors work on the same few runs at a time, whose slices then stay in the L2 cache

@@ -15,10 +15,11 @@ import triton.language as tl
 from torch import Tensor
 
 from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
-from pprop.kernels.triton_gpu.bits import ring_size
+from pprop.kernels.triton_gpu.bits import mask_words
 from pprop.kernels.triton_gpu.dense_first import SHARES
-from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel, power_of_two
+from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
 from pprop.kernels.triton_gpu.network import Network
+from pprop.kernels.triton_gpu.planned_steps import step_mask_bytes
 from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
 
 _LOSS_ROWS = 128
@@ -253,12 +254,10 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
         if nonzeros is None:
             feature_masks = 4 * n * -(-f // 32)
         else:
-            words = [_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
+            words = [mask_words(rows, nonzeros, slots, tuning.feature_limit) for rows in (n, f)]
             feature_masks = 32 * (4 * sum(words) + words[1] // slots)
         if steps:
-            slots = 128 * tuning.tile_warps // min(power_of_two(2 * shape.row), 128)
-            step_words = _words(n, entries, slots, tuning.most_iterations(n, entries))
-            edge_masks = 32 * ring_size(sizes.steps) * (2 * 4 * step_words + step_words // slots)
+            edge_masks = step_mask_bytes(n, entries, sizes.steps, 2 * shape.row, tuning)
     labelled = 0 if not sizes.ppr_rows else sizes.train_nodes + sizes.stopping_nodes  # else labels are kept by node
     run = {
         "weights": 4 * (first + second),
@@ -278,11 +277,3 @@ def trainer_bytes(sizes: TrainerSizes, tuning: Tuning | None = None) -> TrainerB
         run["sums"] += 4 * f * units
     graph = 2 * (4 + 4 * sizes.weighted) * 3 * entries // 2 + 16 * n if steps else 0
     return TrainerBytes({"features": features, "graph": graph, "PPR rows": 4 * sizes.ppr_rows * n}, run)
-
-
-def _words(rows: int, entries: int, slots: int, limit: int) -> int:
-    """About how many words a plane has: one a row, more for those over the limit, and four unfilled tiles.
-
-    On the paper's graphs 1.1 to 1.6 times as many as there are.
-    """
-    return rows + 2 * entries // limit + 4 * slots
