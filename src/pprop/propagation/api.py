@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast, final
 
 import numpy as np
@@ -14,14 +15,17 @@ from torch import Tensor, nn
 
 from pprop._validate import check_array, check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
-from pprop.kernels import BACKENDS, Draw, LinearMap, choose_backend
+from pprop.kernels import BACKENDS, Backend, Draw, LinearMap, choose_backend
 from pprop.kernels.random_bits import signed
 from pprop.propagation.operator import PPROperator, check_operator
-from pprop.propagation.solvers import PowerIteration, Solution, Solver, Statistics, apply_map, working_type
+from pprop.propagation.solvers import PowerIteration, RowSolver, Solution, Solver, Statistics, apply_map, working_type
 from pprop.settings import ALPHA, BACKEND, NORMALIZATION, SELF_LOOPS
 
 EVERY_SOLVER = "PowerIteration(steps), Exact(), Limit(), Chebyshev(tol), ConjugateGradient(tol) or Contraction(tol)"
 S = TypeVar("S", bound=Solution, covariant=True)
+
+_BOUND = 4  # propagations that a graph keeps on a GPU
+_SMALL = 2**22  # entries at most of a graph that does
 
 
 class SolverOf(Protocol[S]):
@@ -85,7 +89,8 @@ def propagate(
     operator, solver = _check_solver(graph, alpha, solver, normalization, self_loops, "propagate")
     tensor, restore = _as_batch(graph, H, "propagate")
     chosen = choose_backend(backend, tensor.device.type, "propagate")
-    return restore(_apply(solver.bind(operator, chosen.kernels), tensor, "propagate"))
+    with _bound(operator, solver, chosen, tensor.device) as linear_map:
+        return restore(_apply(linear_map, tensor, "propagate"))
 
 
 def solve(
@@ -115,17 +120,17 @@ def solve(
     operator, checked = _check_solver(graph, alpha, solver, normalization, self_loops, "solve")
     tensor, restore = _as_batch(graph, H, "solve")
     chosen = choose_backend(backend, tensor.device.type, "solve")
-    linear_map = checked.bind(operator, chosen.kernels)
-    value = _apply(linear_map, tensor, "solve")
-    seconds = time.perf_counter() - begin
-    given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
-    largest = torch.cat((given.new_zeros(1), _largest(given).flatten(), _largest(found).flatten())).amax()
-    unit = _excess(largest, 1 / 4)  # squares must not overflow
-    norm, residual = operator.residual_norm(given / unit, found / unit, chosen.kernels)
-    residual *= float(unit)
-    error_bound = residual / operator.alpha if operator.alpha > 0 else None
-    statistics = Statistics(chosen.name, linear_map.matrix_products, residual, norm, error_bound, seconds)
-    return solver.solution(restore(value), statistics, linear_map)
+    with _bound(operator, checked, chosen, tensor.device) as linear_map:
+        value = _apply(linear_map, tensor, "solve")
+        seconds = time.perf_counter() - begin
+        given, found = (one.detach().to(working_type(tensor.dtype)) for one in (tensor, value))
+        largest = torch.cat((given.new_zeros(1), _largest(given).flatten(), _largest(found).flatten())).amax()
+        unit = _excess(largest, 1 / 4)  # squares must not overflow
+        norm, residual = operator.residual_norm(given / unit, found / unit, chosen.kernels)
+        residual *= float(unit)
+        error_bound = residual / operator.alpha if operator.alpha > 0 else None
+        statistics = Statistics(chosen.name, linear_map.matrix_products, residual, norm, error_bound, seconds)
+        return solver.solution(restore(value), statistics, linear_map)
 
 
 @final
@@ -226,6 +231,24 @@ def _check_solver(
     if not isinstance(solver, Solver):
         reject("solver", function, EVERY_SOLVER, describe(solver))
     return PPROperator(graph, solver.check_alpha(alpha, function), normalization, self_loops), solver
+
+
+@contextmanager
+def _bound(operator: PPROperator, solver: Solver, backend: Backend, device: torch.device) -> Generator[LinearMap]:
+    """Bind a solver to an operator; on a GPU, where that takes longer than the solve, a small graph keeps it for the next.
+
+    While it is in use it is not there to be found: two threads have one each.
+    """
+    if device.type != "cuda" or isinstance(solver, RowSolver) or len(operator.transition.indices) > _SMALL:
+        yield solver.bind(operator, backend.kernels)
+        return
+    kept: dict[object, LinearMap] = operator.graph.of_structure.setdefault("bound", {})
+    key = solver, operator.alpha, operator.normalization, operator.self_loops, backend.name, device
+    linear_map = kept.pop(key, None) or solver.bind(operator, backend.kernels)
+    yield linear_map
+    kept[key] = linear_map
+    for former in list(kept)[:-_BOUND]:
+        kept.pop(former, None)
 
 
 def _apply(linear_map: LinearMap, tensor: Tensor, function: str) -> Tensor:
