@@ -4,10 +4,10 @@
     PPROP_DATA=folder python benchmarks/solves_gpu.py --turns 5 --profile        # a quick try, and where the time goes
 
 Predictions of 7 columns of random numbers at alpha 0.1, on Cora-ML and on a random graph of 100,000 nodes and a million
-entries. `bound` is a layer that has the graph already, given a tensor on the GPU; `bound_numpy` the same from an array and
-back to one; `propagate` is the function, whose first call binds the graph; `before` is the layer with the recurrence in
-torch around a product, which waits for the device at every look. All take turns in one process, each solve waited for by itself. The first two
-calls of a layer, which compile and capture, are reported apart. Every result is compared with that of the CPU, and a second
+entries. `bound` is a layer that has the graph already, given a tensor on the GPU; `bound_numpy` the same from an array and back
+to one; `propagate` is the function, whose first call binds the graph; `before` is the layer with the recurrence in torch around
+a product, which waits for the device at every look. All take turns in one process, each solve waited for by itself. The first
+two calls of a layer, which compile and capture, are reported apart. Every result is compared with that of the CPU, and a second
 one with the first, bit by bit. The last line is one JSON object.
 """
 

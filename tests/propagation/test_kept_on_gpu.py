@@ -15,7 +15,7 @@ SOLVERS = [pprop.PowerIteration(10), pprop.Chebyshev(1e-5), pprop.ConjugateGradi
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 def test_later_calls_give_the_numbers_of_the_first(make_random, solver):
-    graph = make_random(40)
+    graph, _ = make_random(40)
     for columns in (3, 5, 3):
         H = torch.rand(graph.n_nodes, columns, generator=torch.Generator().manual_seed(columns)).cuda()
         expected = pprop.propagate(graph, H.cpu().double(), 0.1, solver)
@@ -27,7 +27,7 @@ def test_later_calls_give_the_numbers_of_the_first(make_random, solver):
 
 
 def test_a_graph_keeps_the_last_few_and_each_for_its_own_settings(make_random):
-    graph = make_random(40)
+    graph, _ = make_random(40)
     H = torch.rand(graph.n_nodes, 2).cuda()
     for alpha in (0.1, 0.2, 0.3, 0.4, 0.5, 0.1):
         expected = pprop.propagate(graph, H.cpu().double(), alpha)
@@ -36,7 +36,7 @@ def test_a_graph_keeps_the_last_few_and_each_for_its_own_settings(make_random):
 
 
 def test_threads_have_one_each(make_random):
-    graph, solver = make_random(40), pprop.Chebyshev(1e-5)
+    (graph, _), solver = make_random(40), pprop.Chebyshev(1e-5)
     inputs = [torch.rand(graph.n_nodes, 2).cuda() for _ in range(8)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda H: pprop.solve(graph, H, 0.1, solver), inputs))
