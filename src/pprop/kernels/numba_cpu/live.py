@@ -21,7 +21,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
-from pprop.kernels.numba_cpu.vectors import add, any_above, lanes, load, prefetch, store, times
+from pprop.kernels.numba_cpu.vectors import add, address, any_above, item, lanes, load, prefetch, store, times
 
 # Columns in one block.
 WIDTH = 8
@@ -171,23 +171,35 @@ def _residual(rows, state, i, alpha, power):
     degree += state.loop[i]
     state.degree[i] = state.peak[i] = degree
     own, scale, stay = state.loop[i], alpha * _scale(degree, power), (1.0 - alpha) / degree
-    r, Y, columns = state.r, state.Y, state.r.shape[1]
-    for c in range(columns):
-        r[i, c] = own * Y[i, c]
-    for e in range(begin, end):
-        j, w = rows.indices[e], rows.weights[e] if weighted else 1.0
-        for c in range(columns):
-            r[i, c] += w * Y[j, c]
-    for c in range(columns):
-        r[i, c] = scale * state.H[i, c] + stay * r[i, c] - Y[i, c]
+    columns, past = state.r.shape[1], len(rows.indices) - 1
+    r, Y, H = address(state.r), address(state.Y), address(state.H)
+    indices, weights = address(rows.indices), address(rows.weights)
+    for block in range(0, columns, WIDTH):
+        at = i * columns + block
+        total = times(own, load(Y, at, _BLOCK))
+        for e in range(begin, end):
+            prefetch(Y, np.int64(item(indices, min(e + _AHEAD, past))) * columns + block)  # of the next row, or of none
+            weight = item(weights, e) if weighted else 1.0
+            total = add(total, times(weight, load(Y, np.int64(item(indices, e)) * columns + block, _BLOCK)))
+        total = add(times(scale, load(H, at, _BLOCK)), times(stay, total))
+        store(r, at, add(total, times(-1.0, load(Y, at, _BLOCK))))
+
+
+@part
+def _held(state, i, power):
+    largest, total, scale = 0.0, 0.0, _scale(state.degree[i], power)
+    for c in range(state.Y.shape[1]):
+        value, own = abs(state.Y[i, c]), abs(state.H[i, c] * scale)
+        largest, total = max(largest, value, own), total + (value + own)
+    return largest + 0.0 * total
 
 
 @kernel
 def all_residuals(rows, state, alpha, power, largest):
-    """Sum up every row anew; largest[i] = max |r_i|."""
+    """Sum up every row anew; largest[i] = the largest |Y| and |D^-p H| of node i, NaN if one is."""
     for i in prange(len(largest)):
         _residual(rows, state, i, alpha, power)
-        largest[i] = _largest(state.r[i])
+        largest[i] = _held(state, i, power)
 
 
 @part

@@ -1,0 +1,230 @@
+"""Many edits of a live graph at once: every row is changed once, and sweeps over all rows where pushes would read more.
+
+With the variables of `live`: a sweep solves the equation of one row after another,
+
+    Y_i = (alpha G_i + (1 - alpha) sum_(j != i) A_ij Y_j / d_i) / (1 - (1 - alpha) A_ii / d_i),
+
+with the neighbours as they are. Rows of one of `_PARTS` parts read each other as they were before it, so that threads may
+share them; the parts follow one another. Neither depends on the number of threads, nor do the bits of the result.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from pprop.kernels.numba_cpu._jit import kernel, part, serial
+from pprop.kernels.numba_cpu.live import WIDTH, _lower, _residual, _scale
+from pprop.kernels.numba_cpu.vectors import (
+    add,
+    address,
+    any_above,
+    fma,
+    item,
+    lanes,
+    load,
+    prefetch,
+    store,
+    times,
+    zeros,
+)
+
+_BLOCK = lanes(WIDTH)
+_PARTS = 8  # of the rows, in a sweep: two neighbours in one of them are as they were before it
+_TASK = 64  # rows that a thread takes at a time
+_AHEAD = 16  # entries between asking for a neighbour's cache line and using it
+_SEEDS, _NEIGHBOURS = 1024, 64  # at most, that are looked at to tell what pushes would read
+
+
+class Changes(NamedTuple):
+    """What becomes of the entries of some rows: those of ``nodes[k]`` are ``other[begin[k] : begin[k + 1]]``, ascending."""
+
+    nodes: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    other: NDArray[np.int64]  # the node itself: the graph's self-loop
+    old: NDArray[np.float64]  # 0 where there is no entry
+    new: NDArray[np.float64]  # 0 where there will be none
+
+
+@part
+def _move(rows, begin, end, by):
+    """Move entries to another place in the pool; they may overlap."""
+    weighted = len(rows.weights) > 0
+    count = end - begin
+    for k in range(count if by != 0 else 0):
+        e = begin + k if by < 0 else end - 1 - k
+        rows.indices[e + by] = rows.indices[e]
+        if weighted:
+            rows.weights[e + by] = rows.weights[e]
+
+
+@part
+def _merge(rows, i, changes, first, last):
+    """Make the changes of row i, which has room: what goes or gets another weight from the left, what comes from the right."""
+    weighted, start = len(rows.weights) > 0, rows.start[i]
+    read, end, gone, new = start, start + rows.length[i], 0, 0
+    for k in range(first, last):
+        j = changes.other[k]
+        if j == i:
+            continue
+        if changes.old[k] == 0.0:
+            new += 1
+            continue
+        at = _lower(rows.indices, read, end - read, j)
+        _move(rows, read, at, -gone)
+        read = at + 1
+        if changes.new[k] == 0.0:
+            gone += 1
+            continue
+        rows.indices[at - gone] = j
+        if weighted:
+            rows.weights[at - gone] = changes.new[k]
+    _move(rows, read, end, -gone)
+    end -= gone
+    rows.length[i] = end - start + new
+    for k in range(last - 1, first - 1, -1):
+        j = changes.other[k]
+        if j == i or changes.old[k] != 0.0:
+            continue
+        at = _lower(rows.indices, start, end - start, j)
+        _move(rows, at, end, new)
+        new -= 1
+        rows.indices[at + new] = j
+        if weighted:
+            rows.weights[at + new] = changes.new[k]
+        end = at
+
+
+@part
+def _change_row(rows, state, changes, k, self_loops, alpha, power):
+    """Change one row and its residual, by what it holds already and what has changed, without a look at other neighbours."""
+    i, first, last = changes.nodes[k], changes.begin[k], changes.begin[k + 1]
+    _merge(rows, i, changes, first, last)
+    own, wanted = state.own[i], state.loop[i]
+    for e in range(first, last):
+        if changes.other[e] == i:
+            own, wanted = changes.new[e] > 0.0, changes.new[e]
+    if not own:
+        wanted = 1.0 if self_loops or rows.length[i] == 0 else 0.0
+    loop_change = wanted - state.loop[i]
+    state.own[i], state.loop[i] = own, wanted
+    before = state.degree[i]
+    after = before + loop_change
+    for e in range(first, last):
+        if changes.other[e] != i:
+            after += changes.new[e] - changes.old[e]
+    if not after >= 0.5 * state.peak[i]:  # sums that shrink are summed up anew, as after single edits
+        _residual(rows, state, i, alpha, power)
+        return
+    state.degree[i], state.peak[i] = after, max(after, state.peak[i])
+    old, new = alpha * _scale(before, power), alpha * _scale(after, power)
+    for c in range(state.r.shape[1]):
+        arrived = loop_change * state.Y[i, c]
+        for e in range(first, last):
+            j = changes.other[e]
+            if j != i:
+                arrived += (changes.new[e] - changes.old[e]) * state.Y[j, c]
+        held = state.r[i, c] + state.Y[i, c] - old * state.H[i, c]  # (1 - alpha) (A_tilde Y)_i / d_i
+        held = held * (before / after) + (1.0 - alpha) * (arrived / after)
+        state.r[i, c] = new * state.H[i, c] + held - state.Y[i, c]
+
+
+@kernel
+def change_rows(rows, state, changes, self_loops, alpha, power):
+    """Make all changes of distinct rows that have room for them."""
+    for k in prange(len(changes.nodes)):
+        _change_row(rows, state, changes, k, self_loops, alpha, power)
+
+
+@serial
+def foresee(rows, state, nodes, alpha, threshold, entries):
+    """Return about how many entries pushes from distinct nodes, and then from their neighbours, would read.
+
+    Some of the nodes are looked at, evenly spaced, and some of the neighbours of each; a graph has so many entries.
+    """
+    stride = max(1, len(nodes) // _SEEDS)
+    own, next_round, seen = 0.0, 0.0, 0
+    for k in range(0, len(nodes), stride):
+        i, largest = nodes[k], 0.0
+        seen += 1
+        for c in range(state.r.shape[1]):
+            largest = max(largest, abs(state.r[i, c]))
+        if not largest > threshold:
+            continue
+        begin, count = rows.start[i], rows.length[i]
+        own += count
+        looked, found = min(count, _NEIGHBOURS), 0.0
+        for e in range(begin, begin + looked):
+            j = rows.indices[e]
+            weight = rows.weights[e] if len(rows.weights) > 0 else 1.0
+            if (1.0 - alpha) * weight * largest > threshold * state.degree[j]:
+                found += rows.length[j]
+        if looked > 0:
+            next_round += found * (count / looked)
+    scale = len(nodes) / max(seen, 1)
+    return min(own * scale, entries) + min(next_round * scale, entries)
+
+
+@part
+def _gather(rows, Y, begin, end, columns, block):
+    """Return the sum of weight times Y of the neighbours in a row, in eight columns."""
+    indices, weights, weighted = address(rows.indices), address(rows.weights), len(rows.weights) > 0
+    past = len(rows.indices) - 1
+    total = zeros(Y, _BLOCK)
+    for e in range(begin, end):
+        prefetch(Y, np.int64(item(indices, min(e + _AHEAD, past))) * columns + block)  # of the next row, or of none
+        weight = item(weights, e) if weighted else 1.0
+        total = fma(weight, load(Y, np.int64(item(indices, e)) * columns + block, _BLOCK), total)
+    return total
+
+
+@part
+def _solve_row(rows, state, i, alpha, power, threshold, fresh, at):
+    """Write to `fresh` what solves the equation of row i; return its entries if its residual was above the threshold."""
+    columns, degree = state.Y.shape[1], state.degree[i]
+    Y, H, out = address(state.Y), address(state.H), address(fresh)
+    begin, end = rows.start[i], rows.start[i] + rows.length[i]
+    stay, share = (1.0 - alpha) / degree, alpha * _scale(degree, power)
+    own = 1.0 / (1.0 - stay * state.loop[i])
+    above = False
+    for block in range(0, columns, WIDTH):
+        total = times(own * stay, _gather(rows, Y, begin, end, columns, block))
+        found = fma(own * share, load(H, i * columns + block, _BLOCK), total)
+        store(out, at * columns + block, found)
+        above |= any_above(add(found, times(-1.0, load(Y, i * columns + block, _BLOCK))), threshold * own)
+    return end - begin if above else 0
+
+
+@part
+def _take_over(state, i, fresh, at):
+    """Y_i = fresh[at]; a function of its own, since numba leaves out what a parallel loop writes to a field of a tuple."""
+    for c in range(fresh.shape[1]):
+        state.Y[i, c] = fresh[at, c]
+
+
+@kernel
+def sweep(rows, state, n, alpha, power, threshold, fresh, found):
+    """Solve the equation of every row once; found[i] = its entries where its residual was above the threshold, else 0.
+
+    `fresh` has the columns of Y and a row for each of a part of the nodes: n / 8, rounded up.
+    """
+    size = len(fresh)
+    for begin in range(0, n, size):
+        count = min(size, n - begin)
+        for task in prange((count + _TASK - 1) // _TASK):
+            for at in range(task * _TASK, min((task + 1) * _TASK, count)):
+                found[begin + at] = _solve_row(rows, state, begin + at, alpha, power, threshold, fresh, at)
+        for at in prange(count):
+            _take_over(state, begin + at, fresh, at)
+
+
+def part_of(n: int) -> int:
+    """Return the number of rows in a part of a sweep over n rows.
+
+    >>> part_of(100), part_of(160_001)
+    (64, 20032)
+    """
+    return max(_TASK, -(-n // (_PARTS * _TASK)) * _TASK)
