@@ -14,9 +14,9 @@ POWER = {"sym": 0.5, "row": 0.0, "col": 1.0}
 ALPHA, TOL = 0.15, 1e-3
 
 
-def dense(A, H, normalization, self_loops, alpha=ALPHA):
+def dense(adjacency, H, normalization, self_loops, alpha=ALPHA):
     """The fixed point Z and d^p by numpy alone."""
-    A = A.copy()
+    A = adjacency.copy()
     for i in range(len(A)):
         if A[i, i] == 0 and (self_loops or not A[i].any()):
             A[i, i] = 1.0
@@ -98,8 +98,8 @@ def test_a_batch_is_within_the_bound_of_a_dense_solve_and_of_the_same_edits_one_
     for _ in range(3):
         together.undo()
     np.testing.assert_allclose(together.graph.adjacency.toarray(), start, rtol=1e-12)
-    Z, size = dense(start, H, normalization, self_loops)
-    assert np.abs((together.logits() - Z) / size[:, None]).max() <= TOL
+    first, size = dense(start, H, normalization, self_loops)
+    assert np.abs((together.logits() - first) / size[:, None]).max() <= TOL
 
 
 def path(n=5):
@@ -124,10 +124,10 @@ def test_edits_act_in_their_order(changing):
 
 def test_nodes_and_edges_may_be_edited_together_and_new_positions_used_at_once():
     rng = np.random.default_rng(0)
-    A, H = random_graph(20, rng, weighted=False), rng.standard_normal((20, 3))
-    changing = live(Graph.from_scipy(sparse.csr_array(A)), H, ALPHA, tol=1e-6)
+    start, given = random_graph(20, rng, weighted=False), rng.standard_normal((20, 3))
+    changing = live(Graph.from_scipy(sparse.csr_array(start)), given, ALPHA, tol=1e-6)
     own, other = rng.standard_normal((2, 3))
-    u, v = (int(end) for end in np.argwhere(np.triu(A[:10, :10], 1))[0])
+    u, v = (int(end) for end in np.argwhere(np.triu(start[:10, :10], 1))[0])
     update = changing.apply(
         [
             ("remove_edge", u, v),
@@ -140,10 +140,10 @@ def test_nodes_and_edges_may_be_edited_together_and_new_positions_used_at_once()
         ]
     )
     assert update.nodes.tolist() == [u, v, 20, 20, u, 5, 19, 20, v, 20, 20, 20, 3]
-    A = np.pad(A, (0, 1))
+    A = np.pad(start, (0, 1))
     A[u, v] = A[v, u] = A[19] = A[:, 19] = 0
     A[20, [4, u, v, 20]] = A[[4, u, v, 20], 20] = 1
-    H = np.vstack([H, own])
+    H = np.vstack([given, own])
     H[5] = other
     left = [k for k in range(21) if k != 19]
     np.testing.assert_array_equal(changing.graph.adjacency.toarray(), A[np.ix_(left, left)])
@@ -227,9 +227,9 @@ def test_a_batch_with_an_impossible_edit_is_refused_whole_and_its_place_named(ch
 def test_the_first_impossible_edit_is_named_whatever_is_wrong_with_it(changing):
     with pytest.raises(InputError, match=r"index 0: .* \(0, 1\), which is there already"):
         changing.apply([("add_edge", 0, 1), ("add_edge", 0, 9)])
-    with pytest.raises(InputError, match="index 0: .* Got 9"):
+    with pytest.raises(InputError, match=r"index 0: .* Got 9"):
         changing.apply([("add_edge", 0, 9), ("add_edge", 0, 1)])
-    with pytest.raises(InputError, match="Line 7: .* Got 9"):
+    with pytest.raises(InputError, match=r"Line 7: .* Got 9"):
         changing.apply([("add_edge", 0, 2), ("add_edge", 0, 9)], places=["Line 3", "Line 7"])
 
 

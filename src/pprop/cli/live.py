@@ -65,10 +65,10 @@ def live(
 ) -> None:
     """Show how predictions change when the graph does, without training or solving again.
 
-    All edits are made together, in their order, and followed by corrections where they matter. Names are ids, or positions from 0 on if the graph has no ids;
-    those with spaces are quoted. An edge has weight one unless it is given. FEATURES are all numbers of the node in the
-    order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not possible, nothing is printed or
-    written. The folder of the model stays as it is.
+    All edits are made together, in their order, and followed by corrections where they matter. Names are ids, or positions
+    from 0 on if the graph has no ids; those with spaces are quoted. An edge has weight one unless it is given. FEATURES are
+    all numbers of the node in the order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not
+    possible, none is made, and nothing is printed or written. The folder of the model stays as it is.
     """
     check_file(out, force=force, formats=FORMATS)
     planned = read_edits(edits)

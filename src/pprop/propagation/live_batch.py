@@ -167,10 +167,11 @@ def runs(
     if isinstance(edits, str | bytes) or not isinstance(edits, Iterable):
         reject("edits", "apply", expected, describe(edits))
     run = EdgeEdits(record, places)
-    for index, edit in enumerate(cast("Iterable[Any]", edits)):
-        if not isinstance(edit, tuple | list) or not edit:
-            reject("edits", "apply", expected, f"{describe(edit)} at index {index}")
-        name: Any = edit[0]
+    for index, given in enumerate(cast("Iterable[Any]", edits)):
+        if not isinstance(given, tuple | list) or not given:
+            reject("edits", "apply", expected, f"{describe(cast('object', given))} at index {index}")
+        edit = cast("Sequence[Any]", given)
+        name = edit[0]
         span = _EDGES.get(name) if isinstance(name, str) else None
         if span is not None and span[0] < len(edit) <= span[1] + 1 and not isinstance(edit[-1], dict):
             run.taken.append((index, *edit))
@@ -179,8 +180,8 @@ def runs(
             known = ", ".join([*_EDGES, *_NODES])
             reject("edits", "apply", f"edits that begin with one of {known}", f"{describe(name)} at index {index}")
         arguments = list[Any](edit[1:])
-        named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
-        call = name, tuple(arguments), named
+        named: dict[str, Any] = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+        call: Call = name, tuple(arguments), named
         if name in _EDGES:
             run.take(index, call, methods)
             continue

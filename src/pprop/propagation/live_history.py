@@ -74,8 +74,8 @@ class LiveHistory:
             raise
         finally:
             self._batch = None
-        nodes, touched = _joined(batch, 1), _joined(batch, 2)
-        updates.append(self.commit(BATCH, nodes, touched, partial(_reverse, batch)))
+        nodes = _joined([edit[1] for edit in batch])
+        updates.append(self.commit(BATCH, nodes, _joined([edit[2] for edit in batch]), partial(_reverse, batch)))
 
     def undo(self) -> LiveUpdate:
         """Take back the last edit."""
@@ -91,7 +91,7 @@ class LiveHistory:
 
     def _take_back(self, batch: list[_Edit]) -> None:
         """Take back edits that were not settled: no prediction has followed them."""
-        touched = _joined(batch, 2)
+        touched = _joined([edit[2] for edit in batch])
         reach = self._system.reach(touched)
         _reverse(batch)
         if not self._system.least_tolerance(reach) <= self._system.tol:
@@ -100,8 +100,8 @@ class LiveHistory:
             self._system.count_rounding(np.repeat(touched, 2), reach)
 
 
-def _joined(batch: list[_Edit], place: int) -> Nodes:
-    return np.concatenate([np.empty(0, np.int64), *(edit[place] for edit in batch)])  # pyright: ignore[reportArgumentType, reportCallIssue]
+def _joined(parts: list[Nodes]) -> Nodes:
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _reverse(batch: list[_Edit]) -> None:

@@ -86,6 +86,7 @@ class LiveSystem:
         state.H[:, : self.columns] = H
         self._grow(self.n + self.n // 8 + 16)  # some nodes may come before everything is copied
         self._products = 1  # of the last solve
+        self._fresh = np.empty((0, 0))  # as Y, once rows were swept: what the next sweep makes of it
         self._sum_up()
         if self.least_tolerance() <= tol:
             self._solve(graph)
@@ -259,9 +260,13 @@ class LiveSystem:
             pushes, entries = self._push_at_most(most, nodes)
             if entries <= most:
                 return pushes, entries, False
-        fresh, above = np.empty((batch.part_of(self.n), self._state.Y.shape[1])), np.empty(self.n, np.int64)
+        above = np.empty(self.n, np.int64)
+        if self._fresh.shape != self._state.Y.shape:
+            self._fresh = Arena().zeros(self._state.Y.shape, np.float64)
         for _ in range(MOST_SWEEPS):
+            fresh, former = self._fresh, self._state.Y
             batch.sweep(self._rows, self._state, self.n, self.alpha, self._power, self._threshold, fresh, above)
+            self._state, self._fresh = self._state._replace(Y=fresh), former
             pushes, entries = pushes + self.n, entries + count
             if above.sum() > SWEEP * count:  # to push from those that it found would cost more than the next sweep
                 continue

@@ -17,7 +17,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
-from pprop.kernels.numba_cpu.live import WIDTH, _lower, _residual, _scale
+from pprop.kernels.numba_cpu.live import WIDTH, lower, scale_of, sum_row
 from pprop.kernels.numba_cpu.vectors import (
     add,
     address,
@@ -33,8 +33,7 @@ from pprop.kernels.numba_cpu.vectors import (
 )
 
 _BLOCK = lanes(WIDTH)
-_PARTS = 8  # of the rows, in a sweep: two neighbours in one of them are as they were before it
-_TASK = 64  # rows that a thread takes at a time
+_PARTS = 4  # of the rows, in a sweep; all threads wait for each other after every one
 _AHEAD = 16  # entries between asking for a neighbour's cache line and using it
 _SEEDS, _NEIGHBOURS = 1024, 64  # at most, that are looked at to tell what pushes would read
 
@@ -73,7 +72,7 @@ def _merge(rows, i, changes, first, last):
         if changes.old[k] == 0.0:
             new += 1
             continue
-        at = _lower(rows.indices, read, end - read, j)
+        at = lower(rows.indices, read, end - read, j)
         _move(rows, read, at, -gone)
         read = at + 1
         if changes.new[k] == 0.0:
@@ -89,7 +88,7 @@ def _merge(rows, i, changes, first, last):
         j = changes.other[k]
         if j == i or changes.old[k] != 0.0:
             continue
-        at = _lower(rows.indices, start, end - start, j)
+        at = lower(rows.indices, start, end - start, j)
         _move(rows, at, end, new)
         new -= 1
         rows.indices[at + new] = j
@@ -117,10 +116,10 @@ def _change_row(rows, state, changes, k, self_loops, alpha, power):
         if changes.other[e] != i:
             after += changes.new[e] - changes.old[e]
     if not after >= 0.5 * state.peak[i]:  # sums that shrink are summed up anew, as after single edits
-        _residual(rows, state, i, alpha, power)
+        sum_row(rows, state, i, alpha, power)
         return
     state.degree[i], state.peak[i] = after, max(after, state.peak[i])
-    old, new = alpha * _scale(before, power), alpha * _scale(after, power)
+    old, new = alpha * scale_of(before, power), alpha * scale_of(after, power)
     for c in range(state.r.shape[1]):
         arrived = loop_change * state.Y[i, c]
         for e in range(first, last):
@@ -169,62 +168,45 @@ def foresee(rows, state, nodes, alpha, threshold, entries):
 
 
 @part
-def _gather(rows, Y, begin, end, columns, block):
-    """Return the sum of weight times Y of the neighbours in a row, in eight columns."""
+def _gather(rows, begin, end, source, columns, block, total):
+    """Return a sum with weight times row of `source` added for the neighbours at some places, in eight columns."""
     indices, weights, weighted = address(rows.indices), address(rows.weights), len(rows.weights) > 0
     past = len(rows.indices) - 1
-    total = zeros(Y, _BLOCK)
     for e in range(begin, end):
-        prefetch(Y, np.int64(item(indices, min(e + _AHEAD, past))) * columns + block)  # of the next row, or of none
+        prefetch(
+            source, np.int64(item(indices, min(e + _AHEAD, past))) * columns + block
+        )  # of the next row, or of none
         weight = item(weights, e) if weighted else 1.0
-        total = fma(weight, load(Y, np.int64(item(indices, e)) * columns + block, _BLOCK), total)
+        total = fma(weight, load(source, np.int64(item(indices, e)) * columns + block, _BLOCK), total)
     return total
 
 
 @part
-def _solve_row(rows, state, i, alpha, power, threshold, fresh, at):
-    """Write to `fresh` what solves the equation of row i; return its entries if its residual was above the threshold."""
+def _solve_row(rows, state, i, first, alpha, power, threshold, out):
+    """Write what solves the equation of row i; return its entries if its residual was above the threshold, else 0."""
     columns, degree = state.Y.shape[1], state.degree[i]
-    Y, H, out = address(state.Y), address(state.H), address(fresh)
+    Y, H, fresh = address(state.Y), address(state.H), address(out)
     begin, end = rows.start[i], rows.start[i] + rows.length[i]
-    stay, share = (1.0 - alpha) / degree, alpha * _scale(degree, power)
+    middle = lower(rows.indices, begin, rows.length[i], first)
+    stay, share = (1.0 - alpha) / degree, alpha * scale_of(degree, power)
     own = 1.0 / (1.0 - stay * state.loop[i])
     above = False
     for block in range(0, columns, WIDTH):
-        total = times(own * stay, _gather(rows, Y, begin, end, columns, block))
-        found = fma(own * share, load(H, i * columns + block, _BLOCK), total)
-        store(out, at * columns + block, found)
+        total = _gather(rows, begin, middle, fresh, columns, block, zeros(Y, _BLOCK))
+        total = _gather(rows, middle, end, Y, columns, block, total)
+        found = fma(own * share, load(H, i * columns + block, _BLOCK), times(own * stay, total))
+        store(fresh, i * columns + block, found)
         above |= any_above(add(found, times(-1.0, load(Y, i * columns + block, _BLOCK))), threshold * own)
     return end - begin if above else 0
 
 
-@part
-def _take_over(state, i, fresh, at):
-    """Y_i = fresh[at]; a function of its own, since numba leaves out what a parallel loop writes to a field of a tuple."""
-    for c in range(fresh.shape[1]):
-        state.Y[i, c] = fresh[at, c]
-
-
 @kernel
-def sweep(rows, state, n, alpha, power, threshold, fresh, found):
-    """Solve the equation of every row once; found[i] = its entries where its residual was above the threshold, else 0.
+def sweep(rows, state, n, alpha, power, threshold, fresh, above):
+    """Write to `fresh`, shaped as Y, what solves the equation of each row; neighbours of parts before its own are fresh.
 
-    `fresh` has the columns of Y and a row for each of a part of the nodes: n / 8, rounded up.
+    above[i] = the entries of row i where its residual was above the threshold, else 0.
     """
-    size = len(fresh)
-    for begin in range(0, n, size):
-        count = min(size, n - begin)
-        for task in prange((count + _TASK - 1) // _TASK):
-            for at in range(task * _TASK, min((task + 1) * _TASK, count)):
-                found[begin + at] = _solve_row(rows, state, begin + at, alpha, power, threshold, fresh, at)
-        for at in prange(count):
-            _take_over(state, begin + at, fresh, at)
-
-
-def part_of(n: int) -> int:
-    """Return the number of rows in a part of a sweep over n rows.
-
-    >>> part_of(100), part_of(160_001)
-    (64, 20032)
-    """
-    return max(_TASK, -(-n // (_PARTS * _TASK)) * _TASK)
+    size = (n + _PARTS - 1) // _PARTS
+    for first in range(0, n, size):
+        for i in prange(first, min(first + size, n)):
+            above[i] = _solve_row(rows, state, i, first, alpha, power, threshold, fresh)
