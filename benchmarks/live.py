@@ -101,8 +101,11 @@ def uniform_graph(entries: int, n: int) -> Graph:
     import pprop
 
     ends = np.random.default_rng(0).integers(n, size=(2, entries // 2))
-    half = sparse.coo_array((np.ones(ends.shape[1]), tuple(ends[:, ends[0] != ends[1]])), shape=(n, n))
-    return pprop.Graph.from_scipy(sparse.csr_array(half + half.T > 0).astype(np.float32))
+    u, v = ends[:, ends[0] != ends[1]]
+    half: Any = sparse.coo_array((np.ones(len(u)), (u, v)), shape=(n, n)).tocsr()
+    adjacency: Any = half + half.T
+    adjacency.data[:] = 1.0  # an edge that was drawn twice is one
+    return pprop.Graph.from_scipy(adjacency)
 
 
 def measure_batches(arguments: argparse.Namespace) -> dict[str, Any]:

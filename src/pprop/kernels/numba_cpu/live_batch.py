@@ -168,16 +168,17 @@ def foresee(rows, state, nodes, alpha, threshold, entries):
 
 
 @part
-def _gather(rows, begin, end, source, columns, block, total):
-    """Return a sum with weight times row of `source` added for the neighbours at some places, in eight columns."""
+def _gather(rows, begin, end, fresh, first, Y, columns, block):
+    """Return the sum of weight times Y of the neighbours, `fresh` of those before the first row of the part, in eight columns."""
     indices, weights, weighted = address(rows.indices), address(rows.weights), len(rows.weights) > 0
     past = len(rows.indices) - 1
+    total = zeros(Y, _BLOCK)
     for e in range(begin, end):
-        prefetch(
-            source, np.int64(item(indices, min(e + _AHEAD, past))) * columns + block
-        )  # of the next row, or of none
+        soon = np.int64(item(indices, min(e + _AHEAD, past)))  # of the next row, or of none
+        prefetch(fresh if soon < first else Y, soon * columns + block)
+        j = np.int64(item(indices, e))
         weight = item(weights, e) if weighted else 1.0
-        total = fma(weight, load(source, np.int64(item(indices, e)) * columns + block, _BLOCK), total)
+        total = fma(weight, load(fresh if j < first else Y, j * columns + block, _BLOCK), total)
     return total
 
 
@@ -187,13 +188,11 @@ def _solve_row(rows, state, i, first, alpha, power, threshold, out):
     columns, degree = state.Y.shape[1], state.degree[i]
     Y, H, fresh = address(state.Y), address(state.H), address(out)
     begin, end = rows.start[i], rows.start[i] + rows.length[i]
-    middle = lower(rows.indices, begin, rows.length[i], first)
     stay, share = (1.0 - alpha) / degree, alpha * scale_of(degree, power)
     own = 1.0 / (1.0 - stay * state.loop[i])
     above = False
     for block in range(0, columns, WIDTH):
-        total = _gather(rows, begin, middle, fresh, columns, block, zeros(Y, _BLOCK))
-        total = _gather(rows, middle, end, Y, columns, block, total)
+        total = _gather(rows, begin, end, fresh, first, Y, columns, block)
         found = fma(own * share, load(H, i * columns + block, _BLOCK), times(own * stay, total))
         store(fresh, i * columns + block, found)
         above |= any_above(add(found, times(-1.0, load(Y, i * columns + block, _BLOCK))), threshold * own)
