@@ -253,6 +253,27 @@ def test_an_interruption_takes_back_what_was_made(changing, monkeypatch):
     assert isinstance(changing.apply(GOOD), LiveUpdate)
 
 
+@pytest.mark.parametrize("edit", [lambda c: c.apply(GOOD), lambda c: c.add_edge(0, 2)])
+def test_an_edit_whose_settling_is_interrupted_is_made_and_settled_before_predictions_are_read(
+    changing, monkeypatch, edit
+):
+    twin = live(Graph.from_scipy(path()), np.eye(5)[:, :3], alpha=0.2)
+    edit(twin)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveSystem, "_push_at_most", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            edit(changing)
+    assert changing.fingerprint == twin.fingerprint
+    Z, size = dense(changing.graph.adjacency.toarray(), np.eye(5)[:, :3], "sym", self_loops=True, alpha=0.2)
+    assert (np.abs(changing.logits() - Z) <= 1e-4 * size[:, None]).all()
+    changing.undo()
+    assert changing.graph.n_edges == 4
+
+
 def test_edits_may_come_from_a_generator_and_hold_numpy_numbers(changing):
     pairs = np.array([[0, 2], [1, 3]])
     changing.apply(("add_edge", u, v, np.float32(2.0)) for u, v in pairs)

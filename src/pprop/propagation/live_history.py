@@ -58,10 +58,9 @@ class LiveHistory:
                 f"{edit} would make numbers so large, or degrees so small, that float64 guarantees a tolerance of no less "
                 f"than {least:.2g}, and this graph is live with tol={self._system.tol:g}. The graph is as it was before."
             )
-        cost = self._system.settle(touched, reach, together=edit == BATCH)
-        self._edits.append((edit, nodes, touched, reverse))
+        self._edits.append((edit, nodes, touched, reverse))  # made, even if what follows is interrupted
         self.changes += 1
-        return LiveUpdate(edit, nodes, *cost)
+        return LiveUpdate(edit, nodes, *self._system.settle(touched, reach, together=edit == BATCH))
 
     @contextmanager
     def together(self, updates: list[LiveUpdate]) -> Generator[None]:

@@ -87,6 +87,7 @@ class LiveSystem:
         self._grow(self.n + self.n // 8 + 16)  # some nodes may come before everything is copied
         self._products = 1  # of the last solve
         self._fresh = np.empty((0, 0))  # as Y, once rows were swept: what the next sweep makes of it
+        self._unsettled = False  # whether residuals may be too large, or old
         self._sum_up()
         if self.least_tolerance() <= tol:
             self._solve(graph)
@@ -182,9 +183,11 @@ class LiveSystem:
         Rows are summed up anew when the roundings since the last time could add up to what is reserved for them, and
         where pushes took so long that all nodes were solved for at once; after many edits together also where they would.
         """
+        again, self._unsettled = self._unsettled, True  # an interruption leaves it so
         self.count_rounding(nodes, reach)
         pushes, entries, solved = self._relax(np.unique(nodes)) if together else self._push(nodes)
-        if self._drift() <= RESERVE * self.alpha * self.tol:
+        if not again and self._drift() <= RESERVE * self.alpha * self.tol:
+            self._unsettled = False
             return pushes, entries, solved
         more = self.refresh()
         return pushes + more[0], entries + more[1], True
@@ -195,10 +198,13 @@ class LiveSystem:
         self._sum_up()
         drift = float(np.abs(self._state.r[: self.n] - before).max(initial=0.0))
         pushes, entries, _ = self._push(self._everyone())
+        self._unsettled = False
         return pushes, entries + self._count(), drift
 
     def values(self, nodes: Nodes) -> Values:
-        """Return rows of Z = D^p Y, shape (m, c)."""
+        """Return rows of Z = D^p Y, shape (m, c), settled first where that was interrupted."""
+        if self._unsettled:
+            self.refresh()
         return self._state.Y[nodes, : self.columns] * self.degrees(nodes)[:, None]
 
     def degrees(self, nodes: Nodes) -> Values:
@@ -243,11 +249,11 @@ class LiveSystem:
         pushes, entries = self._push_at_most(most, nodes)
         if entries <= most:
             return pushes, entries, False
-        self._sum_up()
         more = self._solve_and_push()
         return pushes + more[0], entries + more[1], True
 
     def _solve_and_push(self) -> tuple[int, int]:
+        self._sum_up()
         entries = self._solve(self._graph())
         pushes, more = self._push_at_most(NO_LIMIT, self._everyone())
         return pushes, entries + more
@@ -275,7 +281,6 @@ class LiveSystem:
             pushes, entries = pushes + more[0], entries + count + more[1]
             if more[1] <= most:
                 return pushes, entries, True
-        self._sum_up()
         more = self._solve_and_push()
         return pushes + more[0], entries + more[1], True
 
