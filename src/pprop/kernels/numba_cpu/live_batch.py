@@ -138,6 +138,14 @@ def change_rows(rows, state, changes, self_loops, alpha, power):
         _change_row(rows, state, changes, k, self_loops, alpha, power)
 
 
+@part
+def _largest(values):
+    largest = 0.0
+    for c in range(len(values)):
+        largest = max(largest, abs(values[c]))
+    return largest
+
+
 @serial
 def foresee(rows, state, nodes, alpha, threshold, entries):
     """Return about how many entries pushes from distinct nodes, and then from their neighbours, would read.
@@ -145,26 +153,32 @@ def foresee(rows, state, nodes, alpha, threshold, entries):
     Some of the nodes are looked at, evenly spaced, and some of the neighbours of each; a graph has so many entries.
     """
     stride = max(1, len(nodes) // _SEEDS)
-    own, next_round, seen = 0.0, 0.0, 0
+    own, seen = 0.0, 0
     for k in range(0, len(nodes), stride):
-        i, largest = nodes[k], 0.0
         seen += 1
-        for c in range(state.r.shape[1]):
-            largest = max(largest, abs(state.r[i, c]))
+        if _largest(state.r[nodes[k]]) > threshold:
+            own += rows.length[nodes[k]]
+    scale = len(nodes) / max(seen, 1)
+    own = min(own * scale, entries)
+    met, next_round = (
+        own / max(entries, 1),
+        0.0,
+    )  # share of the neighbours of any node that are pushed: a hub is met often
+    for k in range(0, len(nodes), stride):
+        i = nodes[k]
+        largest = _largest(state.r[i])
         if not largest > threshold:
             continue
         begin, count = rows.start[i], rows.length[i]
-        own += count
         looked, found = min(count, _NEIGHBOURS), 0.0
         for e in range(begin, begin + looked):
             j = rows.indices[e]
             weight = rows.weights[e] if len(rows.weights) > 0 else 1.0
             if (1.0 - alpha) * weight * largest > threshold * state.degree[j]:
-                found += rows.length[j]
+                found += rows.length[j] / max(1.0, met * rows.length[j])
         if looked > 0:
             next_round += found * (count / looked)
-    scale = len(nodes) / max(seen, 1)
-    return min(own * scale, entries) + min(next_round * scale, entries)
+    return own + min(next_round * scale, entries)
 
 
 @part
