@@ -32,6 +32,23 @@ def test_a_small_run_reports_every_figure(script):
     assert {"median_ratio", "p99_ratio", "fresh_ms", "edit_ms", "entries_read"} <= set(report)
 
 
+@pytest.mark.parametrize("uniform", [0, 500])
+def test_batches_and_single_edits_take_turns_and_stay_within_the_bound(script, uniform):
+    arguments = argparse.Namespace(entries=1e4, columns=3, alpha=0.1, tol=1e-4, batch=200, blocks=2, uniform=uniform)
+    report = script.measure_batches(arguments)
+    assert (report["batch"], report["batches"]) == (200, 2)
+    assert 0 < report["bound_over_tol"] <= 1
+    assert {"edits_a_second", "single_edits_a_second", "ratio"} <= set(report)
+
+
+def test_the_edits_of_a_batch_are_possible_in_their_order(script):
+    graph = pprop.Graph.from_scipy(sparse.csr_array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    there = {}
+    calls = script.as_calls(graph, [(1, 0), (0, 1), (2, 1), (0, 1)], there)
+    assert [name for name, _, _ in calls] == ["remove_edge", "add_edge", "add_edge", "remove_edge"]
+    assert there == {(0, 1): False, (1, 2): True}
+
+
 def test_the_fresh_solve_reaches_the_tolerance_and_one_with_fewer_products_is_not_far_below(script):
     rng = np.random.default_rng(0)
     A = np.triu(rng.random((60, 60)) < 0.1, 1).astype(float)

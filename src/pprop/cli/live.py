@@ -1,6 +1,6 @@
 """``pprop live``: edits of a saved model's graph as lines of text, and the predictions that follow them.
 
-All edits are read and checked first, then made one by one; an error names the line of its edit.
+All edits are read and checked first, then made together; an error names the line of its edit.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FORMS = {
     "+": ("+ A B [WEIGHT]", 2, 3),
     "-": ("- A B", 2, 2),
+    "=": ("= A B WEIGHT", 3, 3),
     "node": ("node NAME FEATURES...", 2, math.inf),
     "features": ("features NAME FEATURES...", 2, math.inf),
     "remove": ("remove NAME", 1, 1),
@@ -64,10 +65,10 @@ def live(
 ) -> None:
     """Show how predictions change when the graph does, without training or solving again.
 
-    Each edit is followed by corrections around it alone. Names are ids, or positions from 0 on if the graph has no ids;
-    those with spaces are quoted. An edge has weight one unless it is given. FEATURES are all numbers of the node in the
-    order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not possible, nothing is printed or
-    written. The folder of the model stays as it is.
+    All edits are made together, in their order, and followed by corrections where they matter. Names are ids, or positions
+    from 0 on if the graph has no ids; those with spaces are quoted. An edge has weight one unless it is given. FEATURES are
+    all numbers of the node in the order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not
+    possible, none is made, and nothing is printed or written. The folder of the model stays as it is.
     """
     check_file(out, force=force, formats=FORMATS)
     planned = read_edits(edits)
@@ -89,12 +90,8 @@ def live(
         "nodes": len(changing.nodes),
         "fingerprint": changing.fingerprint,
         "bound": float(changing.error_bound().max()),
-        "pushes": sum(update.pushes for update in done),
-        "entries": sum(update.entries for update in done),
-        "edits": [
-            {"line": edit.line, "edit": edit.text, **picked(update, "pushes", "entries")}
-            for edit, update in zip(planned, done, strict=True)
-        ],
+        **picked(done, "pushes", "entries", "summed_up"),
+        "edits": [{"line": edit.line, "edit": edit.text} for edit in planned],
         "changed": _changed(changing, fitted.graph_, before),
     }
     session.result(record, _text(record))
@@ -167,7 +164,7 @@ class Edit:
     words
         The names after it.
     weight
-        Of a new edge.
+        Of a new edge, or another weight of an edge.
     features
         Of a node: numbers by the name of their column, or in the order of all columns.
     """
@@ -217,7 +214,7 @@ def parse_edit(text: str, line: int = 1, title: str = "standard input") -> Edit:
         form, least, most = FORMS[verb]
         if not least <= len(words) <= most:
             raise FormatError(f"An edit {verb!r} is written: {form}.")
-        if verb == "+":
+        if verb in ("+", "="):
             weight = _number(words[2], "weight") if len(words) == 3 else 1.0
             if weight <= 0:
                 raise FormatError(f"A weight is a positive number. Got {words[2]!r} instead.")
@@ -227,42 +224,49 @@ def parse_edit(text: str, line: int = 1, title: str = "standard input") -> Edit:
         return Edit(place, line, text, verb, tuple(words))
 
 
-def make_edits(live: LiveGraph, graph: Graph, edits: Sequence[Edit]) -> list[LiveUpdate]:
-    """Make edits one by one and return their costs; `graph` is the one that was made live."""
-    done: list[LiveUpdate] = []
+def make_edits(live: LiveGraph, graph: Graph, edits: Sequence[Edit]) -> LiveUpdate:
+    """Make edits together, in their order, and return their cost; `graph` is the one that was made live."""
+    new: dict[Any, int | None] = {}  # positions of new nodes by id, None of nodes that are gone
+    calls: list[tuple[Any, ...]] = []
     free = graph.n_nodes  # the position that the next new node gets
     for edit in edits:
         with _at(edit.place):
-            done.append(_make(live, graph, edit, free))
+            calls.append(_call(live, graph, edit, new, free))
         free += edit.verb == "node"
-    return done
+    return live.apply(calls, places=[edit.place for edit in edits])
 
 
-def _make(live: LiveGraph, graph: Graph, edit: Edit, free: int) -> LiveUpdate:
+def _call(live: LiveGraph, graph: Graph, edit: Edit, new: dict[Any, int | None], free: int) -> tuple[Any, ...]:
+    """Return an edit as `LiveGraph.apply` takes it, and note what becomes of ids."""
     if edit.verb == "node":
         (key,) = node_keys(graph.ids, edit.words)
         if graph.ids is None and key != free:
             have = f"The nodes of this graph have positions, and the next new one is {free}"
             raise InputError(f"{have}. Got {key} instead.")
-        return live.add_node(_row(graph, edit.features), id=None if graph.ids is None else key)
-    at = [_position(live, graph, name) for name in edit.words]
-    if edit.verb == "+":
-        return live.add_edge(at[0], at[1], edit.weight)
+        new[key] = free
+        return "add_node", _row(graph, edit.features), {"id": None if graph.ids is None else key}
+    at = [_position(live, graph, name, new) for name in edit.words]
     if edit.verb == "-":
-        return live.remove_edge(at[0], at[1])
+        return "remove_edge", *at
     if edit.verb == "features":
-        return live.set_features(at[0], _row(graph, edit.features))
-    return live.remove_node(at[0])
+        return "set_features", *at, _row(graph, edit.features)
+    if edit.verb == "remove":
+        new[node_keys(graph.ids, edit.words)[0]] = None
+        return "remove_node", *at
+    return "add_edge" if edit.verb == "+" else "set_weight", *at, edit.weight
 
 
-def _position(live: LiveGraph, graph: Graph, name: str) -> int:
+def _position(live: LiveGraph, graph: Graph, name: str, new: dict[Any, int | None]) -> int:
     (key,) = node_keys(graph.ids, [name])
     if graph.ids is None:
         return key
     try:
-        return int(live.positions([key])[0])
+        at = new[key] if key in new else int(live.positions([key])[0])
     except InputError:
-        raise InputError(f"There is no node {name!r} in the graph.") from None
+        at = None
+    if at is None:
+        raise InputError(f"There is no node {name!r} in the graph.")
+    return at
 
 
 def _row(graph: Graph, given: dict[str, float] | list[float]) -> Any:

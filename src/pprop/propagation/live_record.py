@@ -277,7 +277,7 @@ def check_weights(weights: object, count: int, function: str) -> Values:
 def reject_edge(u: int, v: int, function: str, *, there: bool) -> NoReturn:
     """Refuse an edge that is there already, or one that is not there."""
     got = f"({u}, {v}), which is {'there already' if there else 'not there'}"
-    if function in ("add_edge", "remove_edge"):
+    if function in ("add_edge", "remove_edge", "set_weight"):
         reject("v", function, f"a node to which {u} has {'no' if there else 'an'} edge", got)
     reject("pairs", function, "edges that are not in the graph" if there else "edges of the graph", got)
 

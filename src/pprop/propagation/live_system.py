@@ -30,6 +30,7 @@ from scipy import sparse
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu import live as loops
+from pprop.kernels.numba_cpu import live_batch as batch
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.live import LiveRows, edge_weights, move_rows, pack_rows
 from pprop.propagation.operator import POWERS, FixedPoint, Nodes, Values
@@ -41,6 +42,10 @@ ROUNDS = 20  # polynomials in a row at most, each for the rest of the one before
 NO_LIMIT = int(np.iinfo(np.int64).max)
 PRODUCT = 1 / 8  # cost of a product per entry, in entries read by pushes: 22 and 170 ns on two cores, with 2 M entries
 LEAST_PATIENCE = 1_000_000  # entries that pushes may always read: they are fast in a small graph, a solve has overhead
+SWEEP = 1 / 16  # rough cost of a sweep per entry, in entries read by pushes; it changes speed alone
+SWEEPS = 6  # that a batch is expected to need: pushes that would read more than these cost are not begun
+MOST_SWEEPS = 24  # before a polynomial, which gains on them where alpha is small and the graph is long
+BATCH_PATIENCE = 20_000  # entries that the pushes of a batch may always read
 
 
 @final
@@ -81,6 +86,8 @@ class LiveSystem:
         state.H[:, : self.columns] = H
         self._grow(self.n + self.n // 8 + 16)  # some nodes may come before everything is copied
         self._products = 1  # of the last solve
+        self._fresh = np.empty((0, 0))  # as Y, once rows were swept: what the next sweep makes of it
+        self._unsettled = False  # whether residuals may be too large, or old
         self._sum_up()
         if self.least_tolerance() <= tol:
             self._solve(graph)
@@ -118,6 +125,18 @@ class LiveSystem:
         u, v, weights = _by_neighbour(u, v, weights, last_first=not add)
         loops.change_edges(self._rows, self._state, u, v, weights, add, self._self_loops, self.alpha, self._power)
 
+    def change_together(self, u: Nodes, v: Nodes, old: Values, new: Values) -> None:
+        """Give distinct edges other weights than they have, all at once; 0 where there is none before, or after."""
+        if not len(u):
+            return
+        if not len(self._rows.weights) and not ((new == 0.0) | (new == 1.0)).all():
+            self._pack(0, weighted=True)
+        comes = (old == 0.0) & (u != v)
+        if comes.any():
+            self._make_room(u[comes], v[comes])
+        changes = _by_row(u, v, old, new)
+        batch.change_rows(self._rows, self._state, changes, self._self_loops, self.alpha, self._power)
+
     def edges_at(self, nodes: Nodes) -> tuple[Nodes, Nodes, Values]:
         """Return the edges of distinct `nodes`, each once, self-loops of the graph included."""
         u, v, weights = self._listed(nodes)
@@ -153,16 +172,22 @@ class LiveSystem:
         """Forget the last nodes, which have no edges."""
         self.n -= count
 
-    def settle(self, nodes: Nodes, reach: float) -> tuple[int, int, bool]:
+    def count_rounding(self, nodes: Nodes, reach: float) -> None:
+        """Take into account that the rows of `nodes`, one as often as it is there, were changed, with numbers up to `reach`."""
+        self._operations += 4.0 * len(nodes)
+        self._scale = max(self._scale, reach)
+
+    def settle(self, nodes: Nodes, reach: float, *, together: bool = False) -> tuple[int, int, bool]:
         """Push from the nodes that edits have touched; return pushes, entries read, and whether all rows were summed up.
 
         Rows are summed up anew when the roundings since the last time could add up to what is reserved for them, and
-        where pushes took so long that all nodes were solved for at once.
+        where pushes took so long that all nodes were solved for at once; after many edits together also where they would.
         """
-        self._operations += 4.0 * len(nodes)
-        self._scale = max(self._scale, reach)
-        pushes, entries, solved = self._push(nodes)
-        if self._drift() <= RESERVE * self.alpha * self.tol:
+        again, self._unsettled = self._unsettled, True  # an interruption leaves it so
+        self.count_rounding(nodes, reach)
+        pushes, entries, solved = self._relax(np.unique(nodes)) if together else self._push(nodes)
+        if not again and self._drift() <= RESERVE * self.alpha * self.tol:
+            self._unsettled = False
             return pushes, entries, solved
         more = self.refresh()
         return pushes + more[0], entries + more[1], True
@@ -173,10 +198,13 @@ class LiveSystem:
         self._sum_up()
         drift = float(np.abs(self._state.r[: self.n] - before).max(initial=0.0))
         pushes, entries, _ = self._push(self._everyone())
+        self._unsettled = False
         return pushes, entries + self._count(), drift
 
     def values(self, nodes: Nodes) -> Values:
-        """Return rows of Z = D^p Y, shape (m, c)."""
+        """Return rows of Z = D^p Y, shape (m, c), settled first where that was interrupted."""
+        if self._unsettled:
+            self.refresh()
         return self._state.Y[nodes, : self.columns] * self.degrees(nodes)[:, None]
 
     def degrees(self, nodes: Nodes) -> Values:
@@ -221,9 +249,39 @@ class LiveSystem:
         pushes, entries = self._push_at_most(most, nodes)
         if entries <= most:
             return pushes, entries, False
+        more = self._solve_and_push()
+        return pushes + more[0], entries + more[1], True
+
+    def _solve_and_push(self) -> tuple[int, int]:
         self._sum_up()
-        entries += self._solve(self._graph())
-        more = self._push_at_most(NO_LIMIT, self._everyone())
+        entries = self._solve(self._graph())
+        pushes, more = self._push_at_most(NO_LIMIT, self._everyone())
+        return pushes, entries + more
+
+    def _relax(self, nodes: Nodes) -> tuple[int, int, bool]:
+        """Push from distinct `nodes`, or sweep over all rows where pushes read, or would read, more than sweeps cost."""
+        count, pushes, entries = self._count(), 0, 0
+        most = max(BATCH_PATIENCE, int(SWEEPS * SWEEP * count))
+        if batch.foresee(self._rows, self._state, nodes, self.alpha, self._threshold, count) <= most:
+            pushes, entries = self._push_at_most(most, nodes)
+            if entries <= most:
+                return pushes, entries, False
+        above = np.empty(self.n, np.int64)
+        if self._fresh.shape != self._state.Y.shape:
+            self._fresh = Arena().zeros(self._state.Y.shape, np.float64)
+        for _ in range(MOST_SWEEPS):
+            fresh, former = self._fresh, self._state.Y
+            batch.sweep(self._rows, self._state, self.n, self.alpha, self._power, self._threshold, fresh, above)
+            self._state, self._fresh = self._state._replace(Y=fresh), former
+            pushes, entries = pushes + self.n, entries + count
+            if above.sum() > SWEEP * count:  # to push from those that it found would cost more than the next sweep
+                continue
+            self._sum_up()
+            more = self._push_at_most(most, self._everyone())
+            pushes, entries = pushes + more[0], entries + count + more[1]
+            if more[1] <= most:
+                return pushes, entries, True
+        more = self._solve_and_push()
         return pushes + more[0], entries + more[1], True
 
     def _push_at_most(self, most: int, nodes: Nodes) -> tuple[int, int]:
@@ -246,10 +304,7 @@ class LiveSystem:
     def _sum_up(self) -> None:
         largest = np.empty(self.n)
         loops.all_residuals(self._rows, self._state, self.alpha, self._power, largest)
-        with np.errstate(over="ignore"):  # degrees too small to divide by are found by `_sound`
-            own = float(np.abs(self._own_part(self._everyone())).max(initial=0.0))
-        held = float(np.abs(self._state.Y[: self.n]).max(initial=0.0))
-        self._scale, self._operations = self._sound(self._everyone(), float(np.maximum(own, held))), 0.0
+        self._scale, self._operations = self._sound(self._everyone(), float(largest.max(initial=0.0))), 0.0
         self._longest = float(self._rows.length[: self.n].max(initial=0))
 
     def _solve(self, graph: Graph) -> int:
@@ -318,6 +373,17 @@ def _by_neighbour(u: Nodes, v: Nodes, weights: Values, *, last_first: bool) -> t
     if last_first:
         order = order[::-1]
     return u[order], v[order], weights[order]
+
+
+def _by_row(u: Nodes, v: Nodes, old: Values, new: Values) -> batch.Changes:
+    """Return what becomes of the entries of every row, given distinct edges, weights that they have and will have."""
+    off = u != v
+    row, other = np.concatenate([u, v[off]]), np.concatenate([v, u[off]])
+    order = np.argsort(row * (max(int(u.max()), int(v.max())) + 1) + other)
+    row = row[order]
+    first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+    old, new = np.concatenate([old, old[off]])[order], np.concatenate([new, new[off]])[order]
+    return batch.Changes(row[first], np.append(first, len(row)), other[order], old, new)
 
 
 def _split_loops(graph: Graph) -> tuple[LiveRows, int]:

@@ -21,7 +21,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
-from pprop.kernels.numba_cpu.vectors import add, any_above, lanes, load, prefetch, store, times
+from pprop.kernels.numba_cpu.vectors import add, address, any_above, item, lanes, load, prefetch, store, times
 
 # Columns in one block.
 WIDTH = 8
@@ -41,7 +41,7 @@ class LiveRows(NamedTuple):
 
 
 @part
-def _lower(indices, low, count, j):
+def lower(indices, low, count, j):
     """Return where j is, or belongs, in a sorted row."""
     high = low + count
     while low < high:
@@ -57,7 +57,7 @@ def _lower(indices, low, count, j):
 def _insert(rows, i, j, weight):
     """Write entry (i, j), which is not there, into a row that has room."""
     begin, count = rows.start[i], rows.length[i]
-    at = _lower(rows.indices, begin, count, j)
+    at = lower(rows.indices, begin, count, j)
     weighted = len(rows.weights) > 0
     for e in range(begin + count, at, -1):
         rows.indices[e] = rows.indices[e - 1]
@@ -73,7 +73,7 @@ def _insert(rows, i, j, weight):
 def _erase(rows, i, j):
     """Take entry (i, j), which is there, out of its row."""
     begin, count = rows.start[i], rows.length[i]
-    at = _lower(rows.indices, begin, count, j)
+    at = lower(rows.indices, begin, count, j)
     for e in range(at, begin + count - 1):
         rows.indices[e] = rows.indices[e + 1]
         if len(rows.weights) > 0:
@@ -89,7 +89,7 @@ def edge_weights(rows, u, v, found):
         found[k] = 0.0
         if rows.length[j] < rows.length[i]:
             i, j = j, i
-        at = _lower(rows.indices, rows.start[i], rows.length[i], j)
+        at = lower(rows.indices, rows.start[i], rows.length[i], j)
         if at < rows.start[i] + rows.length[i] and rows.indices[at] == j:
             found[k] = rows.weights[at] if len(rows.weights) > 0 else 1.0
 
@@ -143,7 +143,7 @@ class LiveState(NamedTuple):
 
 
 @part
-def _scale(degree, power):
+def scale_of(degree, power):
     """d^-p."""
     if power == 0.0:
         return 1.0
@@ -159,7 +159,7 @@ def _largest(values):
 
 
 @part
-def _residual(rows, state, i, alpha, power):
+def sum_row(rows, state, i, alpha, power):
     """Sum up row i anew: its degree and its residual."""
     begin, end = rows.start[i], rows.start[i] + rows.length[i]
     weighted = len(rows.weights) > 0
@@ -170,24 +170,36 @@ def _residual(rows, state, i, alpha, power):
             degree += rows.weights[e]
     degree += state.loop[i]
     state.degree[i] = state.peak[i] = degree
-    own, scale, stay = state.loop[i], alpha * _scale(degree, power), (1.0 - alpha) / degree
-    r, Y, columns = state.r, state.Y, state.r.shape[1]
-    for c in range(columns):
-        r[i, c] = own * Y[i, c]
-    for e in range(begin, end):
-        j, w = rows.indices[e], rows.weights[e] if weighted else 1.0
-        for c in range(columns):
-            r[i, c] += w * Y[j, c]
-    for c in range(columns):
-        r[i, c] = scale * state.H[i, c] + stay * r[i, c] - Y[i, c]
+    own, scale, stay = state.loop[i], alpha * scale_of(degree, power), (1.0 - alpha) / degree
+    columns, past = state.r.shape[1], len(rows.indices) - 1
+    r, Y, H = address(state.r), address(state.Y), address(state.H)
+    indices, weights = address(rows.indices), address(rows.weights)
+    for block in range(0, columns, WIDTH):
+        at = i * columns + block
+        total = times(own, load(Y, at, _BLOCK))
+        for e in range(begin, end):
+            prefetch(Y, np.int64(item(indices, min(e + _AHEAD, past))) * columns + block)  # of the next row, or of none
+            weight = item(weights, e) if weighted else 1.0
+            total = add(total, times(weight, load(Y, np.int64(item(indices, e)) * columns + block, _BLOCK)))
+        total = add(times(scale, load(H, at, _BLOCK)), times(stay, total))
+        store(r, at, add(total, times(-1.0, load(Y, at, _BLOCK))))
+
+
+@part
+def _held(state, i, power):
+    largest, total, scale = 0.0, 0.0, scale_of(state.degree[i], power)
+    for c in range(state.Y.shape[1]):
+        value, own = abs(state.Y[i, c]), abs(state.H[i, c] * scale)
+        largest, total = max(largest, value, own), total + (value + own)
+    return largest + 0.0 * total
 
 
 @kernel
 def all_residuals(rows, state, alpha, power, largest):
-    """Sum up every row anew; largest[i] = max |r_i|."""
+    """Sum up every row anew; largest[i] = the largest |Y| and |D^-p H| of node i, NaN if one is."""
     for i in prange(len(largest)):
-        _residual(rows, state, i, alpha, power)
-        largest[i] = _largest(state.r[i])
+        sum_row(rows, state, i, alpha, power)
+        largest[i] = _held(state, i, power)
 
 
 @part
@@ -199,10 +211,10 @@ def _shift(rows, state, i, j, change, alpha, power):
     before = state.degree[i]
     after = before + change
     if after < 0.5 * state.peak[i]:
-        _residual(rows, state, i, alpha, power)  # the row is already changed
+        sum_row(rows, state, i, alpha, power)  # the row is already changed
         return
     state.degree[i], state.peak[i] = after, max(after, state.peak[i])
-    old, new = alpha * _scale(before, power), alpha * _scale(after, power)
+    old, new = alpha * scale_of(before, power), alpha * scale_of(after, power)
     stay, arrived = before / after, (1.0 - alpha) * change / after
     for c in range(state.r.shape[1]):
         held = state.r[i, c] + state.Y[i, c] - old * state.H[i, c]  # (1 - alpha) (A_tilde Y)_i / d_i
@@ -257,7 +269,7 @@ def set_predictions(state, nodes, H, alpha, power):
     """Give nodes other predictions of their own, shape (nodes, columns)."""
     for k in range(len(nodes)):
         i = nodes[k]
-        scale = alpha * _scale(state.degree[i], power)
+        scale = alpha * scale_of(state.degree[i], power)
         for c in range(state.H.shape[1]):
             state.r[i, c] += scale * (H[k, c] - state.H[i, c])
             state.H[i, c] = H[k, c]
