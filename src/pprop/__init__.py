@@ -57,6 +57,7 @@ __all__ = [
     "GCNClassifier",
     "Graph",
     "GraphError",
+    "GraphFolder",
     "GraphSource",
     "History",
     "InputError",
@@ -110,6 +111,7 @@ __all__ = [
     "train",
     "transition_matrix",
     "tune",
+    "write_folder",
     "write_npz",
 ]
 
