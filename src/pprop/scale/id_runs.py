@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,3 +163,10 @@ class SortedWriter:
     def close(self) -> dict[str, dict[str, Any]]:
         """Return what is known of each array."""
         return {name: writer.close() for name, writer in self._writers.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for writer in self._writers.values():
+            writer.abandon()

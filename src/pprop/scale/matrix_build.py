@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +16,15 @@ from pprop.graph.folder_arrays import ArrayWriter, blocks, map_array
 from pprop.graph.tables.build import TableColumns, caution_weights, caution_zeros, edge_weights
 from pprop.graph.tables.streams import Place, TableStream
 from pprop.graph.tables.table import DataTable
+from pprop.scale.ahead import THREADS, worked_ahead
 from pprop.scale.build_plan import Plan
 from pprop.scale.entry_buckets import Buckets, SortedRows, sorted_entries
 from pprop.scale.id_keys import id_columns
 from pprop.scale.node_numbers import ByPosition, Lookup
 from pprop.scale.workplace import Workplace
 
-THREADS = 2
 WEIGHTS = "weights64.npy"
 CHECKPOINT = 2**31  # bytes written between two records of what is done
-
-Item = TypeVar("Item")
-Made = TypeVar("Made")
 
 
 @final
@@ -88,7 +83,7 @@ class MatrixBuild:
     def _worked(self, place: Place | None) -> Iterator[tuple[DataTable, Place | None, Any]]:
         """Give tables of edges in their order, each with its entries, which threads have sorted."""
         tables = self.edges.tables(self.plan.rows, place)
-        for (table, after), made in _ahead(tables, lambda one: self._entries(one[0])):
+        for (table, after), made in worked_ahead(tables, lambda one: self._entries(one[0])):
             yield table, after, made
 
     def _entries(self, table: DataTable) -> tuple[NDArray[Any], NDArray[np.int64], int, int]:
@@ -144,7 +139,7 @@ class MatrixBuild:
         first = known.get("bucket", 0)
         tick(first)
         try:
-            for bucket, made in _ahead(range(first, buckets.count), lambda one: self._sorted(buckets, one)):
+            for bucket, made in worked_ahead(range(first, buckets.count), lambda one: self._sorted(buckets, one)):
                 arrays.add(buckets.divided(bucket, self.plan.most_sorted) if made is None else iter([made]), self.edges)
                 if arrays.waiting >= CHECKPOINT or bucket == buckets.count - 1:
                     self.workplace.save(sort={"bucket": bucket + 1, **arrays.sync()})
@@ -242,21 +237,3 @@ class _Arrays:
         for writer in (self._indptr, self._indices, self._weights):
             if writer is not None:
                 writer.abandon()
-
-
-def _ahead(items: Iterable[Item], work: Callable[[Item], Made]) -> Iterator[tuple[Item, Made]]:
-    """Give items with what threads have made of them, in order; a few are worked on ahead of the one that is asked for."""
-    with ThreadPoolExecutor(THREADS) as threads:
-        waiting: deque[tuple[Item, Future[Made]]] = deque()
-        try:
-            for item in items:
-                waiting.append((item, threads.submit(work, item)))
-                if len(waiting) > THREADS:
-                    first, made = waiting.popleft()
-                    yield first, made.result()
-            while waiting:
-                first, made = waiting.popleft()
-                yield first, made.result()
-        finally:
-            for _, made in waiting:
-                made.cancel()

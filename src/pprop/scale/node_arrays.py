@@ -130,18 +130,23 @@ class NodeTable:
         about: dict[str, Any] = {"exclude": self._exclude, "function": FUNCTION}
         writer: _Rows | None = None
         done = 0
-        for part, _ in self.stream.tables(self.rows):
-            done += part.n_rows
-            table = padded(part, self.n_nodes - done) if done == self.known else part
-            title = table.title if not part.first else f"{table.title} from row {part.first + 1:,} on"
-            if recipe is None:
-                recipe = Recipe.fit(table.columns, wanted="numbers", typed=table.typed, title=title, **about)
-            features, names = recipe.encode(table.columns, typed=table.typed, title=title, **about)
-            if names:
-                kept = check_features(features, table.n_rows, FUNCTION)
-                writer = writer or _Rows(kept, self.result)
-                writer.write(kept)
-            self.tick(part.n_rows)
+        try:
+            for part, _ in self.stream.tables(self.rows):
+                done += part.n_rows
+                table = padded(part, self.n_nodes - done) if done == self.known else part
+                title = table.title if not part.first else f"{table.title} from row {part.first + 1:,} on"
+                if recipe is None:
+                    recipe = Recipe.fit(table.columns, wanted="numbers", typed=table.typed, title=title, **about)
+                features, names = recipe.encode(table.columns, typed=table.typed, title=title, **about)
+                if names:
+                    kept = check_features(features, table.n_rows, FUNCTION)
+                    writer = writer or _Rows(kept, self.result)
+                    writer.write(kept)
+                self.tick(part.n_rows)
+        except BaseException:
+            if writer is not None:
+                writer.abandon()
+            raise
         assert recipe is not None
         if writer is None:
             return {}, {"recipe": recipe}
@@ -174,6 +179,10 @@ class _Rows:
 
     def close(self) -> dict[str, Any]:
         return {name: writer.close() for name, writer in self._writers.items()}
+
+    def abandon(self) -> None:
+        for writer in self._writers.values():
+            writer.abandon()
 
 
 def write_features(features: Features, folder: Path) -> Fields:

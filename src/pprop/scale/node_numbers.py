@@ -9,7 +9,7 @@ walk along it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, final
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from pprop._errors import CapacityError, FormatError
 from pprop._validate import describe, reject
 from pprop.graph.folder_arrays import ArrayWriter, blocks, map_array, write_array
-from pprop.graph.tables.streams import TableStream
+from pprop.graph.tables.streams import Place, TableStream
 from pprop.graph.tables.table import DataTable
+from pprop.scale.ahead import worked_ahead
 from pprop.scale.id_keys import Distinct, TextBlock, id_columns, text_ids_are_integers
 from pprop.scale.id_runs import IdRuns, Part, SortedWriter
 from pprop.scale.sorting import stable_order
@@ -161,10 +162,7 @@ class Numbering:
                     writer.write(new)
                     known = table.count
                     self.tick(part.n_rows)
-            for part, _ in self.edges.tables(self.rows) if self._scans_edges else ():
-                source, target = id_columns(part, self.ends, text=False)
-                both = np.empty(2 * len(source), dtype=np.int64)
-                both[::2], both[1::2] = source, target
+            for (part, _), both in worked_ahead(self._edge_tables(), lambda one: self._both_ends(one[0])):
                 new = table.number(both)
                 if new is None:
                     return None
@@ -182,6 +180,17 @@ class Numbering:
             "arrays": {"ids": about},
         }
 
+    def _edge_tables(self) -> Iterator[tuple[DataTable, Place | None]]:
+        """Give the edges, where nodes may be among them that no node table has."""
+        return self.edges.tables(self.rows) if self._scans_edges else iter(())
+
+    def _both_ends(self, part: DataTable) -> NDArray[np.int64]:
+        """Return the ids of both ends, a source before its target, shape (2 rows,)."""
+        source, target = id_columns(part, self.ends, text=False)
+        both = np.empty(2 * len(source), dtype=np.int64)
+        both[::2], both[1::2] = source, target
+        return both
+
     def _refuse_repeated(self, part: DataTable, ids: NDArray[np.int64], known: int, table: _Growing) -> NoReturn:
         codes = table.table[ids - table.low]
         row = int(np.argmax(codes != known + np.arange(len(ids))))
@@ -196,11 +205,11 @@ class Numbering:
             Begin anew with a seed, or with another one.
         """
         known, runs = self._collected(seed)
-        writer = SortedWriter(self.workplace, text=seed is not None)
-        for part in runs.merged():
-            writer.write(part)
-        runs.remove()
-        arrays = writer.close()
+        with SortedWriter(self.workplace, text=seed is not None) as writer:
+            for part in runs.merged():
+                writer.write(part)
+            runs.remove()
+            arrays = writer.close()
         n = arrays["keys"]["shape"][0]
         _check_count(n, self.edges if self.nodes is None else self.nodes)
         if 20 * n > self.memory:
@@ -251,8 +260,7 @@ class Numbering:
                 row += part.n_rows
                 self.tick(part.n_rows)
         start = known
-        for part, _ in self.edges.tables(self.rows) if self._scans_edges else ():
-            given = Distinct.of(id_columns(part, self.ends, text=seed is not None), seed)
+        for (part, _), given in worked_ahead(self._edge_tables(), lambda one: self._distinct(one[0], seed)):
             first = np.full(len(given.keys), np.iinfo(np.int64).max)
             for side in (1, 0):
                 codes = given.codes[side]
@@ -263,6 +271,9 @@ class Numbering:
             start += 2 * part.n_rows
             self.tick(part.n_rows)
         return row, runs
+
+    def _distinct(self, part: DataTable, seed: int | None) -> Distinct:
+        return Distinct.of(id_columns(part, self.ends, text=seed is not None), seed)
 
     def _mapped(self, name: str, about: dict[str, Any]) -> NDArray[Any]:
         return map_array(self.workplace / f"sorted.{name}.npy", about["dtype"], about["shape"])

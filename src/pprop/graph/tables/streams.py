@@ -239,9 +239,11 @@ def _line_end(content: bytes) -> int:
     >>> _line_end(b'a,b\n"c\n'), _line_end(b"ab")
     (4, 0)
     """
-    end = len(content)
-    while end := max(content.rfind(b"\n", 0, end), content.rfind(b"\r", 0, end)) + 1:
-        if content.count(b'"', 0, end) % 2 == 0:
-            return end
-        end -= 1
-    return 0
+    end = max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
+    quotes = content.count(b'"', 0, end)
+    while quotes % 2:  # all ends of lines after the last quote are inside of quotes, too
+        last = content.rfind(b'"', 0, end)
+        before = max(content.rfind(b"\n", 0, last), content.rfind(b"\r", 0, last)) + 1
+        quotes -= content.count(b'"', before, end)
+        end = before
+    return end
