@@ -233,6 +233,21 @@ def test_a_full_disk_is_one_sentence_and_the_build_goes_on_later(
     )
 
 
+def test_a_folder_that_may_not_be_written_is_one_sentence(
+    tmp_path: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+):
+    edges, _ = files
+
+    def forbidden(self: Buckets, *some: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Buckets, "open", forbidden)
+    with pytest.raises(
+        pprop.InputError, match=r"'out' parameter of build_graph must be a path that can be written.*Permission denied"
+    ):
+        pprop.build_graph(edges, tmp_path / "g", memory=TINY, weight="weight")
+
+
 def test_too_little_disk_is_refused_before_the_work(
     tmp_path: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ):

@@ -81,6 +81,10 @@ def build(
             say=session.say,
             **options,
         )
+    except KeyboardInterrupt:
+        if (half := out.with_name(f".{out.name}.build")).exists():
+            session.keep(half)  # the same command goes on with it
+        raise
     except PpropError as error:
         found = str(error).replace("pass unknown_nodes='drop' or 'add'", "add --unknown-nodes drop or add")
         found = found.replace("feature_columns='numbers'", "--features numbers")

@@ -17,7 +17,7 @@ MOST_ROWS, LEAST_ROWS = 2**22, 2**8
 MOST_BUCKETS, BUCKET_BYTES = 512, 2**22
 SLACK = 2**31  # bytes of the disk that are given back later than they could be
 # Edges a second on two cores: a rough guess for the estimate, and nothing else.
-SPEED, TEXT_SPEED, WEIGHTED_SPEED = 3e6, 0.6e6, 1.2e6
+SPEED, TEXT_SPEED, WEIGHTED_SPEED = 3e6, 0.4e6, 1.2e6
 
 
 @final
@@ -69,7 +69,7 @@ class Plan:
     @property
     def buckets(self) -> int:
         """Files that the entries are scattered to."""
-        return max(1, min(MOST_BUCKETS, self.temporary // BUCKET_BYTES, self.nodes or 1))
+        return max(1, min(MOST_BUCKETS, _open_files() - 64, self.temporary // BUCKET_BYTES, self.nodes or 1))
 
     @property
     def most_sorted(self) -> int:
@@ -113,3 +113,13 @@ class Plan:
                 f"Building this graph takes {self.disk / 1e9:.1f} GB of disk, of which {held / 1e9:.1f} GB are there already, "
                 f"and {str(folder)!r} has {free / 1e9:.1f} GB free."
             )
+
+
+def _open_files() -> int:
+    """Return how many files this process may have open."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return MOST_BUCKETS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2**20 if soft == resource.RLIM_INFINITY else soft

@@ -20,7 +20,8 @@ from pprop.graph.tables.frames import check_names, columns_of_arrow
 from pprop.graph.tables.readers import BINARY_STARTS, CODECS, DELIMITERS, table_name, table_suffix
 from pprop.graph.tables.table import DataTable
 
-CSV_BYTES = 16  # of a row with two ids, for a guess at how many rows there are
+CSV_BYTES = 16  # of a row with two ids
+PACKED = 4  # bytes that a byte of a compressed file may become
 LEAST = 2**17  # bytes of a block: more than a header and the comments above it
 LONGEST = 16  # blocks that a quoted cell may be long
 
@@ -97,8 +98,10 @@ class TableStream:
                 with self._opened(file) as opened:
                     found += opened.metadata.num_rows
             else:
-                packed = 4 if file.suffix.lower() in CODECS else 1
-                found += packed * file.stat().st_size // CSV_BYTES + 1
+                block = next(self._blocks(file, LEAST), b"")
+                lines = max(block.count(b"\n"), block.count(b"\r"), 1)
+                packed = PACKED if file.suffix.lower() in CODECS else 1
+                found += packed * file.stat().st_size * lines // max(len(block), 1) + 1
         return found
 
     def check_columns(self, names: Mapping[str, object]) -> None:
