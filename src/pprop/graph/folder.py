@@ -40,7 +40,7 @@ class GraphFolder:
     Attributes
     ----------
     path : Path
-    n_nodes, n_entries, n_edges : int
+    n_nodes, n_entries, n_edges, n_classes : int
     directed : bool
     indptr, indices : arrays of shape (n + 1,) and (entries,)
         int64 and int32, mapped. Row i lists the nodes from which node i receives, sorted.
@@ -117,6 +117,13 @@ class GraphFolder:
     def n_entries(self) -> int:
         """Number of stored entries (an undirected edge has two)."""
         return len(self.indices)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes: of the names where there are any, else one more than the largest label."""
+        if self.class_names is not None:
+            return len(self.class_names)
+        return 0 if self.labels is None else int(self.labels.max(initial=-1)) + 1
 
     @property
     def indptr(self) -> NDArray[np.int64]:
