@@ -30,7 +30,8 @@ TINY = 2e-4
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """An edge list and a node table, in many parts, each of which is recorded."""
     monkeypatch.setattr(build_plan, "BUCKET_BYTES", 2**13)
-    monkeypatch.setattr(matrix_build, "CHECKPOINT", 2**14)
+    monkeypatch.setattr(matrix_build, "SCATTERED", 2**14)
+    monkeypatch.setattr(matrix_build, "SORTED", 2**14)
     rng = np.random.default_rng(0)
     edges = pa.table(
         {"source": rng.integers(0, 300, 4000), "target": rng.integers(0, 300, 4000), "weight": rng.random(4000)}
@@ -125,7 +126,8 @@ import pprop
 from pprop.scale import build_plan, matrix_build
 from pprop.scale.entry_buckets import Buckets
 
-build_plan.BUCKET_BYTES, matrix_build.CHECKPOINT = 2**13, 2**14
+build_plan.BUCKET_BYTES = 2**13
+matrix_build.SCATTERED = matrix_build.SORTED = 2**14
 method, calls = sys.argv[3], int(sys.argv[4])
 true = getattr(Buckets, method)
 

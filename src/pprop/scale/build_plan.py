@@ -15,7 +15,7 @@ from pprop.training.progress import duration
 EDGE_BYTES, ENTRY_BYTES, WEIGHTED_BYTES = 400, 64, 192
 MOST_ROWS, LEAST_ROWS = 2**22, 2**8
 MOST_BUCKETS, BUCKET_BYTES = 512, 2**22
-SLACK = 2**31  # bytes of the disk that are given back later than they could be
+SLACK = 2**30  # bytes of the disk that are given back later than they could be
 # Edges a second on two cores: a rough guess for the estimate, and nothing else.
 SPEED, TEXT_SPEED, WEIGHTED_SPEED = 3e6, 0.4e6, 1.2e6
 
@@ -48,7 +48,7 @@ class Plan:
     >>> plan.buckets, plan.rows
     (512, 4194304)
     >>> print(plan)
-    1,000,000,000 edges: about 6 min, at most 8.0 GiB of memory, 20.9 GB of disk while it is built and 9.6 GB afterwards.
+    1,000,000,000 edges: about 6 min, at most 8.0 GiB of memory, 19.9 GB of disk while it is built and 9.6 GB afterwards.
     """
 
     edges: int

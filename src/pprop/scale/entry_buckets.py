@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -21,6 +22,7 @@ from pprop.scale.sorting import stable_order
 
 ROW = np.uint64(32)
 COLUMN = np.uint64(2**32 - 1)
+SYNCED = 16  # files that are brought to the disk together, which takes hardly longer than one
 PARTS = 64  # that a bucket beyond memory is divided into
 WEIGHTED = np.dtype([("key", "<u8"), ("weight", "<f8")])
 PLAIN = np.dtype("<u8")
@@ -167,7 +169,9 @@ class Buckets:
         """Bring everything to the disk; return the size of each file."""
         for stream in self._streams:
             stream.flush()
-            os.fsync(stream.fileno())
+        handles: list[int] = [stream.fileno() for stream in self._streams]
+        with ThreadPoolExecutor(SYNCED) as threads:
+            list(threads.map(os.fsync, handles))
         return [stream.tell() for stream in self._streams]
 
     def close(self) -> None:

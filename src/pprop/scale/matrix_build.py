@@ -24,7 +24,8 @@ from pprop.scale.node_numbers import ByPosition, Lookup
 from pprop.scale.workplace import Workplace
 
 WEIGHTS = "weights64.npy"
-CHECKPOINT = 2**31  # bytes written between two records of what is done
+# Bytes written between two records of what is done: of scattered entries, and of arrays, for which buckets are removed.
+SCATTERED, SORTED = 2**32, 2**30
 
 
 @final
@@ -69,7 +70,7 @@ class MatrixBuild:
                 done["rows"] += table.n_rows
                 done["dropped"] += lost
                 done["zeros"] += zeros
-                if after is not None and written >= CHECKPOINT:
+                if after is not None and written >= SCATTERED:
                     where = [after.file, after.part, after.row]
                     self.workplace.save(scatter={**done, "place": where, "sizes": buckets.sync(), "buckets": count})
                     written = 0
@@ -141,7 +142,7 @@ class MatrixBuild:
         try:
             for bucket, made in worked_ahead(range(first, buckets.count), lambda one: self._sorted(buckets, one)):
                 arrays.add(buckets.divided(bucket, self.plan.most_sorted) if made is None else iter([made]), self.edges)
-                if arrays.waiting >= CHECKPOINT or bucket == buckets.count - 1:
+                if arrays.waiting >= SORTED or bucket == buckets.count - 1:
                     self.workplace.save(sort={"bucket": bucket + 1, **arrays.sync()})
                     for old in range(first, bucket + 1):
                         buckets.file(old).unlink(missing_ok=True)

@@ -112,7 +112,11 @@ class DataTable:
             if integers is not None:
                 return pa.chunked_array([pa.array(integers)])
             cells = self.texts(name, parameter)
-        empty = first_row(pc.equal(cells, "") if is_text(cells.type) else pc.is_null(cells))
+        empty = None
+        if is_text(cells.type):
+            empty = first_row(pc.equal(cells, ""))
+        elif cells.null_count:
+            empty = first_row(pc.is_null(cells))
         if empty is not None:
             self.complain(f"a table with an id in every row of {name!r}", "an empty cell", empty)
         return cells
