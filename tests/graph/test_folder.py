@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,10 @@ def change_manifest(folder: Path, **changes: Any) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
 
+def arrays_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "manifest.json").read_text())["arrays"]
+
+
 def cut(folder: Path, name: str) -> None:
     file = folder / name
     file.write_bytes(file.read_bytes()[:-4])
@@ -183,6 +188,13 @@ BROKEN = {
     "something else": (lambda folder: change_manifest(folder, format="x"), "something else"),
     "of other sizes": (lambda folder: change_manifest(folder, nodes=61), r"'indptr' of shape \[61\] where \[62\]"),
     "no numbers": (lambda folder: change_manifest(folder, nodes="60"), "damaged 'manifest.json' \\('nodes'\\)"),
+    "without nodes": (lambda folder: change_manifest(folder, nodes=-1), "'indptr' of shape"),
+    "without columns": (
+        lambda folder: change_manifest(
+            folder, arrays=arrays_of(folder) | {"features.data": {"dtype": "<f4", "shape": [0]}}
+        ),
+        "does not fit the rest",
+    ),
     "no JSON": (lambda folder: (folder / "manifest.json").write_text("{"), "damaged 'manifest.json'"),
     "strange arrays": (lambda folder: change_manifest(folder, arrays={"../x": {}}), "damaged 'manifest.json'"),
 }
@@ -204,6 +216,13 @@ def test_indices_out_of_range_are_refused_before_a_loop_reads_them(tmp_path: Pat
     folder = pprop.write_folder(random_graph(), tmp_path / "g")
     rewrite(folder.path, "indices.npy", np.full(folder.n_entries, 60, np.int32))
     with pytest.raises(pprop.FormatError, match=r"'indices.npy' out of range"):
+        pprop.GraphFolder.open(folder.path).graph()
+
+
+def test_labels_out_of_range_are_refused(tmp_path: Path):
+    folder = pprop.write_folder(random_graph(labels=[0, 1] * 30, class_names=["a", "b"]), tmp_path / "g")
+    rewrite(folder.path, "labels.npy", np.full(60, 2))
+    with pytest.raises(pprop.FormatError, match=r"'labels.npy' out of range"):
         pprop.GraphFolder.open(folder.path).graph()
 
 
@@ -253,6 +272,29 @@ def test_more_entries_than_scipy_takes_are_refused_with_numbers(tmp_path: Path, 
     monkeypatch.setattr(folder_module, "MOST_ENTRIES", 10)
     with pytest.raises(
         pprop.CapacityError, match=rf"{folder.n_entries} entries, and scipy takes at most 10 without a copy"
+    ):
+        folder.graph()
+
+
+def test_a_folder_of_more_than_2_to_31_entries_opens_and_its_rows_are_read(tmp_path: Path):
+    entries = 2**31 + 10
+    writer = ArrayWriter(tmp_path / "indices.npy", np.int32)
+    writer.rows = entries
+    writer.close()
+    os.truncate(tmp_path / "indices.npy", 128 + 4 * entries)  # zeros that take no room on the disk
+    with (tmp_path / "indices.npy").open("r+b") as stream:
+        stream.seek(-4, os.SEEK_END)
+        stream.write(np.int32(1).tobytes())
+    about = {"dtype": "<i4", "shape": [entries], "digest": ""}
+    indptr = np.array([0, 5, entries], dtype=np.int64)
+    rewrite(tmp_path, "indptr.npy", indptr)
+    arrays = {"indptr": {"dtype": "<i8", "shape": [3], "digest": ""}, "indices": about}
+    write_manifest(tmp_path, arrays, directed=True)
+    folder = pprop.GraphFolder.open(tmp_path)
+    assert folder.n_entries == folder.n_edges == entries
+    assert folder.indices[folder.indptr[2] - 2 : folder.indptr[2]].tolist() == [0, 1]
+    with pytest.raises(
+        pprop.CapacityError, match=r"2,147,483,658 entries, and scipy takes at most 2,147,483,647 .* 17\.2 GB"
     ):
         folder.graph()
 

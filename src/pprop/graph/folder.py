@@ -268,6 +268,10 @@ class GraphFolder:
                 sound = sound and int(part.min()) >= 0 and int(part.max()) < columns
             if not sound:
                 refuse(self.path, f"with '{prefix}indices.npy' out of range", "Build it again.")
+        labels = self.labels
+        high = self.n_nodes if self.class_names is None else len(self.class_names)
+        if labels is not None and (int(labels.min()) < -1 or int(labels.max()) >= high):
+            refuse(self.path, "with 'labels.npy' out of range", "Build it again.")
 
 
 def _wide(weights: NDArray[Any]) -> NDArray[np.float64]:

@@ -144,6 +144,10 @@ def _check_shapes(folder: Path, manifest: dict[str, Any]) -> None:
     dense = shapes.get("features")
     if dense is not None and (len(dense) < 2 or dense[:2] != [n, width]):
         broken.append("features")
+    if (width is None or width < 0) and ("features.data" in shapes or "feature_names.offsets" in shapes):
+        broken.append("feature_columns")
+    if not 0 < n < 2**31:
+        broken.append("nodes")
     if broken:
         refuse(folder, f"with {broken[0]!r} that does not fit the rest")
 
