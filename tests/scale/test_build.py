@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import pprop
-from pprop.scale import build_plan, id_keys
+from pprop.scale import build_plan, id_keys, sparse_rows
 
 TINY = 2e-4  # GiB: 0.2 MB, so that nothing fits at once
 ROWS = 3000
@@ -218,6 +218,45 @@ def test_sparse_features_of_a_file_are_kept(tmp_path: Path):
     assert graph == pprop.read_edges(file, write(tmp_path, {"id": range(250)}, "parquet", "n")).replace(
         features=matrix, ids=None
     )
+
+
+def test_sparse_features_in_three_files_are_copied_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sparse_rows, "_ENTRIES", 50)
+    matrix: Any = sparse.random_array(
+        (250, 400), density=0.01, rng=np.random.default_rng(2), format="csr", dtype=np.float32
+    )
+    matrix = matrix[:, np.sort(np.unique(matrix.indices))]  # the last column is used
+    matrix.sort_indices()
+    for part in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"x.{part}.npy", getattr(matrix, part))
+    file = write(tmp_path, edge_columns("range"), "parquet")
+    graph = pprop.build_graph(file, tmp_path / "g", nodes=250, features=tmp_path / "x.data.npy").graph()
+    assert graph == pprop.read_edges(file, write(tmp_path, {"id": range(250)}, "parquet", "n")).replace(
+        features=matrix, ids=None
+    )
+    np.save(tmp_path / "x.shape.npy", [250, 400])
+    assert (
+        pprop.build_graph(file, tmp_path / "wide", nodes=250, features=tmp_path / "x.data.npy").manifest[
+            "feature_columns"
+        ]
+        == 400
+    )
+    np.save(tmp_path / "x.shape.npy", [250, 3])
+    with pytest.raises(pprop.FormatError, match="as many columns as its shape says"):
+        pprop.build_graph(file, tmp_path / "h", nodes=250, features=tmp_path / "x.data.npy")
+    (tmp_path / "x.shape.npy").unlink()
+    damages: dict[str, Any] = {
+        "distinct columns in order": ("indices", matrix.indices[::-1]),
+        "columns from 0": ("indices", matrix.indices - 500),
+        "finite numbers": ("data", matrix.data * np.nan),
+        "250 rows, and as many": ("indptr", matrix.indptr[:-1]),
+        "row pointers from 0": ("indptr", matrix.indptr + 1),
+    }
+    for message, (part, wrong) in damages.items():
+        np.save(tmp_path / f"x.{part}.npy", wrong)
+        with pytest.raises(pprop.FormatError, match=message):
+            pprop.build_graph(file, tmp_path / "h", nodes=250, features=tmp_path / "x.data.npy")
+        np.save(tmp_path / f"x.{part}.npy", getattr(matrix, part))
 
 
 def test_a_recipe_is_applied_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -31,7 +31,8 @@ def build(
     *,
     tables: FolderTables,
     feature_file: Annotated[
-        Path | None, option("Features in .npy, or sparse in .npz, a row for each node in order.", metavar="FILE")
+        Path | None,
+        option("Features in .npy, or sparse in .npz or .data.npy, a row for each node in order.", metavar="FILE"),
     ] = None,
     label_file: Annotated[
         Path | None, option("Class indices in .npy, -1 where unknown, for each node in order.", metavar="FILE")

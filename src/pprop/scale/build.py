@@ -71,8 +71,9 @@ def build_graph(
         As in `read_edges`. ``"numbers"`` and a `Recipe` are applied some rows at a time; for all other choices the
         node table must fit into `memory`.
     features
-        An .npy file of a dense matrix, or an .npz file of scipy's ``save_npz``, with a row for each node in their order; in
-        place of columns of the node table.
+        An .npy file of a dense matrix; an .npz file of scipy's ``save_npz``, which is read at once; or the file ``X.data.npy``
+        of a CSR matrix beside ``X.indices.npy`` and ``X.indptr.npy``, read some rows at a time. It has a row for each
+        node in their order, and is in place of columns of the node table.
     labels
         An .npy file of class indices, -1 where unknown, for each node in their order; in place of a label column.
     name

@@ -24,6 +24,7 @@ from pprop.graph.tables.build import TableColumns, padded
 from pprop.graph.tables.classes import class_codes, distinct_labels
 from pprop.graph.tables.readers import read_table, table_suffix
 from pprop.graph.tables.streams import TableStream
+from pprop.scale.sparse_rows import ENDING, SparseFiles
 
 FUNCTION = "build_graph"
 TABLE_FACTOR = 6  # bytes of memory for a byte of a file of columns that become features at once
@@ -196,10 +197,12 @@ def write_features(features: Features, folder: Path) -> Fields:
     return rows.close(), {"feature_columns": int(features.shape[1])}
 
 
-def feature_file(path: object, n: int, memory: int) -> Features:
+def feature_file(path: object, n: int, memory: int) -> Features | SparseFiles:
     """Return the features in an npy file, mapped, or in an npz file of a sparse matrix; a row for each of n nodes in order."""
     file = existing_file(path, "features", FUNCTION)
     expected = f"a matrix of real numbers with {n:,} rows, in an .npy file or in one of scipy.sparse.save_npz"
+    if file.name.endswith(ENDING):
+        return SparseFiles.open(file, n)
     if file.suffix.lower() == ".npy":
         array = _mapped(file, "features")
         if array.ndim < 2 or len(array) != n or array.dtype.kind not in "buif":
@@ -223,8 +226,10 @@ def feature_file(path: object, n: int, memory: int) -> Features:
         return check_features(found.read(), n, FUNCTION)
 
 
-def copy_features(features: Features, folder: Path) -> Fields:
+def copy_features(features: Features | SparseFiles, folder: Path) -> Fields:
     """Write features of a file, in their type where a Graph keeps it; NaN and infinity are refused."""
+    if isinstance(features, SparseFiles):
+        return features.write(folder)
     if not isinstance(features, np.ndarray):
         return write_features(features, folder)
     wide = features.dtype.kind == "f" and features.dtype.itemsize >= 8
