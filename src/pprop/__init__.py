@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pprop.graph import *
     from pprop.models import *
     from pprop.propagation import *
+    from pprop.scale import *
     from pprop.training import *
     from pprop.tuning import *
 
@@ -57,6 +58,7 @@ __all__ = [
     "GCNClassifier",
     "Graph",
     "GraphError",
+    "GraphFolder",
     "GraphSource",
     "History",
     "InputError",
@@ -95,6 +97,7 @@ __all__ = [
     "Tuned",
     "TuningTrial",
     "__version__",
+    "build_graph",
     "explain",
     "live",
     "load",
@@ -110,11 +113,12 @@ __all__ = [
     "train",
     "transition_matrix",
     "tune",
+    "write_folder",
     "write_npz",
 ]
 
 # From the ground up: a name is looked for where the least has to be imported first.
-_LAYERS = ("_errors", "graph", "datasets", "propagation", "models", "training", "estimators", "tuning")
+_LAYERS = ("_errors", "graph", "datasets", "propagation", "models", "training", "scale", "estimators", "tuning")
 
 
 def __getattr__(name: str) -> object:

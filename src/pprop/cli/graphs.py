@@ -29,7 +29,7 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help=f"A dataset's name, a graph in {SUFFIXES}, or an edge list in {TABLES} (.gz and .zst, too).",
+        help=f"A dataset's name, a graph in {SUFFIXES} or a folder, or an edge list in {TABLES} (.gz and .zst, too).",
     ),
 ]
 OtherGraphOption = Annotated[
@@ -152,9 +152,10 @@ class GraphInput:
 
     @property
     def path(self) -> Path | None:
-        """The file; None for a dataset."""
+        """The file, or the folder of a graph; None for a dataset."""
         file = Path(self.graph)
-        return file if file.suffix or len(file.parts) != 1 or file.is_file() else None
+        own = file.is_file() or (file / "manifest.json").is_file()
+        return file if file.suffix or len(file.parts) != 1 or own else None
 
     @property
     def is_table(self) -> bool:

@@ -5,6 +5,7 @@ from pprop.graph.edges import read_edges
 from pprop.graph.exchange import LOSSES
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
+from pprop.graph.folder import GraphFolder, write_folder
 from pprop.graph.formats import read_graph
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz, write_npz
@@ -13,6 +14,7 @@ from pprop.graph.transition import Transition, transition_matrix
 __all__ = [
     "LOSSES",
     "Graph",
+    "GraphFolder",
     "Recipe",
     "Recommended",
     "Scaling",
@@ -21,5 +23,6 @@ __all__ = [
     "read_graph",
     "read_npz",
     "transition_matrix",
+    "write_folder",
     "write_npz",
 ]

@@ -210,7 +210,7 @@ def check_features(features: object, n: int, function: str, known: Features | No
     if sparse_given:
         kept.sum_duplicates()
         kept.eliminate_zeros()
-    _check_finite(kept, function)
+    check_finite(kept, function)
     if not sparse_given:
         return freeze(kept) if kept is array else seal(kept)
     kept = share(kept)  # the same arrays, but for indices wider than they need to be
@@ -219,7 +219,7 @@ def check_features(features: object, n: int, function: str, known: Features | No
     return kept
 
 
-def _check_finite(features: Features, function: str) -> None:
+def check_finite(features: Features, function: str) -> None:
     """Refuse NaN and infinities; say how many there are, and where the first is."""
     if features.dtype.kind != "f":
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import inspect
 import io
+import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,7 +23,8 @@ from pprop.graph.attributes import canonical_csr, symmetrized
 from pprop.graph.convert.matrix_market import parse_matrix_market
 from pprop.graph.convert.networks import from_networkx
 from pprop.graph.edges import read_edges
-from pprop.graph.files import check_memory, existing_file, read_file
+from pprop.graph.files import check_memory, existing_file, path_of, read_file
+from pprop.graph.folder import GraphFolder
 from pprop.graph.graph import Graph
 from pprop.graph.npz import read_npz
 
@@ -57,6 +59,8 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
     ``.graphml`` (``.gz``)                                 GraphML, read by networkx: ``weight``, ``directed``, ``name``,
                                                            ``label_column`` and ``feature_columns`` (attributes of its
                                                            nodes, see `Graph.from_networkx`).
+    a folder                                               That `write_folder` or `build_graph` wrote, mapped from the disk,
+                                                           see `GraphFolder`: ``name``.
     =====================================================  ============================================================
 
     Entry (i, j) of a matrix is what node i receives from node j.
@@ -93,7 +97,8 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
     Graph(5 nodes, 4 edges, undirected)
     >>> folder.cleanup()
     """
-    file = existing_file(path, "path", FUNCTION)
+    place = path_of(path, "path", FUNCTION)
+    file = place if os.path.isdir(place) else existing_file(path, "path", FUNCTION)
     form = _format_of(file)
     taken = (*form.options, *(NODE_OPTIONS if form.takes_nodes and nodes is not None else ()))
     for name, value in options.items():
@@ -105,6 +110,10 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
     if nodes is None:
         return form.read(file, **options)
     if not form.takes_nodes:
+        if file.is_dir():
+            reject(
+                "nodes", FUNCTION, f"left out for {form.title}", describe(nodes), remedy="It has features and labels."
+            )
         remedy = "Its nodes have attributes of their own: name them with label_column=... and feature_columns=..."
         reject("nodes", FUNCTION, f"left out for {form.title}", describe(nodes), remedy=remedy)
     return form.read(file, nodes, **options)
@@ -114,6 +123,8 @@ def _format_of(file: Path) -> Format:
     """Return the format of a file by its suffix."""
     from pprop.graph.tables.readers import table_suffix
 
+    if file.is_dir():
+        return Format("a graph folder", _read_folder, ("name",), takes_nodes=False)
     if table_suffix(file) is not None:
         return Format("a table", read_edges, TABLE_OPTIONS, takes_nodes=True)
     suffix, inner = file.suffix.lower(), Path(file.stem).suffix.lower()
@@ -128,6 +139,11 @@ def _format_of(file: Path) -> Format:
         case _:
             known = ".csv, .tsv, .parquet, .npz, .mtx or .graphml (.gz is fine for all but .parquet and .npz)"
             reject("path", FUNCTION, f"a file whose name ends in {known}", repr(str(file)), error=FormatError)
+
+
+def _read_folder(file: Path, *, name: Any = None) -> Graph:
+    graph = GraphFolder.open(file).graph()
+    return graph if name is None else graph.replace(name=name)
 
 
 def _read_archive(file: Path, nodes: object = None, *, directed: Any = None, name: Any = None, **about: Any) -> Graph:

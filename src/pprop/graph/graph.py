@@ -21,6 +21,7 @@ from pprop.graph.exchange import Exchange
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
+from pprop.graph.parts import count_loops
 
 # The arguments of `Graph.from_scipy`.
 FIELDS = (
@@ -216,8 +217,7 @@ class Graph(Derived, Exchange):
         """Number of edges: entries of a directed graph, pairs (and self-loops) of an undirected one."""
         if self.directed:
             return self.n_entries
-        loops = int(np.count_nonzero(self.adjacency.diagonal()))
-        return (self.n_entries - loops) // 2 + loops
+        return (self.n_entries + count_loops(self.indptr, self.indices)) // 2
 
     @property
     def n_classes(self) -> int:

@@ -14,6 +14,8 @@ from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
 
+_ENTRIES = 2**22  # that are looked at together
+
 
 class GraphParts(ABC):
     """The parts of a Graph, which says what they are."""
@@ -61,3 +63,19 @@ class GraphParts(ABC):
     @abstractmethod
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced."""
+
+
+def count_loops(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> int:
+    """Return how many entries are on the diagonal, some rows at a time.
+
+    >>> count_loops(np.array([0, 2, 3]), np.array([0, 1, 0], dtype=np.int32))
+    1
+    """
+    found, n, row = 0, len(indptr) - 1, 0
+    while row < n:
+        start = int(indptr[row])
+        end = max(int(np.searchsorted(indptr, start + _ENTRIES, side="right")) - 1, row + 1)  # rows up to it
+        rows = np.repeat(np.arange(row, end, dtype=np.int32), np.diff(indptr[row : end + 1]))
+        found += int(np.count_nonzero(rows == indices[start : int(indptr[end])]))
+        row = end
+    return found

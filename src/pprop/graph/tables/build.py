@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast, final
+from typing import Any, Literal, NoReturn, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,9 @@ class TableColumns:
             strange = (source < 0) | (target < 0)
             if strange.any():
                 if self.unknown_nodes == "error":
-                    self._refuse_unknown(edges, ends, ids, source < 0, strange)
+                    row = int(np.argmax(strange))
+                    key = str(ends[0 if source[row] < 0 else 1][row].as_py())
+                    self.refuse_unknown(edges, key, row, spelled_alike(key, ids), int(strange.sum()))
                 if self.unknown_nodes == "add":
                     n_known, ids = len(ids), join(*alike(ids, new_nodes(*ends, ids)))
                     more = f"{counted(len(ids) - n_known, 'node')} of {edges.title}"
@@ -115,26 +117,17 @@ class TableColumns:
             got = f"weights in {edges.title} whose sum is beyond the largest float"
             reject(edges.parameter, self.function, "an edge list of finite weights", got, error=GraphError)
         if self.weight is None and not isinstance(self.feature_columns, Recipe):  # else it was said before the training
-            _caution_weights(edges)
+            caution_weights(edges, stacklevel=5)
         title = edges.title if nodes is None else nodes.title
         return {"csr": csr, "directed": self.directed, "ids": seal(id_array(ids, title)), **attributes}
 
-    def _refuse_unknown(
-        self,
-        edges: DataTable,
-        ends: tuple[Column, Column],
-        ids: Column,
-        at_source: NDArray[np.bool_],
-        strange: NDArray[np.bool_],
-    ) -> None:
-        row = int(np.argmax(strange))
-        key = ends[0 if at_source[row] else 1][row].as_py()
+    def refuse_unknown(self, edges: DataTable, key: str, row: int, alike: str, rows: int) -> NoReturn:
+        """Refuse an edge list with the id `key` in some row, and unknown ones in `rows` of them."""
         edges.complain(
             "an edge list of ids in the node table",
-            f"the unknown id {describe(str(key))}",
+            f"the unknown id {describe(key)}",
             row,
-            remedy=spelled_alike(str(key), ids)
-            + f"{counted(int(strange.sum()), 'row')} of {edges.n_rows:,} with unknown ids: add these nodes"
+            remedy=f"{alike}{counted(rows, 'row')} of {edges.n_rows:,} with unknown ids: add these nodes"
             + (", or pass unknown_nodes='drop' or 'add'." if self.function != FROM_EDGES else "."),
         )
 
@@ -201,21 +194,32 @@ def _distinct_ids(nodes: DataTable, column: object) -> Column:
 
 
 def _weights(edges: DataTable, column: object) -> NDArray[np.float64]:
+    weights = edge_weights(edges, column)
+    caution_zeros(int(np.count_nonzero(weights == 0)), edges.title, stacklevel=5)
+    return weights
+
+
+def edge_weights(edges: DataTable, column: object) -> NDArray[np.float64]:
+    """Return the weights of edges, finite and not negative, shape (rows,)."""
     weights = edges.numbers(column, "weight")
     negative = np.flatnonzero(weights < 0)
     if negative.size:
         edges.complain("an edge list of non-negative weights", f"{weights[negative[0]]:g}", int(negative[0]))
-    if zeros := int(np.count_nonzero(weights == 0)):
-        warnings.warn(f"Left out {counted(zeros, 'edge')} of {edges.title} of weight zero.", stacklevel=4)
     return weights
 
 
-def _caution_weights(edges: DataTable) -> None:
+def caution_zeros(zeros: int, title: str, stacklevel: int = 2) -> None:
+    """Warn of edges that are left out since their weight is zero."""
+    if zeros:
+        warnings.warn(f"Left out {counted(zeros, 'edge')} of {title} of weight zero.", stacklevel=stacklevel)
+
+
+def caution_weights(edges: DataTable, stacklevel: int = 2) -> None:
     """Warn of a column that is named as weights are, and that nobody asked for."""
     for name in edges.others:
         if WEIGHTS.fullmatch(name):
             got = f"{name!r} of {edges.title} is left out: all edges count alike"
-            warnings.warn(f"{got}. weight={name!r} (--weight {name!r}) reads it.", stacklevel=4)
+            warnings.warn(f"{got}. weight={name!r} (--weight {name!r}) reads it.", stacklevel=stacklevel)
 
 
 def edge_parts(

@@ -76,11 +76,24 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     >>> read_labels(table, "kind")
     (array([ 1,  0, -1,  0]), ('9', '10'))
     """
+    numbers, texts = distinct_labels(table, column)
+    codes, names = class_codes(texts, np.bincount(numbers, minlength=len(texts)), table, column, missing)
+    return codes[numbers], names
+
+
+def distinct_labels(table: DataTable, column: str) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the number of each cell, shape (rows,), and the distinct cells as text, "" where empty."""
     cells = _texts(table, column).combine_chunks().dictionary_encode()
     if isinstance(cells, pa.ChunkedArray):  # which has no chunk where there are no rows
         cells = pa.array([], type=pa.string()).dictionary_encode()
-    spellings: list[str] = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in cells.dictionary.to_pylist()]
-    counts = np.bincount(cells.indices, minlength=len(spellings))
+    return cells.indices.to_numpy(), cells.dictionary.to_pylist()
+
+
+def class_codes(
+    texts: Sequence[str], counts: NDArray[np.int64], table: DataTable, column: str, missing: Sequence[str]
+) -> Labels:
+    """Return the class of each distinct cell, -1 where unknown, and the names of the classes; see `read_labels`."""
+    spellings: list[str] = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in texts]
     absent = {"", *missing}
     if not table.typed and {text.lower() for text in spellings if text not in absent} <= {"false", "true"}:
         spellings = [text if text in absent else text.lower() for text in spellings]  # as in tables that have types
@@ -89,16 +102,16 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
         got = f"The labels under {column!r} of {table.title} are -1 and one other number"
         warnings.warn(
             f"{got}: -1 is taken for a class. If it means unknown, say so: missing_labels=['-1'], or --missing-labels=-1.",
-            stacklevel=4,
+            stacklevel=5,
         )
     names = sorted(set(spellings) - absent)
     if tuple(missing) == MISSING_LABELS and (strange := [name for name in names if name.lower() in DOUBTFUL]):
         got = f"{strange[0]!r} under {column!r} of {table.title} is taken for a class"
-        warnings.warn(f"{got}. If it means unknown, name it among missing_labels (--missing-labels).", stacklevel=4)
+        warnings.warn(f"{got}. If it means unknown, name it among missing_labels (--missing-labels).", stacklevel=5)
     if missing and (alike := alike_classes(names)):  # where nothing is a mark, names are meant as they are written
         got = f"{', '.join(map(repr, alike[:NAMES]))}{', ...' if len(alike) > NAMES else ''} under {column!r} of {table.title}"
         warnings.warn(
-            f"{got} differ only in case or blanks: each is a class. If they are one, write it one way.", stacklevel=4
+            f"{got} differ only in case or blanks: each is a class. If they are one, write it one way.", stacklevel=5
         )
     rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
     _refuse_numbers(table, column, names, rows)
@@ -106,8 +119,7 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     if names and as_integers(pa.chunked_array([names])) is not None:
         names.sort(key=int)
     index = {name: code for code, name in enumerate(names)}
-    codes = np.asarray([index.get(name, -1) for name in spellings], dtype=np.int64)
-    return codes[cells.indices.to_numpy()], tuple(names)
+    return np.asarray([index.get(name, -1) for name in spellings], dtype=np.int64), tuple(names)
 
 
 def _texts(table: DataTable, name: str) -> Any:
@@ -159,7 +171,7 @@ def _refuse_numbers(table: DataTable, column: str, names: list[str], rows: int) 
     if numeric and len(names) > MANY:
         got = f"The {len(names)} labels under {column!r} of {table.title} are all numbers"
         warnings.warn(
-            f"{got}: each is taken for a class. If they measure something, pprop does not regress.", stacklevel=5
+            f"{got}: each is taken for a class. If they measure something, pprop does not regress.", stacklevel=6
         )
 
 

@@ -59,7 +59,23 @@ def parse_csv(
         _decode(content, complain)
         complain("a CSV file of text", "null characters")
     whole = content
-    if named := SEPARATOR.match(content):
+    above, delimiter, header, headless = read_header(content, delimiter, complain)
+    content = content[above:]
+    chosen = [name for name in header if wanted is None or name in wanted]
+    found = _fast(content, delimiter, header, chosen)
+    if found is None:
+        found = _slow(_decode(whole, complain, above), delimiter, chosen, complain)
+    return found, header, headless
+
+
+def read_header(content: bytes, delimiter: str | None, complain: Complaint) -> tuple[int, str, list[str], bool]:
+    r"""Return the bytes above the header, the delimiter, the names of the columns, and whether they look like data.
+
+    >>> read_header(b"# today\na;b\n1;2\n", None, print)
+    (8, ';', ['a', 'b'], False)
+    """
+    whole = content
+    if named := SEPARATOR.match(content[:SAMPLE]):
         content, delimiter = content[named.end() :], named[1].decode()
     content = content[_comments(content[:SAMPLE], delimiter) :]
     above = len(whole) - len(content)
@@ -68,12 +84,7 @@ def parse_csv(
     header = _check_header(next(_rows(sample, delimiter, strict=False), list[str]()), complain)
     if any("\ufffd" in name for name in header):
         _decode(whole, complain, above)
-    headless = _looks_like_data(header, sample, delimiter)
-    chosen = [name for name in header if wanted is None or name in wanted]
-    found = _fast(content, delimiter, header, chosen)
-    if found is None:
-        found = _slow(_decode(whole, complain, above), delimiter, chosen, complain)
-    return found, header, headless
+    return above, delimiter, header, _looks_like_data(header, sample, delimiter)
 
 
 def _fast(content: bytes, delimiter: str, header: list[str], chosen: list[str]) -> dict[str, Column] | None:

@@ -72,7 +72,7 @@ def _read_csv(file: Path, parameter: str, function: str, wanted: set[str] | None
     assert suffix is not None
     columns, header, headless = parse_csv(content, DELIMITERS[suffix], wanted, complain)
     n_rows = len(next(iter(columns.values()), ()))
-    return make(columns, n_rows, name=_name(file), names=tuple(header), headless=headless)
+    return make(columns, n_rows, name=table_name(file), names=tuple(header), headless=headless)
 
 
 def _decompress(file: Path, content: bytes, codec: str, parameter: str, function: str) -> bytes:
@@ -91,7 +91,7 @@ def _decompress(file: Path, content: bytes, codec: str, parameter: str, function
 
 
 def _read_parquet(file: Path, parameter: str, function: str, wanted: set[str] | None) -> DataTable:
-    make = partial(DataTable, repr(str(file)), parameter, function, typed=True, name=_name(file))
+    make = partial(DataTable, repr(str(file)), parameter, function, typed=True, name=table_name(file))
     complain = make({}, 0).complain
     try:
         with file.open("rb") as stream:  # an open file, so that pyarrow takes the path for nothing else
@@ -111,5 +111,10 @@ def _read_parquet(file: Path, parameter: str, function: str, wanted: set[str] | 
     return make(columns, content.num_rows, names=tuple(names))
 
 
-def _name(file: Path) -> str:
+def table_name(file: Path) -> str:
+    """Return the name of a file without its suffixes.
+
+    >>> table_name(Path("a/edges.csv.gz"))
+    'edges'
+    """
     return Path(file.stem).stem if file.suffix.lower() in CODECS else file.stem

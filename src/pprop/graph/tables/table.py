@@ -45,6 +45,8 @@ class DataTable:
         Of all columns of the table in their order, also of those that nobody asked for and which were not read.
     headless
         Whether the first line looks like data.
+    first
+        Rows of the file that come before those of this part of it.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class DataTable:
     name: str | None = None
     names: tuple[str, ...] = ()
     headless: bool = False
+    first: int = 0
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -70,7 +73,7 @@ class DataTable:
 
     def complain(self, expected: str, got: str, row: int | None = None, *, remedy: str = "") -> NoReturn:
         """Raise the house sentence about this table; `row` is an index from 0."""
-        place = f" in {self.title}" if row is None else f" in row {row + 1} of {self.title}"
+        place = f" in {self.title}" if row is None else f" in row {self.first + row + 1} of {self.title}"
         reject(self.parameter, self.function, expected, got + place, remedy=remedy, error=FormatError)
 
     def column(self, name: object, parameter: str) -> Column:
@@ -109,7 +112,11 @@ class DataTable:
             if integers is not None:
                 return pa.chunked_array([pa.array(integers)])
             cells = self.texts(name, parameter)
-        empty = first_row(pc.equal(cells, "") if is_text(cells.type) else pc.is_null(cells))
+        empty = None
+        if is_text(cells.type):
+            empty = first_row(pc.equal(cells, ""))
+        elif cells.null_count:
+            empty = first_row(pc.is_null(cells))
         if empty is not None:
             self.complain(f"a table with an id in every row of {name!r}", "an empty cell", empty)
         return cells

@@ -1,0 +1,116 @@
+"""``pprop build``: a graph folder from edge lists of any length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pprop._errors import PpropError
+from pprop._validate import counted
+from pprop.cli.graphs import TABLES, Tables
+from pprop.cli.output import Session, check_folder
+from pprop.cli.verbs import ForceOption, option, out_option, verb
+
+FolderTables = Annotated[Tables, {"structure"}]
+
+
+@verb(
+    "build",
+    "pprop build edges.parquet --out graph",
+    "pprop build part-*.parquet --nodes nodes.parquet --label-column topic --features numbers --out graph",
+    "pprop build edges.csv --nodes 111059956 --feature-file x.npy --directed --memory 8 --out graph",
+    panel="Building",
+)
+def build(
+    session: Session,
+    edges: Annotated[
+        list[str], typer.Argument(metavar="EDGES...", help=f"Edge lists in {TABLES} (.gz and .zst, too).")
+    ],
+    *,
+    tables: FolderTables,
+    feature_file: Annotated[
+        Path | None,
+        option("Features in .npy, or sparse in .npz or .data.npy, a row for each node in order.", metavar="FILE"),
+    ] = None,
+    label_file: Annotated[
+        Path | None, option("Class indices in .npy, -1 where unknown, for each node in order.", metavar="FILE")
+    ] = None,
+    memory: Annotated[
+        float | None, option("GiB that the build may take.  [default: 8, or half of the memory if less]", metavar="GIB")
+    ] = None,
+    restart: Annotated[bool, option("Begin anew where another build of FOLDER was ended.", "--restart")] = False,
+    out: Annotated[Path, out_option("Folder to make.", metavar="FOLDER")],
+    force: ForceOption = False,
+) -> None:
+    """Build a graph folder from edge lists, within bounded memory.
+
+    The graph is that of the edge lists together, with the nodes, edges and weights that other verbs read of the same
+    tables. --nodes is a node table, or the number n of nodes if ids are the positions 0 to n - 1. Other verbs take the
+    folder as GRAPH. A build that was ended goes on when the same command is given again.
+    """
+    from pprop.graph.folder_manifest import FILES
+
+    check_folder(out, names=FILES, force=force)
+    out.parent.mkdir(parents=True, exist_ok=True)
+
+    from pprop.scale import build_graph
+
+    options: dict[str, Any] = {}
+    if tables.missing_labels is not None:
+        options["missing_labels"] = tuple(text.strip() for text in tables.missing_labels.split(","))
+    columns = tables.feature_columns
+    try:
+        folder = build_graph(
+            edges,
+            out,
+            nodes=_nodes(tables.nodes),
+            source=tables.source,
+            target=tables.target,
+            weight=tables.weight,
+            directed=tables.directed,
+            id_column=tables.id_column,
+            label_column=tables.label_column,
+            feature_columns="numbers" if columns == ("numbers",) else columns,
+            unknown_nodes=tables.unknown_nodes.value,
+            features=feature_file,
+            labels=label_file,
+            memory=memory,
+            replace=force,
+            restart=restart,
+            say=session.say,
+            **options,
+        )
+    except KeyboardInterrupt:
+        if (half := out.with_name(f".{out.name}.build")).exists():
+            session.keep(half)  # the same command goes on with it
+        raise
+    except PpropError as error:
+        found = str(error).replace("pass unknown_nodes='drop' or 'add'", "add --unknown-nodes drop or add")
+        found = found.replace("feature_columns='numbers'", "--features numbers")
+        raise type(error)(found) from error
+    session.keep(out)
+    size = sum(file.stat().st_size for file in folder.path.iterdir())
+    record = {
+        "out": out,
+        "nodes": folder.n_nodes,
+        "edges": folder.n_edges,
+        "entries": folder.n_entries,
+        "directed": folder.directed,
+        "weighted": folder.weights is not None,
+        "features": folder.manifest["feature_columns"],
+        "classes": None if folder.class_names is None else list(folder.class_names),
+        "bytes": size,
+        "fingerprint": folder.fingerprint,
+    }
+    session.result(record, f"{out}: {folder}\n{counted(folder.n_entries, 'entry', 'entries')}, {size / 1e9:.2f} GB")
+
+
+def _nodes(given: str | None) -> str | int | None:
+    """Return a node table, or how many nodes there are.
+
+    >>> _nodes("nodes.csv"), _nodes("100"), _nodes(None)
+    ('nodes.csv', 100, None)
+    """
+    return int(given) if given is not None and given.isdecimal() and not Path(given).exists() else given
