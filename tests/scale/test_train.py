@@ -178,6 +178,7 @@ def test_verbose_says_what_it_will_take(graph: Graph, split: Split, capsys: pyte
     assert "search: the neighbourhoods of 36 nodes take about 1 s" in said
     assert "neighbourhoods: 211 entries of 36 rows with" in said
     assert "plan: 1 run on cpu; at most" in said
+    assert "epoch: 1 Adam step for 16 training nodes, whose neighbourhoods have " in said
 
 
 def test_a_column_that_no_training_node_sees_does_not_count(graph: Graph, split: Split):

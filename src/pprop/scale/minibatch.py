@@ -152,6 +152,7 @@ class NeighbourhoodTraining(ModelTraining):
         self._columns = [self._seen(run) for run in range(len(task.seeds))]
         held = self._held()
         self._hold = held <= _HELD_SHARE * memory_limit(str(task.device))
+        self.note = self._describe(0)
         self._batch_bytes = held if self._hold else held // max(-(-len(nodes) // batch), 1)
 
     def _search(self, nodes: NDArray[np.int64], neighbours: int, eps: float, verbose: bool) -> Neighbourhoods:
@@ -177,6 +178,17 @@ class NeighbourhoodTraining(ModelTraining):
     def _seen(self, run: int) -> Columns:
         train = _real(self._task.train.nodes[run], self._task.train.labels[run])
         return Columns.of(self._features, self._neighbourhoods.of(np.unique(train))[0])
+
+    def _describe(self, run: int) -> str:
+        """Say what an epoch of a run computes."""
+        train = _real(self._task.train.nodes[run], self._task.train.labels[run])
+        members, columns = len(self._neighbourhoods.of(np.unique(train))[0]), self._columns[run]
+        steps = -(-len(train) // self._batch)
+        held = "" if self._hold else ", batches made again for every visit"
+        return (
+            f"epoch: {steps:,} Adam step{'s' if steps > 1 else ''} for {len(train):,} training nodes, whose neighbourhoods have "
+            f"{members:,} nodes and {columns.count:,} of {columns.total:,} feature columns{held}"
+        )
 
     def _held(self) -> int:
         """Return about how many bytes all batches of a run take: rows twice, features twice, masks."""
