@@ -14,6 +14,7 @@ import pprop
 from pprop import APPNP, Graph, Split, Stopping, scale
 from pprop.graph import Scaling
 from pprop.models.network import FeatureNetwork, initial_weights, network_inputs
+from pprop.propagation.operator import PPROperator
 
 SHORT = Stopping(max_epochs=30)
 PLAIN = APPNP(0.15, hidden=8, dropout=0.0)
@@ -189,3 +190,28 @@ def test_a_column_that_no_training_node_sees_does_not_count(graph: Graph, split:
     changed[:, unseen] = 5.0
     other = graph.scaled("none").replace(features=sparse.csr_array(changed), scaling=Scaling("none"))
     np.testing.assert_allclose(scale.predict(trained, other), trained.logits[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("hidden", [(), (6, 5)])
+def test_networks_of_any_depth_are_trained_and_predicted_in_blocks(graph: Graph, split: Split, hidden: tuple[int, ...]):
+    model = APPNP(hidden=hidden, bias=True)
+    trained = scale.train(model, graph, split, neighbours=6, batch=5, stopping=Stopping(max_epochs=5))
+    assert [w.shape[1:] for w in trained.weights[: len(hidden) + 1]] == list(
+        zip((40, *hidden), (*hidden, 3), strict=True)
+    )
+    np.testing.assert_array_equal(scale.predict(trained, block=10), trained.logits[0])
+
+
+def test_on_a_directed_graph_whole_rows_are_those_of_exact_ppnp(graph: Graph, split: Split):
+    ones = np.ones(len(graph.indices))
+    both_ways = sparse.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n_nodes, graph.n_nodes))
+    arrows = sparse.csr_array(sparse.triu(both_ways, 1))
+    one_way = Graph.from_scipy(arrows, directed=True, features=graph.features, labels=graph.labels)
+    how: dict[str, Any] = {"neighbours": 61, "eps": 1e-12, "stopping": Stopping(patience=None, max_epochs=8)}
+    trained = scale.train(PLAIN, one_way, split, seeds=3, **how)
+    rows = PPROperator(one_way, 0.15, "sym", self_loops=True).matrix[split.train]
+    start = [w[0].numpy() for w in initial_weights(FeatureNetwork((8,)).weights(40, 3), torch.tensor([3]))]
+    start[0][~trained.weights[0][0].any(axis=1)] = 0
+    expected = dense_adam(one_way, split, rows, start, 8, PLAIN.penalty, 0.01)
+    for ours, theirs in zip(trained.weights, expected, strict=True):
+        np.testing.assert_allclose(ours[0], theirs, atol=2e-5)
