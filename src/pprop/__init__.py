@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pprop.graph import *
     from pprop.models import *
     from pprop.propagation import *
-    from pprop.scale import *
+    from pprop.scale import build_graph
     from pprop.training import *
     from pprop.tuning import *
 

@@ -205,3 +205,21 @@ def test_options_that_do_not_fit_the_model_are_refused(
     assert (answer.code, answer.out) == (code, "")
     assert sentence in " ".join(answer.err.split())
     assert not (tmp_path / "model").exists()
+
+
+def test_a_large_graph_is_trained_on_neighbourhoods_and_saved_as_an_ordinary_model(pprop_here, tables, tmp_path: Path):
+    answer = pprop_here(*TRAIN.replace("--no-baselines", "--scale").split(), "--json")
+    assert answer.code == 0
+    model, accuracy = fit(pprop.APPNPClassifier, neighbours=64, criterion="plateau")
+    assert answer.record["test_accuracy"] == accuracy
+    loaded = pprop.load(tmp_path / "model")
+    assert (loaded.logits_ == model.logits_).all()
+    predicted = pprop_here("predict", "model")
+    assert predicted.code == 0
+    assert classes_of(predicted.out) == model.predict().tolist()
+
+
+def test_models_without_neighbourhoods_refuse_them(pprop_here, tables):
+    answer = pprop_here(*TRAIN.split(), "--model", "ppnp", "--scale")
+    assert answer.code == 2
+    assert "--neighbours belongs to appnp; ppnp has none." in " ".join(answer.err.split())

@@ -23,6 +23,7 @@ NEW = {
     "mixed_precision",
     "block_nodes",
     "first_layer",
+    "neighbours",
 }  # since version 0.1
 LAST = ("stopping", "random_state", "backend", "device", "verbose")
 TRAINING = ("learning_rate", "patience", "max_epochs")

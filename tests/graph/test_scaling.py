@@ -141,3 +141,15 @@ def test_a_damaged_scaling_is_refused(kind: str, arrays: Any) -> None:
 
 def _dense(features: Any) -> Any:
     return features.toarray() if hasattr(features, "toarray") else features
+
+
+def test_a_large_sparse_matrix_is_scaled_in_parts_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(3), format="csr", dtype=np.float32)
+    X.data[::7] = 0.0  # stored zeros are dropped
+    X = sparse.csr_array(sparse.vstack([X, sparse.csr_array((3, 30), dtype=np.float32)]))
+    whole = Scaling("l1").apply(X)
+    for entries in (1, 10, 100):
+        monkeypatch.setattr("pprop.graph.features.scaling._AT_ONCE", entries)
+        parts = Scaling("l1").apply(X)
+        for name in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

@@ -68,11 +68,13 @@ _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
         ModelName.LABEL_PROPAGATION,
     ),
     "steps": (ModelName.APPNP, *_SEVERAL),
+    "neighbours": (ModelName.APPNP,),
     **dict.fromkeys(("tol", "solver"), (ModelName.SOLVED_PPNP,)),
     "alphas": _SEVERAL,
     "runs": (ModelName.APPNP_CV,),
     **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
 }
+_SCALE_NEIGHBOURS = 64  # of --scale
 _PAPERS_ALPHA = f"the paper's for the graph, or {settings.ALPHA.default}"
 _CHOICE = "appnp-cv: " + ",".join(map(str, settings.ALPHAS.default))
 
@@ -92,6 +94,10 @@ class ModelOptions(Options):
     model: Annotated[ModelName, option("What to train.")] = ModelName.APPNP
     alpha: Annotated[float | None, _of(settings.ALPHA, _PAPERS_ALPHA)] = None
     steps: Annotated[int | None, _of(settings.STEPS)] = None
+    neighbours: Annotated[
+        int | None,
+        option("appnp: Train on so many of the nodes that each labelled node draws on most.  [default: on all nodes]"),
+    ] = None
     tol: Annotated[float | None, _of(settings.TOL)] = None
     solver: Annotated[str | None, _of(settings.SOLVER)] = None
     alphas: Annotated[str | None, _of(settings.ALPHAS, _CHOICE)] = None
@@ -203,6 +209,10 @@ def train(
     tables: Tables,
     out: Annotated[Path | None, out_option("Folder for the model, its predictions and curves.", "DIR")] = None,
     force: ForceOption = False,
+    scale: Annotated[
+        bool,
+        option(f"For a large graph: as --neighbours {_SCALE_NEIGHBOURS} --no-baselines; appnp alone.", "--scale"),
+    ] = False,
     no_baselines: Annotated[bool, option("Leave out the comparison with simple baselines.", "--no-baselines")] = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -219,6 +229,9 @@ def train(
     labels alone and needs no features; auto tries it, the network alone, APPNP and APPNP with label reuse, and keeps what is
     best on labelled nodes that neither train nor test.
 
+    With --scale, training reads the nodes that labelled nodes draw on most and no others, in mini-batches, and all nodes
+    are predicted in blocks. The model that it saves is an ordinary one.
+
     The report names the columns that were used and those left out, and compares the model with the majority class, label
     propagation and the network alone on the same test nodes.
     """
@@ -226,6 +239,10 @@ def train(
 
     origin = GraphInput(graph, tables)
     split.check(origin)
+    if scale:
+        no_baselines = True
+        if model.neighbours is None:
+            model = replace(model, neighbours=_SCALE_NEIGHBOURS)
     own = model.arguments()
     if out is not None:
         check_folder(out, names=FILES, force=force)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop import settings
+from pprop import scale, settings
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.learning import FitData, TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
-from pprop.estimators.parameters import MatrixParameters, PredictorParameters, parameters
+from pprop.estimators.parameters import NEIGHBOURS, MatrixParameters, PredictorParameters, parameters
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
 from pprop.propagation.tolerance import TOLERANCE_SOLVERS
@@ -74,6 +74,18 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
     alpha: float | None = settings.TELEPORT.field()
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
+    neighbours: int | None = NEIGHBOURS.field()
+
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        if values["neighbours"] is None:
+            return super()._learn(model, data, values)
+        if self.predictor is not None:
+            reject("neighbours", type(self).__name__, "None with a predictor of your own", values["neighbours"])
+        assert isinstance(model, Model)
+        how: dict[str, Any] = {"labels": data.labels, "weights": data.weights, **vars(train_options(values))}
+        trained = scale.train(model, data.graph, data.split, neighbours=values["neighbours"], seeds=data.seed, **how)
+        warn_unfinished(trained, values)
+        return Learned.of(model, trained)
 
 
 @final

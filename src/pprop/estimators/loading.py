@@ -25,7 +25,7 @@ from pprop.estimators.fitted import ExpectedWeight, Weights, backend_again, expe
 from pprop.estimators.inputs import FILE as FEATURES
 from pprop.estimators.inputs import TrainedFeatures, check_shape, scaled_alike, shape_text
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
-from pprop.estimators.parameters import ModuleOrFactory
+from pprop.estimators.parameters import NEIGHBOURS, ModuleOrFactory
 from pprop.estimators.saving import (
     EXTRA_PREFIX,
     HISTORY_PREFIX,
@@ -60,7 +60,8 @@ FORMER: Mapping[str, Any] = {
     "criterion": CRITERION.default,
 }
 # Settings that came later, and that a manifest may lack: with their defaults a saved model predicts what it did.
-LATER: Mapping[str, Any] = {setting.name: setting.default for setting in (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER)}
+_NEW = (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER, NEIGHBOURS)
+LATER: Mapping[str, Any] = {setting.name: setting.default for setting in _NEW}
 # Nodes, and the positions of their labels among the classes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Self, final
 
 from scipy import sparse
 from torch import Tensor
@@ -50,15 +52,29 @@ class FeatureProduct(ABC):
         """Return the product of X (side 0) or of its transpose (side 1) with an operand (R, columns, h)."""
 
 
-def both_sides(matrix: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Return a matrix and its transpose, both by rows, the transpose with sorted indices.
+@final
+class Sides:
+    """A sparse matrix (0) and its transpose (1), both by rows; the transpose, indices sorted, is made when it is asked for.
 
-    >>> [side.shape for side in both_sides(sparse.csr_array((2, 3)))]
+    >>> [side.shape for side in Sides(sparse.csr_array((2, 3)))]
     [(2, 3), (3, 2)]
     """
-    flipped = matrix.T.tocsr()
-    flipped.sort_indices()
-    return matrix, flipped
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self._matrix = matrix
+
+    @cached_property
+    def _flipped(self) -> sparse.csr_array:
+        flipped = self._matrix.T.tocsr()
+        flipped.sort_indices()
+        return flipped
+
+    def __getitem__(self, side: int) -> sparse.csr_array:
+        return self._flipped if side else self._matrix
+
+    def __iter__(self) -> Iterator[sparse.csr_array]:
+        yield self._matrix
+        yield self._flipped
 
 
 class LinearMap(ABC):

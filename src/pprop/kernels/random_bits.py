@@ -33,6 +33,8 @@ RUNS = 6
 BRANCHES = 7
 # Entries (i, j) of a dense feature matrix; site (i, epoch), position j.
 DENSE_FEATURES = 8
+# Order of labelled nodes and of mini-batches; site (position, 0) for nodes, (batch, epoch + 1) for batches; first word.
+ORDER = 9
 
 _LOW = 0xFFFFFFFF
 # 32-bit words: one of them, or many.

@@ -69,6 +69,10 @@ class LabelledNodes:
         """Return the sets of some of the runs."""
         return self._each(lambda tensor: tensor[slots])
 
+    def take(self, places: Tensor) -> LabelledNodes:
+        """Return some places of every set, given by position."""
+        return self._each(lambda tensor: tensor[:, places])
+
     def to(self, device: torch.device) -> LabelledNodes:
         """Return the sets on a device."""
         return self._each(lambda tensor: tensor.to(device))

@@ -19,12 +19,16 @@ from torch import Tensor
 
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
+from pprop.kernels.trainer import FeatureMatrix
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.module import call_module, make_module, module_inputs, module_state, node_blocks
 from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
+
+# Nodes for which the network is computed at a time: what it holds of them beside the predictions is bounded.
+BLOCK = 2**17
 
 
 @final
@@ -74,7 +78,10 @@ class Inference:
         assert isinstance(self._model, Model)
         predictor = self._model.predictor
         if isinstance(predictor, FeatureNetwork):
-            return RunsNetwork(self._kernels, self._features, weights, bias=predictor.bias).forward(None)
+            if self._graph.n_nodes <= BLOCK:
+                return RunsNetwork(self._kernels, self._features, weights, bias=predictor.bias).forward(None)
+            features = network_inputs(self._graph, predictor.first_layer)
+            return network_predictions(predictor, features, weights, self._kernels)
         if self._inputs is None:
             self._inputs = module_inputs(self._graph, weights[0].device)
         devices = [self._inputs.device] if self._inputs.device.type == "cuda" else []
@@ -112,6 +119,48 @@ class Inference:
             return None
         operator = self._operator or settings.operator(self._graph)
         return settings.solver.bind(operator, self._kernels)
+
+
+def network_predictions(
+    network: FeatureNetwork,
+    features: FeatureMatrix,
+    weights: list[Tensor],
+    kernels: Kernels,
+    out: Tensor | None = None,
+    *,
+    block: int = BLOCK,
+) -> Tensor:
+    """Return the predictions H of every node on its own, shape (R, n, c), computed for some nodes at a time.
+
+    Parameters
+    ----------
+    network, weights
+        The predictor and its weights, the runs axis first.
+    features
+        Of all nodes, (n, f), as the first layer reads them; they may lie in a file.
+    kernels
+        The backend.
+    out
+        Where to write them, on any device; None: a new tensor where the weights are.
+    block
+        Nodes at a time.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from pprop.kernels import choose_backend
+    >>> kernels, weights = choose_backend("auto", "cpu", "example").kernels, [torch.eye(3)[None], torch.ones(1, 3, 1)]
+    >>> network_predictions(FeatureNetwork((3,)), sp.eye_array(3, dtype="f").tocsr(), weights, kernels, block=2)[0, :, 0]
+    tensor([1., 1., 1.])
+    """
+    n, last = features.shape[0], weights[len(network.hidden)]
+    found = last.new_empty(len(last), n, last.shape[2]) if out is None else out
+    for first in range(0, n, block):
+        part = features[first : first + block]
+        found[:, first : first + block] = RunsNetwork(
+            kernels, kernels.features(part), weights, bias=network.bias
+        ).forward(None)
+    return found
 
 
 class NodeReadout(ABC):

@@ -235,15 +235,16 @@ class LocalPush:
         return self._scale[columns] / self._scale[rows] if len(self._scale) else 1.0
 
     def rows(
-        self, nodes: ArrayLike, eps: float | None = None, topk: int | None = None, *, function: str = "LocalPush.rows"
-    ) -> SparseRows:
-        """Return rows as `ppr` does; `function` is the name under which wrong arguments are refused."""
+        self, nodes: ArrayLike, eps: float | None = None, topk: int | None = None, *,
+        to_eps: bool = False, function: str = "LocalPush.rows",
+    ) -> SparseRows:  # fmt: skip
+        """Return rows as `ppr` does; with `to_eps` all to eps, even if the largest are known before. `function`: for errors."""
         at = check_positions(nodes, "nodes", function, n_nodes=self.graph.n_nodes)
         if eps is None and topk is None:
             reject("eps", function, "a float, unless topk is given", "None", remedy="Try eps=1e-4 or topk=32.")
         most = 0 if topk is None else check_int(topk, "topk", function, low=1)
         finest = max(FINEST_EPS, ROUNDING / self.alpha) if eps is None else self._check_eps(eps, function)
-        first = finest if topk is None else max(FIRST_EPS, finest)
+        first = finest if topk is None or to_eps else max(FIRST_EPS, finest)
         return self._gather(at, first, most, finest)
 
     def _gather(self, nodes: Nodes, eps: float, most: int, finest: float) -> SparseRows:
@@ -289,8 +290,7 @@ class LocalPush:
         return self._scale, kind, self._power, float(self.degrees.min()), float(self.degrees.max())
 
     def _check_eps(self, eps: object, function: str) -> float:
-        number = check_float(eps, "eps", function, "(0, 1)")
-        least = ROUNDING / self.alpha
+        number, least = check_float(eps, "eps", function, "(0, 1)"), ROUNDING / self.alpha
         if number < least:
             reject("eps", function, f"at least {least:.2g}, what float64 can tell apart at this alpha", describe(eps))
         return number

@@ -1,5 +1,8 @@
-"""Graphs beyond memory, on one machine: folders built from streams of edges."""
+"""Graphs beyond memory, on one machine: folders built from streams of edges, training on neighbourhoods, predictions in blocks."""
 
+from pprop.scale.blocks import predict
 from pprop.scale.build import build_graph
+from pprop.scale.minibatch import train
+from pprop.scale.neighbourhoods import Neighbourhoods, find_neighbourhoods
 
-__all__ = ["build_graph"]
+__all__ = ["Neighbourhoods", "build_graph", "find_neighbourhoods", "predict", "train"]

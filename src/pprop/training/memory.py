@@ -151,7 +151,7 @@ class RunPlan:
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         together = f" in {self.chunks} chunks of up to {self.chunk}" if self.chunks > 1 else ""
         head = f"plan: {runs} on {self.device}{together}; "
-        head += f"at most {_size(self.peak)} of the {_size(self.limit)} that may be used"
+        head += f"at most {bytes_text(self.peak)} of the {bytes_text(self.limit)} that may be used"
         held = self.bytes
         rows = [
             ("once", held.shared, ""),
@@ -161,7 +161,7 @@ class RunPlan:
         ]
         width = max(len(times) for _, _, times in rows)
         lines = [
-            f"  {name:<15}  {_size(sum(items.values())):>7} {times:<{width}}  {_largest(items, 3)}"
+            f"  {name:<15}  {bytes_text(sum(items.values())):>7} {times:<{width}}  {_largest(items, 3)}"
             for name, items, times in rows
         ]
         return "\n".join([head, *lines])
@@ -212,8 +212,8 @@ def plan_runs(
     if free < each + working:
         fitting = (limit - shared - each - working) // sum(held.results.values())
         raise CapacityError(
-            f"The results of {runs} runs need {_size(_results(held.results, runs, device))} beside the training, and "
-            f"{_size(limit)} may be used on {device}. Train at most {fitting} runs in one call."
+            f"The results of {runs} runs need {bytes_text(_results(held.results, runs, device))} beside the training, and "
+            f"{bytes_text(limit)} may be used on {device}. Train at most {fitting} runs in one call."
         )
     together = min(most, free // (each + working))
     chunk = together
@@ -255,25 +255,25 @@ def _one_run_sentence(held: TrainingBytes, device: str, limit: int) -> str:
     if largest == "PPR rows":
         remedy = "Use APPNP, which needs no PPR rows, fewer splits in one call, or"
     return (
-        f"One run needs {_size(sum(together.values()))} on {device} ({_largest(together, 2)}), and {_size(limit)} may be "
+        f"One run needs {bytes_text(sum(together.values()))} on {device} ({_largest(together, 2)}), and {bytes_text(limit)} may be "
         f"used. {remedy} a machine with more memory."
     )
 
 
 def _largest(items: Items, most: int) -> str:
     ordered = sorted((size, name) for name, size in items.items() if size)[::-1]
-    text = ", ".join(f"{name} {_size(size)}" for size, name in ordered[:most])
+    text = ", ".join(f"{name} {bytes_text(size)}" for size, name in ordered[:most])
     return f"{text}, ..." if len(ordered) > most else text
 
 
-def _size(count: int) -> str:
+def bytes_text(count: int) -> str:
     """Return bytes for people.
 
-    >>> _size(1000), _size(3_000_000), _size(200_000_000), _size(5 * 2**30)
+    >>> bytes_text(1000), bytes_text(3_000_000), bytes_text(200_000_000), bytes_text(5 * 2**30)
     ('1000 bytes', '2.9 MiB', '191 MiB', '5.0 GiB')
     """
     if count > 2**100:  # which a float may not hold
-        return f"more than {_size(2**100)}"
+        return f"more than {bytes_text(2**100)}"
     size, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or (unit == "bytes" and size < 10000):

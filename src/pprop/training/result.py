@@ -123,7 +123,8 @@ class Trained:
     weights
         The kept weights: one array (R, a, b) per layer, or the state of a module in the order of its state dict.
     logits
-        Propagated predictions of all nodes with the kept weights, before the softmax, shape (R, n, c).
+        Propagated predictions of all nodes with the kept weights, before the softmax, shape (R, n, c); (R, 0, c) where
+        a training was told to leave them out, whose weights `pprop.scale.predict` takes.
     backend, device
         Name of the backend that ran, and where.
     seconds
@@ -182,6 +183,10 @@ class Trained:
 
     def _positions(self, nodes: ArrayLike | None, function: str) -> NDArray[np.int64]:
         n = self.graph.n_nodes
+        if self.logits.shape[1] != n:
+            raise InputError(
+                "This training was made with predict=False and has no predictions. Use pprop.scale.predict."
+            )
         return np.arange(n) if nodes is None else check_positions(nodes, "nodes", function, n_nodes=n)
 
 

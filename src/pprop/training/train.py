@@ -31,6 +31,8 @@ from pprop.training.task import Task, check_device, check_runs, check_split_labe
 from pprop.training.trainers import ModelTraining, training_of
 
 OnEnd = Callable[[Trained, NDArray[np.int64]], None]
+# How a model is trained on a task, in place of the usual way.
+Way = Callable[[Model | Architecture, Task], ModelTraining]
 
 
 def run_seed(split_seed: int, init_seed: int) -> int:
@@ -150,6 +152,47 @@ def train(
     return trained[0]
 
 
+def train_by(
+    way: Way,
+    model: Model,
+    graph: Graph,
+    splits: Split | Sequence[Split],
+    options: TrainOptions,
+    *,
+    seeds: int | Sequence[int] = 0,
+    labels: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    predict: bool = True,
+) -> Trained:
+    """Train a model as `train` does, but by another way than the usual one, such as in mini-batches.
+
+    Parameters
+    ----------
+    way
+        Makes the `ModelTraining` of a model and a task.
+    predict
+        Whether the logits of all nodes are computed; without them the shape of `Trained.logits` is (R, 0, c).
+    model, graph, splits, options, seeds, labels, weights
+        As for `train`.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), labels=[0, 0, 0, 1, 1])
+    >>> split = Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
+    >>> short = TrainOptions(Stopping(max_epochs=3))
+    >>> train_by(training_of, pprop.APPNP(hidden=4), graph, split, short, predict=False).logits.shape
+    (1, 0, 2)
+    """
+    result, sound, trained = _train_models(
+        [model], (), graph, splits, seeds, labels, weights, options, way=way, predict=predict
+    )
+    if not sound.all():
+        raise diverged(result, sound, trained[0] if trained else None)
+    return trained[0]
+
+
 def train_alphas(
     model: Model,
     graph: Graph,
@@ -220,6 +263,9 @@ def _train_models(
     weights: ArrayLike | None,
     options: TrainOptions,
     on_end: OnEnd | None = None,
+    *,
+    way: Way = training_of,
+    predict: bool = True,
 ) -> tuple[LoopResult, NDArray[np.bool_], tuple[Trained, ...]]:
     """Train models that differ in alpha alone, if there are several: all runs of the first, then all of the next.
 
@@ -251,7 +297,7 @@ def _train_models(
         device=place,
         alphas=None if len(models) == 1 else tuple(alpha for alpha in alphas for _ in range(each)),
     )
-    logits = np.zeros((len(run_seeds), graph.n_nodes, n_classes), dtype=np.float32)
+    logits = np.zeros((len(run_seeds), graph.n_nodes if predict else 0, n_classes), dtype=np.float32)
     sound = np.zeros(len(run_seeds), dtype=np.bool_)
 
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
@@ -273,7 +319,7 @@ def _train_models(
         )
 
     with remember_interrupts(), explain_exhaustion(place, len(run_seeds), own_module=own_module):
-        training = training_of(first, task)
+        training = way(first, task)
         operator = training.operator if len(models) == 1 else None
         inferences = [Inference(model, scaled, chosen.kernels, operator, training.inputs) for model in models]
         loop_begin = time.perf_counter()
@@ -282,7 +328,9 @@ def _train_models(
             for number in sorted({int(run) // each for run in runs}):
                 of_model = runs // each == number
                 part, mine = result.of(of_model), runs[of_model]
-                finite, found = finite_logits(part, inferences[number].logits, place)
+                finite, found = np.isfinite(part.stopping_loss), np.empty((1, 0, n_classes), np.float32)
+                if predict:
+                    finite, found = finite_logits(part, inferences[number].logits, place)
                 sound[mine] = finite
                 if finite.any():
                     logits[mine[finite]] = found

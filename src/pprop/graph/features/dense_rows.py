@@ -57,6 +57,16 @@ class DenseRows:
         """Whether nothing is scaled."""
         return self.by_row is None and self.by_column is None
 
+    def __getitem__(self, rows: slice) -> DenseRows:
+        """Return some consecutive rows where they lie.
+
+        >>> DenseRows(np.eye(3), by_row=np.full((3, 2), 2.0))[1:].toarray()
+        array([[0.  , 0.25, 0.  ],
+               [0.  , 0.  , 0.25]], dtype=float32)
+        """
+        by_row = None if self.by_row is None else self.by_row[rows]
+        return DenseRows(self.matrix[rows], by_row, self.by_column)
+
     def block(self, rows: slice | NDArray[np.int64]) -> NDArray[np.float32]:
         """Return some rows as a network reads them, shape (rows, f)."""
         part = self.matrix[rows]

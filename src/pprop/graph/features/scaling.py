@@ -18,6 +18,7 @@ from pprop.graph.features.dense_rows import FULL, DenseRows, row_blocks
 CHOICES = ("auto", "l1", "standard", "none")
 # A dense matrix is a bag of words all the same if it has no negative values, so many columns, and is not full.
 WORDS_COLUMNS = 50
+_AT_ONCE = 2**24  # entries of a sparse matrix that are scaled at a time
 
 
 @final
@@ -282,7 +283,26 @@ def _row_sizes(features: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _rows_to_one(features: sparse.csr_array) -> sparse.csr_array:
-    """Return a sparse matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty."""
+    """Return a sparse matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty.
+
+    A large matrix is scaled some rows at a time, so that float64 copies of it stay small.
+    """
+    n = features.shape[0]
+    if features.nnz <= _AT_ONCE or n == 1:
+        return _scaled_rows(features)
+    step = max(1, int(n * _AT_ONCE // int(features.nnz)))
+    parts = (_scaled_rows(features[first : first + step]) for first in range(0, n, step))
+    data, indices = np.empty(features.nnz, np.float32), np.empty(features.nnz, features.indices.dtype)
+    counts, end = [np.zeros(1, dtype=np.int64)], 0
+    for part in parts:
+        data[end : end + part.nnz], indices[end : end + part.nnz] = part.data, part.indices
+        counts.append(np.diff(part.indptr).astype(np.int64))
+        end += part.nnz
+    indptr = np.cumsum(np.concatenate(counts))
+    return sparse.csr_array((data[:end], indices[:end], indptr), shape=features.shape)
+
+
+def _scaled_rows(features: sparse.csr_array) -> sparse.csr_array:
     matrix = features.astype(np.float64)
     matrix.eliminate_zeros()
     per_row = np.diff(matrix.indptr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, final
 
 import numpy as np
@@ -12,9 +12,9 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import FeatureProduct, StepPropagation, both_sides
+from pprop.kernels.contract import FeatureProduct, Sides, StepPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
-from pprop.kernels.numba_cpu.bits import KeepWords
+from pprop.kernels.numba_cpu.bits import NO_WORDS, KeepWords
 from pprop.kernels.random_bits import EDGES, FEATURES, Draw, law_of
 
 _PLAIN, _STEP, _ADJOINT = 0, 1, 2
@@ -74,14 +74,22 @@ class NumbaFeatures(FeatureProduct):
     """drop(X) W by rows of X; the adjoint by rows of X^T, which is stored apart."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
-        sides = both_sides(matrix)
-        self._matrices = [(m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.copy()) for m in sides]
-        self._words = KeepWords(FEATURES, *((indptr, indices) for indptr, indices, _ in self._matrices))
+        self._sides, self._matrices = Sides(matrix), dict[int, tuple[Any, Any, Any]]()
+
+    def _side(self, side: int) -> tuple[Any, Any, Any]:
+        if side not in self._matrices:
+            m = self._sides[side]
+            self._matrices[side] = m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.copy()
+        return self._matrices[side]
+
+    @cached_property
+    def _words(self) -> KeepWords:
+        return KeepWords(FEATURES, *(self._side(side)[:2] for side in (0, 1)))
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
-        indptr, indices, values = self._matrices[side]
+        indptr, indices, values = self._side(side)
         out = torch.empty(len(operand), len(indptr) - 1, operand.shape[2], dtype=operand.dtype)
-        words, bit, scale = self._words.at(draw, side)
+        words, bit, scale = (NO_WORDS, 0, 1.0) if draw is None else self._words.at(draw, side)
         array = operand.contiguous().numpy()
         values = values.astype(array.dtype, copy=False)
         if draw is not None:

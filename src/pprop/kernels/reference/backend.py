@@ -16,7 +16,7 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
-from pprop.kernels.contract import SLOPE, both_sides
+from pprop.kernels.contract import SLOPE, Sides
 from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
 from pprop.kernels.trainer import FeatureMatrix
@@ -59,7 +59,7 @@ class ReferenceFeatures(FeatureProduct):
     """drop(X) W and its adjoint."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
-        self._sides = [_Entries(m, FEATURES, transposed=side == 1) for side, m in enumerate(both_sides(matrix))]
+        self._sides = [_Entries(m, FEATURES, transposed=side == 1) for side, m in enumerate(Sides(matrix))]
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
         return self._sides[side].apply(operand, draw)

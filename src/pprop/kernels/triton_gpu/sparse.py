@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import FeatureProduct, StepPropagation, both_sides
+from pprop.kernels.contract import FeatureProduct, Sides, StepPropagation
 from pprop.kernels.random_bits import EDGES, FEATURES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
@@ -144,7 +144,7 @@ class TritonFeatures(FeatureProduct):
     """drop(X) W by rows of X; the adjoint by rows of X^T, which is stored apart."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
-        self._sides = both_sides(matrix)
+        self._sides = Sides(matrix)
         self._known: dict[Any, _Matrix] = {}
 
     def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from pprop.kernels.contract import both_sides
+from pprop.kernels.contract import Sides
 from pprop.kernels.random_bits import FEATURES
 from pprop.kernels.triton_gpu import layers
 from pprop.kernels.triton_gpu.bits import Planes
@@ -28,7 +28,7 @@ class SparseFirst(FirstLayer):
         self._shape, self._tuning = shape, tuning
         self._entries: list[Tensor] = []
         self._planes: list[Planes] = []
-        for side, one in enumerate(both_sides(matrix)):
+        for side, one in enumerate(Sides(matrix)):
             plan = row_plan(
                 one.indptr, one.indices, one.shape[1], slots=128 * tuning.feature_warps // shape.width,
                 unroll=tuning.feature_unroll, limit=tuning.feature_limit, device=device,
