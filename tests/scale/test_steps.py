@@ -83,13 +83,13 @@ def test_steps_from_disk_are_those_of_propagate(
 
 def test_neither_blocks_nor_panels_nor_kept_parts_nor_threads_change_a_bit(tmp_path: Path):
     n = 60_000
-    graph, H = graph_of(False, True, 500), predictions_of(n, 24)
+    graph = graph_of(False, True, 500)
     ring = sparse.diags_array([1.0], offsets=[1], shape=(n, n)).tolil()
     ring[0, 1 : PIECE + 2000] = 0.5  # a row that is cut in two
     ring[1000:1500, 1000:1500] = graph.adjacency.toarray()
     ring = ring.tocsr()
     folder = stored(Graph.from_scipy(sparse.csr_array(ring.maximum(ring.T))), tmp_path)
-    H = mapped(H, tmp_path / "H.npy")
+    H = mapped(predictions_of(n, 24), tmp_path / "H.npy")
     whole = propagate_folder(folder, H, 0.1, 4, memory=MEMORY)
     assert whole.plan.panels == (24,)
     assert whole.plan.read_bytes == 0

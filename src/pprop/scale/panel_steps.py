@@ -38,7 +38,7 @@ def block_bytes(rows: GraphRows, given: StoredRows, starts: Sequence[int]) -> in
     >>> from pprop import Graph
     >>> rows = GraphRows(Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])))
     >>> block_bytes(rows, StoredRows(np.ones((2, 3), np.float32), "H"), [0, 2])
-    104
+    96
     """
     most_rows, most_entries = largest_block(rows, starts)
     read = given.row_bytes if given.in_file else 0

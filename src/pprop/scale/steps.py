@@ -112,8 +112,8 @@ def propagate_folder(
     >>> from pprop import Graph
     >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
     >>> H = np.array([[1.0], [0.0], [0.0], [0.0], [0.0]], np.float32)
-    >>> propagate_folder(path, H, alpha=0.2).values.round(3).ravel().tolist()
-    [0.47099998593330383, 0.25, 0.10899999737739563, 0.05100000023841858, 0.027000000700354576]
+    >>> propagate_folder(path, H, alpha=0.2).values.round(3).ravel()
+    array([0.471, 0.25 , 0.109, 0.051, 0.027], dtype=float32)
     """
     name = "propagate_folder"
     started = time.perf_counter()

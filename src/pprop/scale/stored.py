@@ -63,9 +63,9 @@ class StoredRows:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/x.npy", np.arange(10))
     ...     stored = StoredRows(np.load(f"{folder}/x.npy", mmap_mode="r"), "the numbers")
-    ...     rows = stored.read(3, 6, Buffer(24)).tolist()
+    ...     found = stored.in_file, stored.read(3, 6, Buffer(24)).tolist()
     ...     stored.close()
-    >>> stored.in_file, rows
+    >>> found
     (True, [3, 4, 5])
     """
 
