@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_refused_with_numbers(tmp_path: Path):
 def test_a_disk_without_room_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder, H = stored(graph_of(False, False), tmp_path), predictions_of(N)
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
-    with pytest.raises(CapacityError, match=r"needs 0.0 GB of disk, and 0.0 GB are free"):
+    with pytest.raises(CapacityError, match=r"need 0.0 GB of disk, and 0.0 GB are free"):
         propagate_folder(folder, H, memory=MEMORY, out=tmp_path / "Z.npy")
 
 
@@ -255,3 +255,53 @@ def test_a_plan_can_be_had_before_the_work(tmp_path: Path):
     assert plan.sizes.steps == 7
     assert plan.disk_speed is None or plan.disk_speed > 0
     assert "1 panel of at most 20 columns" in str(plan)
+
+
+def test_steps_that_were_interrupted_go_on_with_the_same_bits(tmp_path: Path):
+    folder, H = stored(graph_of(False, True), tmp_path), mapped(predictions_of(N), tmp_path / "H.npy")
+    whole = propagate_folder(folder, H, steps=7, memory=MEMORY).values
+    place, seen = tmp_path / "kept", list[str]()
+
+    def stop(at: StepsProgress) -> None:
+        if at.stage == "step 5 of 7":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        propagate_folder(folder, H, steps=7, memory=MEMORY, block_entries=99, checkpoint=place, progress=stop)
+    found = propagate_folder(
+        folder, H, steps=7, memory=MEMORY, checkpoint=place, progress=lambda at: seen.append(at.stage)
+    )
+    assert seen == ["degrees", "step 5 of 7", "step 6 of 7", "step 7 of 7"]
+    assert np.array_equal(found.values, whole)
+    assert not place.exists()
+
+
+def test_a_state_of_other_work_is_refused(tmp_path: Path):
+    folder, H = stored(graph_of(False, False), tmp_path), mapped(predictions_of(N), tmp_path / "H.npy")
+    place = tmp_path / "kept"
+
+    def stop(at: StepsProgress) -> None:
+        if at.stage == "step 3 of 4":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        propagate_folder(folder, H, steps=4, memory=MEMORY, checkpoint=place, progress=stop)
+    with pytest.raises(InputError, match=r"is of other work: alpha was 0.1 and is 0.2"):
+        propagate_folder(folder, H, alpha=0.2, memory=MEMORY, checkpoint=place)
+    with pytest.raises(InputError, match=r"must be of fewer than 'steps' steps. Got a state after 2"):
+        propagate_folder(folder, H, steps=2, memory=MEMORY, checkpoint=place)
+    other = mapped(predictions_of(N) + 1, tmp_path / "H.npy")
+    with pytest.raises(InputError, match=r"is of other work: files was"):
+        propagate_folder(folder, other, memory=MEMORY, checkpoint=place)
+    with pytest.raises(InputError, match=r"Got arrays in memory instead"):
+        propagate_folder(folder, predictions_of(N), memory=MEMORY, checkpoint=place)
+    (place / "steps.json").write_text("{}")
+    with pytest.raises(InputError, match=r"steps.json' cannot be read"):
+        propagate_folder(folder, other, memory=MEMORY, checkpoint=place)
+
+
+def test_predictions_that_cannot_be_written_to_are_read(tmp_path: Path):
+    folder, H = stored(graph_of(False, False), tmp_path), predictions_of(N)
+    expected = propagate_folder(folder, H, steps=2, memory=MEMORY).values
+    H.setflags(write=False)
+    assert np.array_equal(propagate_folder(folder, H, steps=2, memory=MEMORY).values, expected)

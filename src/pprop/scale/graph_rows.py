@@ -104,6 +104,11 @@ class GraphRows:
         """Bytes read from files so far."""
         return sum(stored.bytes_read for stored in self._stored)
 
+    @property
+    def identity(self) -> list[object]:
+        """What tells the files from others."""
+        return [stored.identity for stored in self._stored]
+
     def blocks(self, most_rows: int, most_entries: int) -> list[int]:
         """Return the first row of every block, and n: as many rows as are allowed, and at least one."""
         indptr: NDArray[np.int64] = self.indptr.array

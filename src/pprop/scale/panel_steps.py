@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import IO, Any, NamedTuple, final
+from typing import IO, NamedTuple, final
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from pprop._errors import CapacityError, InputError
 from pprop._interrupt import check_interrupt
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.large_steps import TransitionRows, step_rows
+from pprop.scale.checkpoint import Checkpoint
 from pprop.scale.graph_rows import DegreeScales, Entries, GraphRows, degree_scales, largest_block
 from pprop.scale.steps_plan import StepsPlan
 from pprop.scale.stored import Buffer, StoredRows, ahead
@@ -84,7 +85,7 @@ class _Reader:
         first, last = self.spans[k]
         raw = self._given.read(first, last, self._raw[slot])
         width = self._end - self._begin
-        if raw.dtype == np.float32 and width == raw.shape[1] and raw.flags.c_contiguous:
+        if raw.dtype == np.float32 and width == raw.shape[1] and raw.flags.c_contiguous and raw.flags.writeable:
             found = raw
         else:
             found = self._panels[slot][: (last - first) * width].reshape(last - first, width)
@@ -101,10 +102,10 @@ class PanelSteps:
 
     def __init__(
         self, rows: GraphRows, given: StoredRows, starts: Sequence[int], plan: StepsPlan, alpha: float,
-        told: Callable[[StepsProgress], object],
+        told: Callable[[StepsProgress], object], checkpoint: Checkpoint | None,
     ) -> None:  # fmt: skip
         self._rows, self._given, self._starts, self._plan = rows, given, starts, plan
-        self._alpha, self._told = alpha, told
+        self._alpha, self._told, self._checkpoint = alpha, told, checkpoint
 
     def to_memory(self, normalization: str, self_loops: bool) -> Values:
         """Return Z."""
@@ -150,8 +151,8 @@ class PanelSteps:
             ) from error
 
     def _run(self, normalization: str, self_loops: bool, put: Callable[[Values, int, int], None] | None) -> Values:
-        """Make all steps; hand finished rows to `put`, in order, from a thread of its own. Return the last state of an only panel."""
-        n, plan = self._rows.n_nodes, self._plan
+        """Make all steps and return the last state of an only panel; `put` gets finished rows, in a thread of its own."""
+        n, plan, checkpoint = self._rows.n_nodes, self._plan, self._checkpoint
         scales = degree_scales(
             self._rows,
             self._starts,
@@ -166,9 +167,13 @@ class PanelSteps:
                 reader.choose(begin, begin + width)
                 states = [one[: n * width].reshape(n, width) for one in memory]
                 name = f"panel {number + 1} of {len(plan.panels)}, " if len(plan.panels) > 1 else ""
-                self._start(reader, reading, scales, states[0], begin)
+                made = 0 if checkpoint is None else checkpoint.step
+                if made and checkpoint is not None:
+                    checkpoint.load(states[made % 2])
+                else:
+                    self._start(reader, reading, scales, states[0], begin)
                 written: list[Future[None]] = []
-                for first, last, state in self._steps(reader, reading, scales, states, name):
+                for first, last, state in self._steps(reader, (reading, writing), scales, states, made, name):
                     self._check_result(state[first:last])
                     if put is not None:
                         written.append(writing.submit(put, state[first:last], first, begin))
@@ -199,19 +204,26 @@ class PanelSteps:
             check_interrupt()
 
     def _steps(
-        self, reader: _Reader, pool: ThreadPoolExecutor, scales: DegreeScales, states: list[Values], name: str
-    ) -> Any:
-        """Make the steps of a panel; yield (first row, last row, state) of the blocks of the result."""
+        self,
+        reader: _Reader,
+        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
+        scales: DegreeScales,
+        states: list[Values],
+        made: int,
+        name: str,
+    ) -> Generator[tuple[int, int, Values]]:
+        """Make the steps of a panel from `made` on; yield (first row, last row, state) of the blocks of the result."""
         steps, blocks, n = self._plan.sizes.steps, range(len(reader.spans)), self._rows.n_nodes
         if steps == 0:
             yield from ((first, last, states[0]) for first, last in reader.spans)
-        tasks = [(step, k) for step in range(steps) for k in blocks]
+        tasks = [(step, k) for step in range(made, steps) for k in blocks]
+        saved: Future[None] | None = None
 
         def read(task: tuple[int, int], slot: int) -> tuple[int, Entries, Values]:
             step, k = task
             return step, reader.entries(k, slot), reader.own(k, slot)
 
-        for step, entries, own in ahead(read, tasks, pool):
+        for step, entries, own in ahead(read, tasks, pools[0]):
             source, out, (first, last) = states[step % 2], states[1 - step % 2], entries[:2]
             rows = TransitionRows.made(
                 *entries[2:], *scales.of(first, last), scales.loops[first:last], source[first:last]
@@ -221,6 +233,12 @@ class PanelSteps:
             self._told(StepsProgress(f"{name}step {step + 1} of {steps}", last / n))
             if step == steps - 1:
                 yield first, last, out
+            elif last == n and self._checkpoint is not None:
+                if saved is not None:  # the next step but one writes over what is being saved
+                    saved.result()
+                saved = pools[1].submit(self._checkpoint.save, step + 1, out)
+        if saved is not None:
+            saved.result()
 
     def _check_result(self, rows: Values) -> None:
         if not _finite(rows):

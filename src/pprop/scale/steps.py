@@ -27,6 +27,7 @@ from pprop._memory import usable_memory
 from pprop._validate import check_int, describe, reject
 from pprop.graph.files import atomic_writer
 from pprop.kernels.numba_cpu.large_steps import worker_threads
+from pprop.scale.checkpoint import Checkpoint
 from pprop.scale.graph_rows import GraphRows, StoredGraph
 from pprop.scale.panel_steps import PanelSteps, StepsProgress, block_bytes
 from pprop.scale.steps_plan import Sizes, StepsPlan, make_plan
@@ -71,6 +72,7 @@ def propagate_folder(
     *,
     memory: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[StepsProgress], object] | None = None,
     block_entries: int = BLOCK_ENTRIES,
 ) -> FolderSteps:
@@ -92,6 +94,10 @@ def propagate_folder(
     out
         Path of an ``.npy`` file for Z; needed where Z does not fit into memory. Of several panels it is written column by
         column (Fortran order).
+    checkpoint
+        Folder for the state after every step, written while the next one is made: called again after a kill with the same
+        files and arguments (`steps`, `memory` and `out` may differ), the work goes on from there. It takes twice the size of
+        Z on the disk, and is removed at the end. Only where all columns fit into one panel and all arrays are in files.
     progress
         Called now and then with a `StepsProgress`.
     block_entries
@@ -127,13 +133,17 @@ def propagate_folder(
         stack.callback(given.close)
         starts = _block_starts(rows, given, block_entries)
         plan = _plan(rows, given, starts, steps, normalization, memory, out, name)
-        work = PanelSteps(rows, given, starts, plan, alpha, progress or (lambda _: None))
+        work_of = {"alpha": alpha, "normalization": normalization, "self_loops": self_loops}
+        kept = None if checkpoint is None else _checkpoint(Path(checkpoint), rows, given, plan, work_of)
+        work = PanelSteps(rows, given, starts, plan, alpha, progress or (lambda _: None), kept)
         if out is None:
             values = work.to_memory(normalization, self_loops)
         else:
             with atomic_writer(out, "out", name) as stream:
                 work.to_file(normalization, self_loops, stream)
             values = np.load(Path(out), mmap_mode="r")
+        if kept is not None:
+            kept.remove()
         seconds = time.perf_counter() - started
         return FolderSteps(values, plan, seconds, rows.bytes_read + given.bytes_read)
 
@@ -206,11 +216,26 @@ def _plan(
     return make_plan(sizes, memory, block_bytes(rows, given, starts), rows.indices.speed(), worker_threads())
 
 
+def _checkpoint(folder: Path, rows: GraphRows, given: StoredRows, plan: StepsPlan, work: dict[str, Any]) -> Checkpoint:
+    files = [*rows.identity, given.identity]
+    if len(plan.panels) > 1 or None in files:
+        got = f"{len(plan.panels)} panels" if len(plan.panels) > 1 else "arrays in memory"
+        expected = "None, unless all columns fit into one panel and all arrays are mapped from files"
+        reject("checkpoint", "propagate_folder", expected, got)
+    if not folder.parent.is_dir():
+        reject("checkpoint", "propagate_folder", "a folder in an existing one", repr(str(folder)))
+    kept = Checkpoint(folder, work | {"directed": rows.directed, "files": files})
+    if kept.step >= plan.sizes.steps > 0:
+        reject("checkpoint", "propagate_folder", "of fewer than 'steps' steps", f"a state after {kept.step}")
+    _check_disk(folder / "state", plan.state_bytes)  # two files, as two states
+    return kept
+
+
 def _check_disk(path: Path, needed: int) -> None:
     folder = path.parent
     free = shutil.disk_usage(folder).free if folder.is_dir() else needed  # that it is no folder is said on writing
     if free < needed:
         raise CapacityError(
-            f"The result needs {needed / 1e9:.1f} GB of disk, and {free / 1e9:.1f} GB are free in '{folder}'. "
+            f"The files of this work need {needed / 1e9:.1f} GB of disk, and {free / 1e9:.1f} GB are free in '{folder}'. "
             "Free some, or give a path on another disk."
         )

@@ -81,6 +81,14 @@ class StoredRows:
             self._open()
 
     @property
+    def identity(self) -> list[object] | None:
+        """What tells the file and its state from others: path, size and time of its last change; None in memory."""
+        if self._file is None:
+            return None
+        about = os.fstat(self._file)
+        return [os.path.abspath(self._path), self._offset, about.st_size, about.st_mtime_ns]
+
+    @property
     def in_file(self) -> bool:
         """Whether rows are read from a file."""
         return self._file is not None
