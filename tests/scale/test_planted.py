@@ -230,3 +230,12 @@ def test_a_graph_too_large_for_memory_is_refused():
 def test_arguments_that_describe_no_graph_are_refused(arguments: Any, message: str):
     with pytest.raises(InputError, match=message):
         Planted(**{"nodes": 100} | arguments)
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path: Path):
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "thesis.tex").write_text("mine")
+    for folder in (tmp_path / "g", tmp_path / "no" / "g"):
+        with pytest.raises(InputError, match=r"must be a new folder in an existing one"):
+            write_planted(Planted(100), folder)
+    assert (tmp_path / "g" / "thesis.tex").read_text() == "mine"

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from pprop._errors import CapacityError
 from pprop._interrupt import check_interrupt
-from pprop._validate import check_int
+from pprop._validate import check_int, reject
 from pprop.graph.files import path_of, replaced_folder
 from pprop.scale.planted import CHUNK, Planted
 from pprop.scale.planted_features import NormalFeatures, WordFeatures
@@ -42,14 +42,14 @@ def write_planted(
     """Write a planted graph as a folder of Parquet files of edges and arrays of labels and features.
 
     Memory is bounded whatever the size. The files depend on the graph alone. Edges are undirected; a pair drawn twice is
-    written twice. A folder of that name is replaced when the new one is complete.
+    written twice. The folder appears when it is complete.
 
     Parameters
     ----------
     planted
         The graph.
     folder
-        Where to; its parent must exist.
+        Where to: it must not exist, or be empty, and its parent must exist.
     edges_a_file
         Edges in one Parquet file.
     progress
@@ -66,6 +66,8 @@ def write_planted(
     name = "write_planted"
     target = path_of(folder, "folder", name)
     check_int(edges_a_file, "edges_a_file", name, low=1)
+    if not target.parent.is_dir() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+        reject("folder", name, "a new folder in an existing one", repr(str(folder)))
     _check_disk(planted, target)
     told = progress or _silent
     with replaced_folder(target) as new:
@@ -90,7 +92,7 @@ def _check_disk(planted: Planted, target: Path) -> None:
     elif given is not None:
         row += 8 * given.draws + 8
     needed = 8 * planted.n_edges + row * planted.nodes
-    if target.parent.is_dir() and (free := shutil.disk_usage(target.parent).free) < needed:
+    if (free := shutil.disk_usage(target.parent).free) < needed:
         raise CapacityError(
             f"The files of this graph may take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free in "
             f"'{target.parent}'. Free some, or give a folder on another disk."

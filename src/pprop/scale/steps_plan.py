@@ -102,17 +102,15 @@ class StepsPlan:
         sizes = self.sizes
         widths = counted(len(self.panels), "panel") + f" of at most {counted(max(self.panels), 'column')}"
         speed = "" if self.disk_speed is None else f" at {self.disk_speed / 1e9:.2f} GB/s"
-        of_rows = f"{self.kept_rows / sizes.nodes:.0%} of" if sizes.value_bytes else "none (they are there) of"
-        of_entries = (
-            f"{self.kept_entries / max(sizes.entries, 1):.0%}" if sizes.entry_bytes else "none (they are there)"
-        )
+        kept = [f"{self.kept_rows / sizes.nodes:.0%} of the predictions"] if sizes.value_bytes else []
+        kept += [f"{self.kept_entries / max(sizes.entries, 1):.0%} of the entries"] if sizes.entry_bytes else []
+        keep = f"{_gib(self.kept_bytes)} to keep {' and '.join(kept)}" if kept else "nothing to keep of files"
         return "\n".join(
             (
                 f"{counted(sizes.nodes, 'node')}, {counted(sizes.entries, 'entry', 'entries')}, "
                 f"{counted(sizes.columns, 'column')}, {counted(sizes.steps, 'step')}: {widths}",
                 f"memory: {_gib(self.state_bytes)} for two states, {_gib(self.fixed_bytes)} for scales and buffers, "
-                f"{_gib(self.kept_bytes)} to keep {of_rows} the predictions and {of_entries} of the entries; "
-                f"of {_gib(self.memory)}",
+                f"{keep}; of {_gib(self.memory)}",
                 f"disk: {self.read_bytes / 1e9:.1f} GB a step, {self.total_read_bytes / 1e9:.1f} GB in all{speed}",
                 f"time: about {self.seconds:.0f} s on {counted(self.threads, 'core')}",
             )
