@@ -72,6 +72,13 @@ class GraphRows:
 
     def __init__(self, graph: StoredGraph) -> None:
         self._stored: list[StoredRows] = []
+        try:
+            self._open(graph)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, graph: StoredGraph) -> None:
         self.indptr = self._store(graph.indptr, np.int64, "the row pointers")
         self.indices = self._store(graph.indices, np.int32, "the entries")
         weights = graph.weights
@@ -80,7 +87,6 @@ class GraphRows:
         self.n_nodes, self.n_entries = len(graph.indptr) - 1, len(graph.indices)
         ends = int(graph.indptr[0]), int(graph.indptr[-1])
         if ends != (0, self.n_entries) or (weights is not None and len(weights) != self.n_entries):
-            self.close()
             raise FormatError(
                 f"The row pointers go from {ends[0]:,} to {ends[1]:,}, and there are {self.n_entries:,} entries"
                 + ("" if weights is None else f" and {len(weights):,} weights")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -145,6 +146,8 @@ class PanelSteps:
         try:
             os.posix_fallocate(file, begin, size)
         except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # others cannot take room beforehand
+                return
             raise CapacityError(
                 f"The disk has no room for the result of {size / 1e9:.1f} GB ({error.strerror}). Free some, or give a path "
                 "on another disk."

@@ -40,7 +40,8 @@ class Buffer:
 
     def __init__(self, room: int) -> None:
         self.room = room
-        self.memory = mmap.mmap(-1, -(-room // _PAGE) * _PAGE + 2 * _PAGE)
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # which counts as memory of this process
+        self.memory = mmap.mmap(-1, -(-room // _PAGE) * _PAGE + 2 * _PAGE, flags=private)
 
 
 @final

@@ -6,6 +6,9 @@ import numpy as np
 from numba import prange
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, serial
+from pprop.kernels.numba_cpu.vectors import address, prefetch
+
+_AHEAD = 24  # entries, as in power steps
 
 
 @kernel
@@ -35,6 +38,8 @@ def scan_rows(first, indptr, indices, weights, n, sums, loops, wrong):
 
 @serial
 def add_columns(indices, weights, sums):
-    """Add every entry of a block to the sum of its column, in order."""
-    for e in range(len(indices)):
+    """Add every entry of a block to the sum of its column, in order; sums are fetched ahead, as they are all over memory."""
+    place, count = address(sums), len(indices)
+    for e in range(count):
+        prefetch(place, np.int64(indices[min(e + _AHEAD, count - 1)]))
         sums[indices[e]] += np.float64(weights[e]) if len(weights) else 1.0
