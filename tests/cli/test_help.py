@@ -29,6 +29,7 @@ VERBS = [
     ("data", "info"),
     ("data", "get"),
     ("data", "check"),
+    ("data", "planted"),
     ("study",),
     ("study", "list"),
     ("study", "run"),

@@ -1,4 +1,4 @@
-"""``pprop data``: the paper's graphs, and a check of a user's graph."""
+"""``pprop data``: the paper's graphs, a check of a user's graph, and planted graphs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.output import BAD_INPUT, Session, columns
+from pprop.cli.planted import planted
 from pprop.cli.training_report import column_lines, columns_of_tables
 from pprop.cli.verbs import examples, make_app, verb
 
@@ -119,9 +120,9 @@ def check(
 
 
 app = make_app(
-    "The paper's graphs, and a check of your own.",
+    "The paper's graphs, a check of your own, and planted ones.",
     examples("pprop data list", "pprop data check edges.csv --nodes nodes.csv --label-column topic"),
-    *(list_all, info, get, check),
+    *(list_all, info, get, check, planted),
 )
 
 

@@ -53,7 +53,11 @@ class Arena:
 
 def _make_slab(size: int) -> NDArray[np.uint8]:
     pages = -(-max(size, _SLAB) // _PAGE) + 1  # one more, to begin at a border
-    memory = mmap.mmap(-1, pages * _PAGE)
+    if hasattr(mmap, "MAP_ANONYMOUS"):
+        # private: of memory shared with other processes, mmap's default, Linux makes no large pages unless told to
+        memory = mmap.mmap(-1, pages * _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    else:
+        memory = mmap.mmap(-1, pages * _PAGE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     slab = np.frombuffer(memory, np.uint8)

@@ -23,7 +23,7 @@ _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
 @inline
-def _philox(seed, c0, c1, c2, c3):
+def philox(seed, c0, c1, c2, c3):
     """Philox4x32-10; arguments and results are uint64 below 2**32, the seed is the 64-bit key."""
     k0, k1 = seed & _LOW, seed >> _32
     for _ in range(10):
@@ -46,7 +46,7 @@ def keep_word(seed, stream, first, second, block, threshold, digits):
         lane = index & np.uint64(3)
         if back == 0 or lane == np.uint64(3):  # one call of Philox gives four words, read from the last to the first
             call = index >> np.uint64(2)
-            w0, w1, w2, w3 = _philox(seed, np.uint64(first), np.uint64(second), np.uint64(stream), call)
+            w0, w1, w2, w3 = philox(seed, np.uint64(first), np.uint64(second), np.uint64(stream), call)
         low = w0 if lane == np.uint64(0) else w1
         high = w2 if lane == np.uint64(2) else w3
         word = low if lane < np.uint64(2) else high
@@ -68,7 +68,7 @@ def keep_words(seed, stream, first, second, block, count, threshold, digits, raw
     call = start // 4
     at = 0
     while 4 * call < start + count * digits:
-        raw[at], raw[at + 1], raw[at + 2], raw[at + 3] = _philox(
+        raw[at], raw[at + 1], raw[at + 2], raw[at + 3] = philox(
             seed, np.uint64(first), np.uint64(second), np.uint64(stream), np.uint64(call)
         )
         call, at = call + 1, at + 4
@@ -112,7 +112,7 @@ def uniform(seeds, stream, limit, out):
     for task in prange(runs * rows):
         run, i = task // rows, task % rows
         for j in range(columns):
-            word, _, _, _ = _philox(seeds[run], np.uint64(i), np.uint64(j), np.uint64(stream), np.uint64(0))
+            word, _, _, _ = philox(seeds[run], np.uint64(i), np.uint64(j), np.uint64(stream), np.uint64(0))
             out[run, i, j] = (2.0 * ((word >> np.uint64(8)) * 2.0**-24) - 1.0) * limit
 
 

@@ -65,10 +65,15 @@ def _scales(T, alpha):
 
 
 @part
-def _finish(i, first, second, last, scales, own, stride, column, shift, out, width, twice):
+def _finish(i, first, second, last, scales, loops, own, stride, column, shift, out, width, twice, looped):
     """Write row i of the new state, given its sums over the old one."""
     rows, columns, alpha, stay = scales
     at = i * stride + column
+    if count(looped) == 2:
+        added, here = loops
+        first = fma(item(added, i), load(here, at, width), first)
+        if count(twice) == 2:
+            second = fma(item(added, i), load(here, at + shift, width), second)
     if last:
         arrived, share = stay * item(rows, i), alpha
     else:
@@ -79,9 +84,10 @@ def _finish(i, first, second, last, scales, own, stride, column, shift, out, wid
 
 
 @serial
-def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line):
+def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line, looped):
     """Take pieces of long rows and windows until there are none left."""
     source, own, out, partial = address(source), address(own), address(out), address(partial)
+    loops = address(T.loops), address(T.here)
     indptr, scales, pieces, windows = address(T.indptr), _scales(T, alpha), T.pieces[-1], len(T.indices) // PIECE + 1
     edges = address(T.indices), address(T.weights), len(T.weights) > 0, len(T.indices)
     task = fetch_add(counter, 0, 1)
@@ -101,50 +107,73 @@ def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, 
                 begin, end = item(indptr, i), item(indptr, i + 1)
                 if end - begin <= PIECE:
                     first, second = _sum(begin, end, edges, source, stride, column, shift, width, twice, line)
-                    _finish(i, first, second, last, scales, own, stride, column, shift, out, width, twice)
+                    _finish(
+                        i, first, second, last, scales, loops, own, stride, column, shift, out, width, twice, looped
+                    )
         task = fetch_add(counter, 0, 1)
 
 
 @serial
-def _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice):
+def _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice, looped):
     """Add the pieces of every long row in order, and make the row."""
     sums, own, out, scales = address(partial), address(own), address(out), _scales(T, alpha)
+    loops = address(T.loops), address(T.here)
     for k in range(len(T.long_rows)):
         first = second = zeros(sums, width)
         for p in range(T.pieces[k], T.pieces[k + 1]):
             first = add(first, load(sums, 2 * p * count(width), width))
             second = add(second, load(sums, (2 * p + 1) * count(width), width))
-        _finish(T.long_rows[k], first, second, last, scales, own, stride, column, shift, out, width, twice)
+        i = T.long_rows[k]
+        _finish(i, first, second, last, scales, loops, own, stride, column, shift, out, width, twice, looped)
 
 
 @kernel
-def _step(threads, counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line):
+def _step(
+    threads, counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line, looped
+):
     """out = (1 - alpha) S_r f A source + alpha f own with f = S_c, or 1 in the last step; some columns of it."""
     counter[0] = 0
     for _ in prange(threads):
-        _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line)
-    _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice)
+        _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line, looped)
+    _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice, looped)
 
 
 @final
-class _Side(NamedTuple):
-    """T = S_r A S_c or its transpose in one float type, and the rows of more than `PIECE` entries."""
+class TransitionRows(NamedTuple):
+    """Rows of T = S_r A S_c in one float type: all of them, or some that follow each other."""
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]  # from 0
+    indices: NDArray[np.int32]  # columns among all nodes
     weights: NDArray[Any]  # empty when all are one
-    rows: NDArray[Any]  # S_r
-    columns: NDArray[Any]  # S_c
-    long_rows: NDArray[np.int64]
+    rows: NDArray[Any]  # S_r of these rows
+    columns: NDArray[Any]  # S_c of these nodes
+    long_rows: NDArray[np.int64]  # rows of more than `PIECE` entries
     pieces: NDArray[np.int64]  # where the pieces of each long row begin in the list of all pieces
+    loops: NDArray[np.uint8]  # 1 where A has a self-loop beside the entries given; empty when it has none
+    here: NDArray[Any]  # the rows of the state that `loops` multiplies, shape (rows, c); empty without loops
 
     @classmethod
-    def of(cls, transition: Transition, dtype: np.dtype[Any]) -> _Side:
+    def of(cls, transition: Transition, dtype: np.dtype[Any]) -> TransitionRows:
         """Return a transition matrix with the scales cast; the structure is shared."""
-        indptr, rows, columns = transition.indptr, transition.row_scale, transition.column_scale
+        rows, columns = transition.row_scale, transition.column_scale
         weights = np.empty(0, dtype) if transition.weights is None else transition.weights.astype(dtype)
         row_scale = rows.astype(dtype)
         equal = rows is columns or np.array_equal(rows, columns)
+        column_scale = row_scale if equal else columns.astype(dtype)
+        return cls.made(transition.indptr, transition.indices, weights, row_scale, column_scale)
+
+    @classmethod
+    def made(
+        cls,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        weights: NDArray[Any],
+        rows: NDArray[Any],
+        columns: NDArray[Any],
+        loops: NDArray[np.uint8] | None = None,
+        here: NDArray[Any] | None = None,
+    ) -> TransitionRows:
+        """Find the long rows; the arrays are shared."""
         block = 1 << 20  # so that no array as long as the list of nodes is made
         found = [
             first + np.flatnonzero(np.diff(indptr[first : first + block + 1]) > PIECE)
@@ -153,8 +182,54 @@ class _Side(NamedTuple):
         long_rows = np.concatenate([np.empty(0, np.int64), *found])
         pieces = -(-(indptr[long_rows + 1] - indptr[long_rows]) // PIECE)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(pieces)])
-        column_scale = row_scale if equal else columns.astype(dtype)
-        return cls(indptr, transition.indices, weights, row_scale, column_scale, long_rows, starts)
+        loops = np.empty(0, np.uint8) if loops is None else loops
+        here = np.empty((0, 0), rows.dtype) if here is None else here
+        return cls(indptr, indices, weights, rows, columns, long_rows, starts, loops, here)
+
+
+def worker_threads() -> int:
+    """Return how many threads share a step.
+
+    >>> worker_threads() >= 1
+    True
+    """
+    return numba.get_num_threads()
+
+
+def step_rows(
+    T: TransitionRows, alpha: float | Tensor, last: bool, source: NDArray[Any], own: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """Make some rows of one power step: see `LargeSteps` for y, and for what is different in the last step.
+
+    Parameters
+    ----------
+    T
+        The rows.
+    source
+        y of all nodes, shape (n, c).
+    own, out
+        H and the new y, or z, of the rows of T; shape (rows, c).
+
+    Examples
+    --------
+    >>> one = np.ones(1, np.float32)
+    >>> T = TransitionRows.made(np.array([0, 2]), np.array([0, 2], np.int32), np.empty(0, np.float32), one, one)
+    >>> out = np.empty((1, 1), np.float32)
+    >>> step_rows(T, 0.5, True, np.array([[1], [2], [4]], np.float32), np.array([[8]], np.float32), out)
+    >>> out
+    array([[6.5]], dtype=float32)
+    """
+    dtype, c = source.dtype, source.shape[1]
+    share, counter, line = np.array([alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
+    block = _REGISTERS // dtype.itemsize
+    partial = np.empty(2 * int(T.pieces[-1]) * block, dtype)
+    for column in range(0, c, block):
+        columns = min(block, c - column)
+        power = 1 << (columns.bit_length() - 1)  # two groups of as many columns, overlapping, make up the block
+        _step(
+            numba.get_num_threads(), counter, T, partial, share, last, source, own, c, column, columns - power, out,
+            lanes(power), lanes(1 if columns == power else 2), line, lanes(2 if len(T.loops) else 1),
+        )  # fmt: skip
 
 
 @final
@@ -179,7 +254,7 @@ class LargeSteps(NumbaSteps):
 
     def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
         super().__init__(transition, alpha, steps)
-        self._casts: dict[tuple[int, str], _Side] = {}
+        self._casts: dict[tuple[int, str], TransitionRows] = {}
 
     def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
         return super().forward(predictions, draw) if draw or self._steps == 0 else self._whole(0, predictions)
@@ -192,25 +267,15 @@ class LargeSteps(NumbaSteps):
         array = start.contiguous().numpy()
         key = which, array.dtype.str
         if key not in self._casts:
-            self._casts[key] = _Side.of(self._sides[which], array.dtype)
+            self._casts[key] = TransitionRows.of(self._sides[which], array.dtype)
         each = [self._run(self._casts[key], one) for one in array]
         return torch.from_numpy(each[0][None] if len(each) == 1 else np.stack(each))
 
-    def _run(self, side: _Side, start: NDArray[Any]) -> NDArray[Any]:
-        (n, c), dtype = start.shape, start.dtype
-        alpha, counter, line = np.array([self.alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
-        state, spare = (Arena().empty((n, c), dtype) for _ in range(2))  # apart: one of them is the result
+    def _run(self, side: TransitionRows, start: NDArray[Any]) -> NDArray[Any]:
+        state, spare = (Arena().empty(start.shape, start.dtype) for _ in range(2))  # apart: one of them is the result
         columns, first, scaled = (torch.from_numpy(array) for array in (side.columns, start, state))
         torch.mul(columns[:, None], first, out=scaled)
-        block = _REGISTERS // dtype.itemsize
-        partial = np.empty(2 * int(side.pieces[-1]) * block, dtype)
         for step in range(self._steps):
-            for column in range(0, c, block):
-                columns = min(block, c - column)
-                power = 1 << (columns.bit_length() - 1)  # two groups of as many columns, overlapping, make up the block
-                _step(
-                    numba.get_num_threads(), counter, side, partial, alpha, step == self._steps - 1, state, start, c,
-                    column, columns - power, spare, lanes(power), lanes(1 if columns == power else 2), line,
-                )  # fmt: skip
+            step_rows(side, self.alpha, step == self._steps - 1, state, start, spare)
             state, spare = spare, state
         return state
