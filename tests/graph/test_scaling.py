@@ -144,9 +144,11 @@ def _dense(features: Any) -> Any:
 
 
 def test_a_large_sparse_matrix_is_scaled_in_parts_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(3), format="csr", dtype=np.float32)
-    X.data[::7] = 0.0  # stored zeros are dropped
-    X = sparse.csr_array(sparse.vstack([X, sparse.csr_array((3, 30), dtype=np.float32)]))
+    random: Any = sparse.random_array(
+        (40, 30), density=0.2, rng=np.random.default_rng(3), format="csr", dtype=np.float32
+    )
+    random.data[::7] = 0.0  # stored zeros are dropped
+    X = sparse.csr_array(sparse.vstack([random, sparse.csr_array((3, 30), dtype=np.float32)]))
     whole = Scaling("l1").apply(X)
     for entries in (1, 10, 100):
         monkeypatch.setattr("pprop.graph.features.scaling._AT_ONCE", entries)

@@ -173,7 +173,7 @@ def random_order(seed: int, count: int, number: int) -> Tensor:
     """Return the numbers below `count` in a random order, a function of the seed and of `number`; int64.
 
     >>> random_order(7, 4, 0), random_order(7, 4, 1)
-    (tensor([3, 0, 2, 1]), tensor([2, 1, 3, 0]))
+    (tensor([2, 1, 0, 3]), tensor([1, 2, 0, 3]))
     """
     at = torch.arange(count)
     words = sequence_word(torch.tensor(seed), ORDER, at, torch.full_like(at, number), torch.zeros_like(at))
