@@ -72,5 +72,19 @@ def test_what_cannot_be_predicted_is_refused(
     with pytest.raises(pprop.InputError, match=r"a training of pprop.APPNP\(\) with the built-in network"):
         scale.predict(alone)
     monkeypatch.setattr("pprop.scale.blocks.memory_limit", lambda device: 100)
-    with pytest.raises(pprop.CapacityError, match=r"10 power steps of 61 nodes and 3 classes need .* in memory"):
+    with pytest.raises(pprop.CapacityError, match=r"Steps over 61 nodes with 3 columns need at least"):
         scale.predict(trained)
+
+
+def test_steps_that_do_not_fit_into_memory_are_made_from_the_graph_as_it_is_stored(
+    trained: pprop.Trained, graph: pprop.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    expected = scale.predict(trained)
+    monkeypatch.setattr("pprop.scale.blocks.steps_bytes", lambda *_: 2**62)
+    stored = pprop.write_folder(graph, tmp_path / "graph").graph()
+    for held in (graph, stored):
+        np.testing.assert_allclose(scale.predict(trained, held), expected, rtol=1e-5, atol=1e-6)
+        file = tmp_path / "logits.npy"
+        found = scale.predict(trained, held, out=file)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(np.load(file), found)

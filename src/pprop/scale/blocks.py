@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop._errors import CapacityError
 from pprop._validate import check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.files import path_of
@@ -19,9 +18,10 @@ from pprop.models import FeatureNetwork, Model, PropagationSettings
 from pprop.models.inference import BLOCK, network_predictions
 from pprop.models.network import network_inputs
 from pprop.propagation import PowerIteration
+from pprop.scale.steps import propagate_folder
 from pprop.settings import STEPS
 from pprop.training import Trained
-from pprop.training.memory import bytes_text, memory_limit
+from pprop.training.memory import memory_limit
 
 FUNCTION = "pprop.scale.predict"
 
@@ -38,7 +38,7 @@ def predict(
     """Return the logits of all nodes of a graph with the weights of one run.
 
     The network is computed for `block` nodes at a time, whose features alone are read, and writes its predictions to
-    memory or to a file; K power steps then spread them.
+    memory or to a file; K power steps then spread them, by `propagate_folder` where they do not fit into memory.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def predict(
     Raises
     ------
     CapacityError
-        The power steps of so many nodes and classes do not fit into memory.
+        Not even one class at a time fits into memory.
 
     Examples
     --------
@@ -96,25 +96,28 @@ def predict(
     found = _room((used.n_nodes, classes), out)
     nodes = check_int(block, "block", FUNCTION, low=1)
     network_predictions(model.predictor, features, weights, kernels, torch.from_numpy(found)[None], block=nodes)
-    return _propagated(used, model.propagation, count, found, kernels)
+    return _propagated(used, model.propagation, count, found, kernels, out)
 
 
 def _propagated(
-    graph: Graph, settings: PropagationSettings, steps: int, found: NDArray[Any], kernels: Kernels
+    graph: Graph, settings: PropagationSettings, steps: int, found: NDArray[Any], kernels: Kernels, out: object
 ) -> NDArray[np.float32]:
-    """Spread predictions (n, c) in place. Steps whose entries are streamed from a folder belong here."""
+    """Return predictions (n, c) after power steps; in place where these fit into memory, else the file is replaced."""
     if steps == 0:
         return found
-    needed = 3 * found.nbytes + 8 * graph.n_entries
-    if needed > memory_limit("cpu"):
-        raise CapacityError(
-            f"{steps} power steps of {len(found):,} nodes and {found.shape[1]} classes need {bytes_text(needed)} in memory, "
-            f"and {bytes_text(memory_limit('cpu'))} may be used. Use steps=0 and spread the predictions elsewhere."
-        )
+    if steps_bytes(found, graph) > memory_limit("cpu"):
+        where = None if out is None else path_of(out, "out", FUNCTION)
+        how = settings.alpha, steps, settings.normalization, settings.self_loops
+        return propagate_folder(graph, found, *how, memory=memory_limit("cpu"), out=where).values
     propagation = kernels.steps(settings.operator(graph).transition, settings.alpha, steps)
     spread: Tensor = propagation.forward(torch.from_numpy(np.asarray(found))[None], None)
     found[:] = spread[0].numpy()
     return found
+
+
+def steps_bytes(predictions: NDArray[Any], graph: Graph) -> int:
+    """Return the bytes of power steps in memory: three states, and the transition matrix with its rows sorted anew."""
+    return 3 * predictions.nbytes + 8 * graph.n_entries
 
 
 def _room(shape: tuple[int, int], out: object) -> NDArray[np.float32]:
