@@ -198,4 +198,6 @@ class DroppedSteps:
         torch.cat([drawn.epoch, drawn.seeds], out=self._held)
         self._steps.launch(drawn.epoch, 0, fixed, states)
         found = fixed if self._adjoint else states[:, self._count % 2]
-        return found[:, :n, :columns].contiguous()
+        return found[:, :n, :columns].clone(
+            memory_format=torch.contiguous_format
+        )  # never a view: autograd refuses to change one
