@@ -197,7 +197,5 @@ class DroppedSteps:
         self._steps.planes.draw(drawn.epoch, drawn.seeds, ahead=0, held=self._held)
         torch.cat([drawn.epoch, drawn.seeds], out=self._held)
         self._steps.launch(drawn.epoch, 0, fixed, states)
-        found = fixed if self._adjoint else states[:, self._count % 2]
-        return found[:, :n, :columns].clone(
-            memory_format=torch.contiguous_format
-        )  # never a view: autograd refuses to change one
+        found = (fixed if self._adjoint else states[:, self._count % 2])[:, :n, :columns]
+        return found.clone(memory_format=torch.contiguous_format)  # of its own: autograd refuses to change a view
