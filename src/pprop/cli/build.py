@@ -50,7 +50,7 @@ def build(
     tables. --nodes is a node table, or the number n of nodes if ids are the positions 0 to n - 1. Other verbs take the
     folder as GRAPH. A build that was ended goes on when the same command is given again.
     """
-    from pprop.graph.folder_manifest import FILES
+    from pprop.graph.folder_manifest import FILES, manifest_fields
 
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -92,6 +92,8 @@ def build(
         raise type(error)(found) from error
     session.keep(out)
     size = sum(file.stat().st_size for file in folder.path.iterdir())
+    recipe = manifest_fields(folder.manifest)["recipe"]
+    unused = {} if recipe is None else dict(recipe.unused)
     record = {
         "out": out,
         "nodes": folder.n_nodes,
@@ -101,10 +103,15 @@ def build(
         "weighted": folder.weights is not None,
         "features": folder.manifest["feature_columns"],
         "classes": None if folder.class_names is None else list(folder.class_names),
+        "used_columns": [] if recipe is None else list(recipe.used),
+        "unused_columns": unused,
         "bytes": size,
         "fingerprint": folder.fingerprint,
     }
-    session.result(record, f"{out}: {folder}\n{counted(folder.n_entries, 'entry', 'entries')}, {size / 1e9:.2f} GB")
+    text = f"{out}: {folder}\n{counted(folder.n_entries, 'entry', 'entries')}, {size / 1e9:.2f} GB"
+    if recipe is not None:
+        text += f"\nfeatures of {counted(len(recipe.used), 'column')} of the node table"
+    session.result(record, "\n".join([text, *(f"{name!r} is {reason}" for name, reason in unused.items())]))
 
 
 def _nodes(given: str | None) -> str | int | None:
