@@ -291,3 +291,23 @@ def test_an_unknown_text_of_the_hash_of_another_is_unknown(tmp_path: Path, monke
     nodes = write(tmp_path, {"id": ["a", "bb", "ccc"]}, "parquet", "nodes")
     file = write(tmp_path, {"source": ["a", "x", "ccc"], "target": ["bb", "bb", "ccc"]}, "parquet")
     compare(tmp_path, file, nodes, unknown_nodes="drop")
+
+
+def test_columns_beside_the_edges_that_nobody_named_are_named(tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("source,target,strength\na,b,0.5\n")
+    said = list[str]()
+    pprop.build_graph(tmp_path / "edges.csv", tmp_path / "graph", say=said.append)
+    assert any(one.startswith("Left out: 'strength' of ") for one in said)
+
+
+def test_a_model_of_a_folder_with_a_recipe_reads_that_folder_again(tmp_path: Path):
+    rows = [f"n{i},{'ab'[i % 2]},{i % 7},{'xyz'[i % 3]}" for i in range(40)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,topic,size,kind", *rows]) + "\n")
+    edges = [f"n{i},n{(i + 2) % 40}" for i in range(40)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    table = tmp_path / "nodes.csv"
+    pprop.build_graph(tmp_path / "edges.csv", tmp_path / "graph", nodes=table, label_column="topic")
+    source = pprop.GraphSource("file", {"path": str(tmp_path / "graph")})
+    graph = source.read()
+    assert graph.recipe is not None
+    assert source.read(graph.recipe) == graph

@@ -67,6 +67,8 @@ class Build:
         plan = self._plan(rows, workplace.state.get("numbers"))
         plan.check_disk(workplace.path, workplace.size())
         self.say(f"Going on with {str(workplace.path)!r}." if workplace.resumed else f"Building {plan}")
+        if unused := self.edges.unused_columns():
+            self.say(f"Left out: {', '.join(map(repr, unused))} of {self.edges.title}, which no argument names.")
         while True:
             try:
                 matrix = self._numbered(workplace, rows)

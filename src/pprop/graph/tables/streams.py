@@ -104,6 +104,10 @@ class TableStream:
                 found += packed * file.stat().st_size * lines // max(len(block), 1) + 1
         return found
 
+    def unused_columns(self) -> tuple[str, ...]:
+        """Return the columns of the first file that are not wanted."""
+        return next(self.tables(1))[0].others
+
     def check_columns(self, names: Mapping[str, object]) -> None:
         """Refuse a file without a column that is named by an argument, before any row is read."""
         for file in self.files:
