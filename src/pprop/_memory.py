@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+import torch
+
 # By the folder of a hierarchy of control groups, version 2 and version 1: a group's limit, what it uses, and the parts of
 # that which the system gives up when memory is short.
 _GROUP_FILES = {
@@ -25,6 +27,17 @@ def usable_memory(root: Path = Path("/")) -> int | None:
     """
     found = [*_machine(), *_left_to_groups(root), *_left_to_process(root)]
     return max(0, min(found)) if found else None
+
+
+def free_device_memory(device: torch.device) -> int | None:
+    """Return the free bytes of a GPU, with those that torch holds for later; None of another device.
+
+    >>> free_device_memory(torch.device("cpu"))
+    """
+    if device.type != "cuda":
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def _machine() -> Iterator[int]:

@@ -46,11 +46,16 @@ def dense_twin(transition, H, steps, *, transposed):
     return state
 
 
-def triton_steps(transition, alpha, steps):
-    from pprop.kernels.triton_gpu.large_steps import LargeSteps, LargeTuning
+def small_tuning():
+    from pprop.kernels.triton_gpu.large_steps import LargeTuning
 
-    small = LargeTuning(short=4, short_rows=8, short_unroll=2, middle_entries=4, piece=8, piece_entries=4)
-    return LargeSteps(transition, alpha, steps, small)
+    return LargeTuning(short=4, short_rows=8, short_unroll=2, middle_entries=4, piece=8, piece_entries=4)
+
+
+def triton_steps(transition, alpha, steps):
+    from pprop.kernels.triton_gpu.large_steps import LargeSteps
+
+    return LargeSteps(transition, alpha, steps, small_tuning())
 
 
 def check(make, device, graph, normalization, columns, dtype, count=STEPS):
@@ -99,6 +104,28 @@ def test_steps_on_the_gpu_are_the_dense_ones(directed, weighted, normalization, 
     assert ((lengths > 4) & (lengths <= 8)).any()
     assert lengths.max() > 16
     check(triton_steps, device, graph, normalization, columns, dtype, count)
+
+
+@WITHOUT_TRITON
+@pytest.mark.parametrize("in_place", [False, True], ids=["new", "in place"])
+def test_steps_in_panels_on_the_gpu_are_those_of_all_columns(in_place):
+    """33 columns are panels of 32 and 1; self-loops that are no entries are added by the steps."""
+    from pprop.kernels.triton_gpu.large_steps import Renumbered, run_steps
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    graph, tuning = graph_of(20, directed=False, weighted=False, mean=1.5), small_tuning()
+    transition = transition_matrix(graph)
+    scale = torch.from_numpy(transition.row_scale).float().to(device)
+    indptr, indices = (torch.from_numpy(np.array(one)).to(device) for one in (graph.indptr, graph.indices))
+    loops = torch.ones(20, dtype=torch.uint8, device=device)
+    loops[1] = 0  # the hub has one, of its own
+    side = Renumbered(indptr, indices, None, (scale, scale), tuning, loops)
+    H = torch.randn(20, 33, generator=torch.Generator().manual_seed(0)).to(device)
+    twin = dense_twin(transition, H.cpu().double().numpy(), 2, transposed=False)
+    shares, out = torch.tensor([ALPHA, 1 - ALPHA], device=device), H if in_place else torch.empty_like(H)
+    value = run_steps(side, shares, 2, H, tuning, out=out)
+    assert value is out
+    np.testing.assert_allclose(value.cpu().numpy(), twin, rtol=0, atol=1e-5 * np.abs(twin).max())
 
 
 def star(leaves):

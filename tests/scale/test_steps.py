@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop import CapacityError, FormatError, Graph, InputError, PowerIteration, propagate
 from pprop.kernels.numba_cpu.large_steps import PIECE
 from pprop.scale import StepsProgress, plan_steps, propagate_folder
+from pprop.scale.device_steps import DeviceSteps
 from pprop.scale.steps_plan import Sizes, make_plan
 
 N, COLUMNS, MEMORY = 400, 20, 2**30
@@ -79,6 +82,37 @@ def test_steps_from_disk_are_those_of_propagate(
     expected = propagate(graph, H.astype(np.float64), 0.15, PowerIteration(6), normalization, self_loops)
     np.testing.assert_allclose(found.values, expected, atol=TOLERANCE * np.abs(expected).max(), rtol=0)
     assert found.values.dtype == np.float32
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the GPU backend needs triton")
+@pytest.mark.parametrize(("directed", "weighted", "normalization"), [(False, False, "sym"), (True, True, "col")])
+def test_steps_on_a_gpu_are_those_of_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directed: bool, weighted: bool, normalization: str
+):
+    """Interpreted where there is no GPU: panels of 32 and 1 columns; some nodes have self-loops of their own."""
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(DeviceSteps, "place", torch.device("cpu"))
+    folder, H = stored(graph_of(directed, weighted, 24), tmp_path), predictions_of(24, 33)
+    plan = plan_steps(folder, H, 2, normalization, memory=2**20, device="cuda")
+    assert plan.panels == (33,)
+    few = plan.fixed_bytes + 4 * 24 * 3 * 32
+    found = propagate_folder(folder, H, 0.15, 2, normalization, memory=few, device="cuda", out=tmp_path / "Z.npy")
+    assert found.plan.panels == (32, 1)
+    assert str(found.plan).endswith("on a GPU")
+    expected = propagate_folder(folder, H, 0.15, 2, normalization, memory=MEMORY).values
+    np.testing.assert_allclose(found.values, expected, atol=TOLERANCE * np.abs(expected).max(), rtol=0)
+    with pytest.raises(CapacityError, match="of the GPU's memory, and may use 0.00 GiB"):
+        propagate_folder(folder, H, memory=100, device="cuda")
+    with pytest.raises(InputError, match="'checkpoint'.*Got a GPU"):
+        propagate_folder(
+            folder, mapped(H, tmp_path / "H.npy"), memory=2**20, device="cuda", checkpoint=tmp_path / "kept"
+        )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="'cpu', as torch finds no GPU"):
+        propagate_folder(stored(graph_of(False, False, 24), tmp_path), predictions_of(24), device="cuda")
 
 
 def test_neither_blocks_nor_panels_nor_kept_parts_nor_threads_change_a_bit(tmp_path: Path):

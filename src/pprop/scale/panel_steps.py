@@ -48,7 +48,7 @@ def block_bytes(rows: GraphRows, given: StoredRows, starts: Sequence[int]) -> in
 
 
 @final
-class _Reader:
+class Reader:
     """Reads blocks of entries and of the columns `begin` to `end` of H, and keeps the first of them."""
 
     def __init__(self, rows: GraphRows, given: StoredRows, starts: Sequence[int], plan: StepsPlan) -> None:
@@ -97,9 +97,10 @@ class _Reader:
         return found
 
 
-@final
 class PanelSteps:
     """K power steps over a stored graph, one panel of columns after the other; see `propagate_folder`."""
+
+    apart = False  # whether also an only panel is written to the result, and is not the result itself
 
     def __init__(
         self, rows: GraphRows, given: StoredRows, starts: Sequence[int], plan: StepsPlan, alpha: float,
@@ -111,7 +112,7 @@ class PanelSteps:
     def to_memory(self, normalization: str, self_loops: bool) -> Values:
         """Return Z."""
         n, c = self._given.array.shape
-        several = len(self._plan.panels) > 1
+        several = self.apart or len(self._plan.panels) > 1
         result = np.empty((n if several else 0, c), np.float32)
 
         def put(rows: Values, first: int, column: int) -> None:
@@ -156,15 +157,9 @@ class PanelSteps:
     def _run(self, normalization: str, self_loops: bool, put: Callable[[Values, int, int], None] | None) -> Values:
         """Make all steps and return the last state of an only panel; `put` gets finished rows, in a thread of its own."""
         n, plan, checkpoint = self._rows.n_nodes, self._plan, self._checkpoint
-        scales = degree_scales(
-            self._rows,
-            self._starts,
-            normalization,
-            self_loops,
-            lambda share: self._told(StepsProgress("degrees", share)),
-        )
+        scales = self._scales(normalization, self_loops)
         memory = [Arena().empty((n * max(plan.panels),), np.float32) for _ in range(2)]  # apart: one is the result
-        reader, begin = _Reader(self._rows, self._given, self._starts, plan), 0
+        reader, begin = Reader(self._rows, self._given, self._starts, plan), 0
         with ThreadPoolExecutor(1, "pprop-read") as reading, ThreadPoolExecutor(1, "pprop-write") as writing:
             for number, width in enumerate(plan.panels):
                 reader.choose(begin, begin + width)
@@ -185,18 +180,19 @@ class PanelSteps:
                 begin += width
         return memory[plan.sizes.steps % 2].reshape(n, -1)
 
+    def _scales(self, normalization: str, self_loops: bool) -> DegreeScales:
+        def told(share: float) -> None:
+            self._told(StepsProgress("degrees", share))
+
+        return degree_scales(self._rows, self._starts, normalization, self_loops, told)
+
     def _start(
-        self, reader: _Reader, pool: ThreadPoolExecutor, scales: DegreeScales, state: Values, column: int
+        self, reader: Reader, pool: ThreadPoolExecutor, scales: DegreeScales, state: Values, column: int
     ) -> None:
         """Fill the first state, y = S_c h; without steps, with h itself."""
         for k, own in enumerate(ahead(reader.own, range(len(reader.spans)), pool)):
             first, last = reader.spans[k]
-            if not _finite(own):
-                row, at = np.argwhere(~np.isfinite(own))[0]
-                raise InputError(
-                    "The 'predictions' parameter of propagate_folder must be free of NaN, infinity and numbers beyond float32. "
-                    f"Got {own[row, at]} at node {first + row:,}, column {column + at} instead."
-                )
+            self._check_given(own, first, column)
             _, factor = scales.of(first, last)
             if self._plan.sizes.steps:
                 torch.mul(
@@ -208,7 +204,7 @@ class PanelSteps:
 
     def _steps(
         self,
-        reader: _Reader,
+        reader: Reader,
         pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
         scales: DegreeScales,
         states: list[Values],
@@ -242,6 +238,14 @@ class PanelSteps:
                 saved = pools[1].submit(self._checkpoint.save, step + 1, out)
         if saved is not None:
             saved.result()
+
+    def _check_given(self, own: Values, first: int, column: int) -> None:
+        if not _finite(own):
+            row, at = np.argwhere(~np.isfinite(own))[0]
+            raise InputError(
+                "The 'predictions' parameter of propagate_folder must be free of NaN, infinity and numbers beyond float32. "
+                f"Got {own[row, at]} at node {first + row:,}, column {column + at} instead."
+            )
 
     def _check_result(self, rows: Values) -> None:
         if not _finite(rows):

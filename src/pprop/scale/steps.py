@@ -19,24 +19,27 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError
 from pprop._interrupt import remember_interrupts
-from pprop._memory import usable_memory
-from pprop._validate import check_int, describe, reject
+from pprop._memory import free_device_memory, usable_memory
+from pprop._validate import check_choice, check_int, describe, reject
 from pprop.graph.files import atomic_writer
+from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu.large_steps import worker_threads
 from pprop.scale.checkpoint import Checkpoint
+from pprop.scale.device_steps import DeviceSteps, make_device_plan
 from pprop.scale.graph_rows import GraphRows, StoredGraph
 from pprop.scale.panel_steps import PanelSteps, StepsProgress, block_bytes
 from pprop.scale.steps_plan import Sizes, StepsPlan, make_plan
 from pprop.scale.stored import StoredRows
-from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS, STEPS
+from pprop.settings import ALPHA, DEVICE, NORMALIZATION, SELF_LOOPS, STEPS
 
 BLOCK_ENTRIES = 2**23  # of one read
 _BLOCK_BYTES = 2**26  # of the predictions of one read, at most
-_SHARE = 0.8  # of the memory that the process may use, unless told
+_SHARE, _GPU_SHARE = 0.8, 0.9  # of the memory that the process may use, unless told, and of what a GPU has free
 
 
 @final
@@ -75,6 +78,7 @@ def propagate_folder(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[StepsProgress], object] | None = None,
     block_entries: int = BLOCK_ENTRIES,
+    device: str = DEVICE.default,
 ) -> FolderSteps:
     """Spread predictions over a graph that does not fit into memory, by K power steps in float32.
 
@@ -102,6 +106,9 @@ def propagate_folder(
         Called now and then with a `StepsProgress`.
     block_entries
         Entries read at once.
+    device
+        ``"cpu"``; or ``"cuda"`` for a GPU that holds all entries and as many columns as fit beside them. `memory` is then
+        the GPU's, of which 90 % of what is free are used unless told.
 
     Returns
     -------
@@ -132,10 +139,12 @@ def propagate_folder(
         given = _stored_predictions(rows, predictions, name)
         stack.callback(given.close)
         starts = _block_starts(rows, given, block_entries)
-        plan = _plan(rows, given, starts, steps, normalization, memory, out, name)
+        on_gpu = _on_gpu(device, name)
+        plan = _plan(rows, given, starts, steps, normalization, memory, out, name, on_gpu=on_gpu)
         work_of = {"alpha": alpha, "normalization": normalization, "self_loops": self_loops}
         kept = None if checkpoint is None else _checkpoint(Path(checkpoint), rows, given, plan, work_of)
-        work = PanelSteps(rows, given, starts, plan, alpha, progress or (lambda _: None), kept)
+        kind = DeviceSteps if on_gpu else PanelSteps
+        work = kind(rows, given, starts, plan, alpha, progress or (lambda _: None), kept)
         if out is None:
             values = work.to_memory(normalization, self_loops)
         else:
@@ -157,6 +166,7 @@ def plan_steps(
     memory: int | None = None,
     out: str | os.PathLike[str] | None = None,
     block_entries: int = BLOCK_ENTRIES,
+    device: str = DEVICE.default,
 ) -> StepsPlan:
     """Return what `propagate_folder` would hold, read and take; the disk's speed is measured on 256 MiB.
 
@@ -174,10 +184,20 @@ def plan_steps(
     given = _stored_predictions(rows, predictions, name)
     try:
         starts = _block_starts(rows, given, check_int(block_entries, "block_entries", name, low=1))
-        return _plan(rows, given, starts, steps, normalization, memory, out, name)
+        return _plan(rows, given, starts, steps, normalization, memory, out, name, on_gpu=_on_gpu(device, name))
     finally:
         rows.close()
         given.close()
+
+
+def _on_gpu(device: object, name: str) -> bool:
+    """Whether steps are to be made on a GPU, which is there."""
+    if check_choice(device, "device", name, ["cpu", "cuda"]) == "cpu":
+        return False
+    if DeviceSteps.place.type == "cuda" and not torch.cuda.is_available():
+        reject("device", name, "'cpu', as torch finds no GPU", "'cuda'")
+    choose_backend("triton", DeviceSteps.place.type, name)
+    return True
 
 
 def _stored_predictions(rows: GraphRows, predictions: NDArray[Any], name: str) -> StoredRows:
@@ -197,9 +217,11 @@ def _block_starts(rows: GraphRows, given: StoredRows, block_entries: int) -> lis
 
 def _plan(
     rows: GraphRows, given: StoredRows, starts: Sequence[int], steps: int, normalization: str, memory: int | None,
-    out: str | os.PathLike[str] | None, name: str,
+    out: str | os.PathLike[str] | None, name: str, *, on_gpu: bool,
 ) -> StepsPlan:  # fmt: skip
-    if memory is None:
+    if memory is None and on_gpu:
+        memory = int(_GPU_SHARE * (free_device_memory(DeviceSteps.place) or 2**62))
+    elif memory is None:
         usable = usable_memory()
         if usable is None:
             reject("memory", name, "a number of bytes, as this system does not report its memory", "None")
@@ -209,18 +231,20 @@ def _plan(
     sizes = Sizes(
         n, rows.n_entries, c, steps, rows.entry_bytes, 8 if rows.indptr.in_file else 0,
         given.array.dtype.itemsize if given.in_file else 0, 2 if rows.directed and normalization == "sym" else 1,
-        out is not None,
+        out is not None, rows.weights is not None,
     )  # fmt: skip
     if out is not None:
         _check_disk(Path(out), 4 * n * c)
+    if on_gpu:
+        return make_device_plan(sizes, memory, rows.indices.speed())
     return make_plan(sizes, memory, block_bytes(rows, given, starts), rows.indices.speed(), worker_threads())
 
 
 def _checkpoint(folder: Path, rows: GraphRows, given: StoredRows, plan: StepsPlan, work: dict[str, Any]) -> Checkpoint:
     files = [*rows.identity, given.identity]
-    if len(plan.panels) > 1 or None in files:
-        got = f"{len(plan.panels)} panels" if len(plan.panels) > 1 else "arrays in memory"
-        expected = "None, unless all columns fit into one panel and all arrays are mapped from files"
+    if len(plan.panels) > 1 or None in files or plan.threads == 0:
+        got = f"{len(plan.panels)} panels" if len(plan.panels) > 1 else "arrays in memory" if plan.threads else "a GPU"
+        expected = "None, unless all columns fit into one panel of the CPU and all arrays are mapped from files"
         reject("checkpoint", "propagate_folder", expected, got)
     if not folder.parent.is_dir():
         reject("checkpoint", "propagate_folder", "a folder in an existing one", repr(str(folder)))

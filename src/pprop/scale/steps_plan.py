@@ -38,6 +38,8 @@ class Sizes:
         Arrays of degree scales, 1 or 2.
     to_file
         Whether Z is written to a file.
+    weighted
+        Whether entries have weights.
     """
 
     nodes: int
@@ -49,6 +51,7 @@ class Sizes:
     value_bytes: int = 4
     scales: int = 1
     to_file: bool = True
+    weighted: bool = False
 
     @property
     def kept_entry_bytes(self) -> float:
@@ -82,7 +85,7 @@ class StepsPlan:
     seconds
         A rough estimate: the larger of reading and gathering, for every step.
     threads
-        Cores that gather.
+        Cores that gather; 0 for a GPU, whose memory is then meant: the graph and all of a panel stay there.
     """
 
     sizes: Sizes
@@ -104,15 +107,15 @@ class StepsPlan:
         speed = "" if self.disk_speed is None else f" at {self.disk_speed / 1e9:.2f} GB/s"
         kept = [f"{self.kept_rows / sizes.nodes:.0%} of the predictions"] if sizes.value_bytes else []
         kept += [f"{self.kept_entries / max(sizes.entries, 1):.0%} of the entries"] if sizes.entry_bytes else []
-        keep = f"{_gib(self.kept_bytes)} to keep {' and '.join(kept)}" if kept else "nothing to keep of files"
+        keep = f"{gib(self.kept_bytes)} to keep {' and '.join(kept)}" if kept else "nothing to keep of files"
         return "\n".join(
             (
                 f"{counted(sizes.nodes, 'node')}, {counted(sizes.entries, 'entry', 'entries')}, "
                 f"{counted(sizes.columns, 'column')}, {counted(sizes.steps, 'step')}: {widths}",
-                f"memory: {_gib(self.state_bytes)} for two states, {_gib(self.fixed_bytes)} for scales and buffers, "
-                f"{keep}; of {_gib(self.memory)}",
+                f"memory: {gib(self.state_bytes)} for two states, {gib(self.fixed_bytes)} for scales and buffers, "
+                f"{keep}; of {gib(self.memory)}",
                 f"disk: {self.read_bytes / 1e9:.1f} GB a step, {self.total_read_bytes / 1e9:.1f} GB in all{speed}",
-                f"time: about {self.seconds:.0f} s on {counted(self.threads, 'core')}",
+                f"time: about {self.seconds:.0f} s on {counted(self.threads, 'core') if self.threads else 'a GPU'}",
             )
         )
 
@@ -161,8 +164,8 @@ def make_plan(sizes: Sizes, memory: int, buffer_bytes: int, disk_speed: float | 
         )
         raise CapacityError(
             f"Steps over {counted(sizes.nodes, 'node')} with {counted(sizes.columns, 'column')} need at least "
-            f"{_gib(needed)} for states{' and their result' if needed < whole and result else ''} and {_gib(fixed)} "
-            f"for scales and buffers, and may use {_gib(memory)}.{remedy}"
+            f"{gib(needed)} for states{' and their result' if needed < whole and result else ''} and {gib(fixed)} "
+            f"for scales and buffers, and may use {gib(memory)}.{remedy}"
         )
     return min(plans, key=lambda plan: plan.seconds)
 
@@ -192,5 +195,10 @@ def _plan_of(sizes: Sizes, memory: int, fixed: int, width: int, disk_speed: floa
     )  # fmt: skip
 
 
-def _gib(size: float) -> str:
+def gib(size: float) -> str:
+    """Return a number of bytes in words.
+
+    >>> gib(2**31)
+    '2.00 GiB'
+    """
     return f"{size / 2**30:.2f} GiB"

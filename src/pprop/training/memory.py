@@ -8,7 +8,7 @@ from typing import final
 import torch
 
 from pprop._errors import CapacityError
-from pprop._memory import usable_memory
+from pprop._memory import free_device_memory, usable_memory
 from pprop._validate import check_int, describe
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.trainer import FeatureMatrix, TrainerBytes
@@ -231,11 +231,8 @@ def memory_limit(device: str) -> int:
     if device == "cpu":
         memory = usable_memory()
         return 2**62 if memory is None else int(CPU_SHARE * memory)
-    if torch.device(device).type != "cuda":
-        return 2**62
-    free, _ = torch.cuda.mem_get_info(device)
-    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own, waiting to be used
-    return int(GPU_SHARE * free)
+    free = free_device_memory(torch.device(device))
+    return 2**62 if free is None else int(GPU_SHARE * free)
 
 
 def _results(items: Items, runs: int, device: str) -> int:
