@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--tune", default="", help="launch shapes, such as short_rows=32,short_unroll=8")
     given = parser.parse_args()
     n, m = int(given.nodes), int(given.entries)
-    tuning = LargeTuning(**{name: int(value) for name, value in (one.split("=") for one in given.tune.split(",") if one)})
+    tuning = LargeTuning(
+        **{name: int(value) for name, value in (one.split("=") for one in given.tune.split(",") if one)}
+    )
     indptr, indices = graph(n, m, skewed=given.skewed)
     loops = torch.ones(n, dtype=torch.uint8, device="cuda")
     scale = (indptr.diff() + 1).double().rsqrt().float()
@@ -48,7 +50,11 @@ def main() -> None:
     side = Renumbered(indptr, indices, None, (scale, scale), tuning, loops)
     torch.cuda.synchronize()
     report: dict[str, Any] = {"benchmark": "resident_steps", "nodes": n, "entries": m, "skewed": given.skewed}
-    report |= {"steps": given.steps, "device": torch.cuda.get_device_name(), "numbering_seconds": time.perf_counter() - begin}
+    report |= {
+        "steps": given.steps,
+        "device": torch.cuda.get_device_name(),
+        "numbering_seconds": time.perf_counter() - begin,
+    }
     shares = torch.tensor([ALPHA, 1 - ALPHA], device="cuda")
     check(side, indptr, indices, scale, shares, tuning)
     del indptr, indices, loops, scale
@@ -91,7 +97,9 @@ def graph(n: int, m: int, *, skewed: bool) -> tuple[Tensor, Tensor]:
     return indptr, indices
 
 
-def check(side: Renumbered, indptr: Tensor, indices: Tensor, scale: Tensor, shares: Tensor, tuning: LargeTuning) -> None:
+def check(
+    side: Renumbered, indptr: Tensor, indices: Tensor, scale: Tensor, shares: Tensor, tuning: LargeTuning
+) -> None:
     """Compare one step of some nodes with its definition."""
     n = len(indptr) - 1
     H = torch.empty(n, 4, device="cuda").normal_()

@@ -6,7 +6,8 @@ cores, from disk.
     python benchmarks/stored_steps.py /disk/folder --nodes 111e6 --entries 3.2e9 --memory 20
     python benchmarks/stored_steps.py /disk/folder --nodes 3e6 --entries 90e6 --memory 1
 
-Columns of the entries are uniform random numbers, the worst case for a cache; degrees are all alike up to one. The folder gets
+Columns of the entries are uniform random numbers, the worst case for a cache, sorted in every row as in a graph folder; all
+rows have as many, --entries over --nodes rounded. The folder gets
 `indptr.npy`, `indices.npy` and `predictions.npy`, made once and removed by --remove.
 """
 
@@ -69,10 +70,16 @@ def main() -> None:
             file.unlink(missing_ok=True)
         return
     given.folder.mkdir(exist_ok=True)
-    n, m, rng = int(given.nodes), int(given.entries), np.random.default_rng(0)
+    n, rng = int(given.nodes), np.random.default_rng(0)
+    degree = round(given.entries / given.nodes)
+    m = n * degree
+
+    def rows_of_entries(a: int, b: int) -> Any:
+        return np.sort(rng.integers(0, n, (b - a, degree), dtype=np.int32), axis=1)
+
     graph: Any = SimpleNamespace(
-        indptr=array(files["indptr"], (n + 1,), np.int64, lambda a, b: np.arange(a, b) * m // n),
-        indices=array(files["indices"], (m,), np.int32, lambda a, b: rng.integers(0, n, b - a, dtype=np.int32)),
+        indptr=array(files["indptr"], (n + 1,), np.int64, lambda a, b: np.arange(a, b) * degree),
+        indices=array(files["indices"], (n, degree), np.int32, rows_of_entries).reshape(-1),
         weights=None,
         directed=False,
     )

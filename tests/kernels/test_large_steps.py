@@ -17,6 +17,7 @@ from scipy import sparse
 
 from pprop import Graph
 from pprop.graph import transition_matrix
+from pprop.kernels.numba_cpu import column_ranges
 from pprop.kernels.numba_cpu.large_steps import PIECE
 from pprop.kernels.numba_cpu.large_steps import LargeSteps as NumbaLargeSteps
 
@@ -152,6 +153,20 @@ def test_the_bits_do_not_depend_on_the_number_of_threads_nor_of_runs():
             assert torch.equal(steps.forward(H[run : run + 1], None)[0], together[run])
     finally:
         numba.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 16, 80])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_entries_sorted_by_ranges_of_columns_give_the_same_bits(monkeypatch, weighted, columns):
+    """Ranges of 16 columns or fewer, groups of at most 7 rows and 50 entries, and a hub that is cut into pieces."""
+    hub, some = star(2 * PIECE), graph_of(200, False, weighted)
+    edges = sparse.block_diag([hub.adjacency, some.adjacency], format="csr")
+    steps = NumbaLargeSteps(transition_matrix(Graph.from_scipy(sparse.csr_array(edges))), ALPHA, STEPS)
+    H = torch.randn(1, edges.shape[0], columns, generator=torch.Generator().manual_seed(0))
+    near = steps.forward(H, None)
+    for name, value in (("_FAR", 0), ("_REACH", 1024), ("_GROUP", 7), ("_GROUP_ENTRIES", 50)):
+        monkeypatch.setattr(column_ranges, name, value)
+    assert torch.equal(steps.forward(H, None), near)
 
 
 def test_no_steps_return_a_copy_and_no_columns_return_none():

@@ -203,6 +203,10 @@ class Trainer(ABC):
         its model; that of torch modules all tensors of a module's state, each (R, ...).
         """
 
+    def all_weights(self, kept: list[Tensor]) -> list[Tensor]:
+        """Return the weights of a model, given copies of `weights`: more where some of them are not trained."""
+        return kept
+
     def remember(self, wanted: Tensor) -> None:
         """Keep a copy of the present weights of the runs that are wanted, (R,) bool, without waiting for the device.
 

@@ -77,10 +77,11 @@ class Columns:
         """Return the rows of the first layer (R, f, h) that belong to these columns, (R, s, h)."""
         return weights if self.seen is None else weights[:, torch.from_numpy(self.seen).to(weights.device)].contiguous()
 
-    def put(self, weights: Tensor, whole: Tensor) -> Tensor:
-        """Write the rows of these columns (R, s, h) into a first layer (R, f, h), whose other rows stay; return it."""
+    def put(self, weights: Tensor) -> Tensor:
+        """Return a first layer (R, f, h) with these rows (R, s, h) for these columns, and zero for all others."""
         if self.seen is None:
             return weights
+        whole = weights.new_zeros(len(weights), self.total, weights.shape[2])
         whole[:, torch.from_numpy(self.seen).to(whole.device)] = weights
         return whole
 

@@ -78,7 +78,6 @@ def neighbourhood_bytes(
         },
         kept={
             "best weights": 4 * trained,
-            "weights of all columns": 4 * whole,
             "predictions": 3 * logits + (4 * min(nodes, BLOCK) * hidden if predict else 0),
         },
         results={"weights": 8 * whole, "logits": logits, "curves": 2 * 3 * 8 * max_epochs},

@@ -16,14 +16,14 @@ from pprop._validate import check_bool, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
-from pprop.kernels.trainer import FeatureMatrix
+from pprop.kernels.trainer import FeatureMatrix, Trainer
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration
 from pprop.scale.batches import Batches, Columns
 from pprop.scale.memory import check_search, neighbourhood_bytes
 from pprop.scale.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, find_neighbourhoods
-from pprop.scale.trainer import BatchLoss, NeighbourhoodTrainer
+from pprop.scale.trainer import BatchLoss, ColumnsTrainer, NeighbourhoodTrainer, fused_trainer, labelled
 from pprop.settings import BACKEND, DEVICE, LEARNING_RATE
 from pprop.training import Trained
 from pprop.training.memory import TrainingBytes, memory_limit
@@ -35,6 +35,7 @@ from pprop.training.trainers import ModelTraining
 
 # Labelled nodes of a mini-batch, at most.
 BATCH = 1024
+DENSE = 2**24  # numbers of rows that are stored as a dense matrix, at most
 _SAMPLE = 16  # nodes whose search is timed before that of all others
 _HELD_SHARE = 0.5  # of the memory that may be used: batches beyond it are made again for every visit
 
@@ -146,14 +147,17 @@ class NeighbourhoodTraining(ModelTraining):
         self._model, self._network, self._propagation = model, model.predictor, model.propagation
         self._task, self._batch, self._predict = task, batch, predict
         self._features: FeatureMatrix = network_inputs(task.graph, model.predictor.first_layer)
-        nodes = np.unique(np.concatenate([_nodes(task, run) for run in range(len(task.seeds))]))
+        nodes = np.unique(np.concatenate([labelled(task, run) for run in range(len(task.seeds))]))
         check_search(task.graph.n_nodes, len(nodes), neighbours, memory_limit("cpu"))
         self._neighbourhoods = self._search(nodes, neighbours, eps, verbose)
         self._columns = [self._seen(run) for run in range(len(task.seeds))]
+        block = self._block()
+        self._fused = len(self._network.hidden) == 1 and 0 < block <= DENSE
         held = self._held()
         self._hold = held <= _HELD_SHARE * memory_limit(str(task.device))
         self.note = self._describe(0)
         self._batch_bytes = held if self._hold else held // max(-(-len(nodes) // batch), 1)
+        self._batch_bytes += 8 * block if self._fused else 0
 
     def _search(self, nodes: NDArray[np.int64], neighbours: int, eps: float, verbose: bool) -> Neighbourhoods:
         def find(some: NDArray[np.int64]) -> Neighbourhoods:
@@ -190,6 +194,15 @@ class NeighbourhoodTraining(ModelTraining):
             f"{members:,} nodes and {columns.count:,} of {columns.total:,} feature columns{held}"
         )
 
+    def _block(self) -> int:
+        """Return the numbers of a dense matrix of the rows of any run, at most; 0 where some have several batches."""
+        if any(
+            int((one.labels >= 0).sum(dim=1).max()) > self._batch for one in (self._task.train, self._task.stopping)
+        ):
+            return 0
+        each = [labelled(self._task, run) for run in range(len(self._task.seeds))]
+        return max(len(nodes) * len(self._neighbourhoods.of(nodes)[0]) for nodes in each)
+
     def _held(self) -> int:
         """Return about how many bytes all batches of a run take: rows twice, features twice, masks."""
         mean = self._features.shape[1] * 4 if isinstance(self._features, DenseRows) else 0
@@ -197,21 +210,26 @@ class NeighbourhoodTraining(ModelTraining):
             mean = 32 * self._features.nnz // max(self._features.shape[0], 1) + 16
         return int(self._neighbourhoods.matrix.nnz * (32 + mean))
 
-    def trainer(self, runs: slice) -> NeighbourhoodTrainer:
-        task, network, seed = self._task.part(runs), self._network, self._task.seeds[int(runs.start)]
-        columns = self._columns[int(runs.start)]
+    def trainer(self, runs: slice) -> Trainer:
+        task, network, run = self._task.part(runs), self._network, int(runs.start)
+        columns = self._columns[run]
         layers = network.weights(self._features.shape[1], task.n_classes, self._model.penalty)
-        common = self._neighbourhoods, self._features, columns, task.kernels, seed
-        return NeighbourhoodTrainer(
-            task.kernels,
-            BatchLoss(task.kernels, network, self._propagation.dropout, seed, task.device),
-            Batches(task.train, self._batch, *common, hold=self._hold),
-            Batches(task.stopping, self._batch, *common, hold=self._hold),
-            columns,
-            initial_weights(layers, task.seed_tensor, task.kernels),
-            [layer.penalty for layer in layers],
-            task.rate,
-        )
+        weights = initial_weights(layers, task.seed_tensor, task.kernels)
+        weights = [columns.take(weights[0]), *weights[1:]]
+        known = self._neighbourhoods, self._features, columns
+        made = fused_trainer(task, *known, self._model, weights) if self._fused else None
+        if made is None:
+            common = *known, task.kernels, task.seeds[0]
+            made = NeighbourhoodTrainer(
+                task.kernels,
+                BatchLoss(task.kernels, network, self._propagation.dropout, task.seeds[0], task.device),
+                Batches(task.train, self._batch, *common, hold=self._hold),
+                Batches(task.stopping, self._batch, *common, hold=self._hold),
+                weights,
+                [layer.penalty for layer in layers],
+                task.rate,
+            )
+        return ColumnsTrainer(made, columns)
 
     def bytes(self) -> TrainingBytes:
         task, network = self._task, self._network
@@ -232,10 +250,6 @@ class NeighbourhoodTraining(ModelTraining):
             max_epochs=task.rule.max_epochs,
             predict=self._predict,
         )
-
-
-def _nodes(task: Task, run: int) -> NDArray[np.int64]:
-    return np.concatenate([_real(one.nodes[run], one.labels[run]) for one in (task.train, task.stopping)])
 
 
 def _real(nodes: torch.Tensor, labels: torch.Tensor) -> NDArray[np.int64]:

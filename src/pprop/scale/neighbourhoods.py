@@ -60,8 +60,12 @@ class Neighbourhoods:
     matrix: sparse.csr_array
     kept: NDArray[np.float64]
 
+    def places(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where the rows of some nodes are."""
+        return np.searchsorted(self.nodes, nodes)
+
     def of(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], sparse.csr_array]:
-        """Return the nodes that occur in the rows of some nodes (b,), shape (u,), ascending, and these rows, (b, u).
+        """Return some nodes (b,) with all that occur in their rows, shape (u,), ascending, and these rows, (b, u).
 
         >>> import pprop, scipy.sparse as sp
         >>> path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
@@ -69,8 +73,9 @@ class Neighbourhoods:
         >>> members, rows.shape
         (array([3, 4]), (1, 2))
         """
-        rows = self.matrix[np.searchsorted(self.nodes, nodes)]
-        members, places = np.unique(rows.indices, return_inverse=True)
+        rows = self.matrix[self.places(nodes)]
+        members = np.unique(np.concatenate([rows.indices, nodes]))  # a row may lack its own node
+        places = np.searchsorted(members, rows.indices)
         local = sparse.csr_array((rows.data, places.astype(np.int32), rows.indptr), shape=(len(nodes), len(members)))
         return members.astype(np.int64), local
 

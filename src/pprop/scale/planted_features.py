@@ -13,7 +13,6 @@ from scipy import sparse
 from pprop._validate import check_float, check_int
 from pprop.kernels.random_bits import PLANTED, stream
 
-_WORD_POWER = 2.0  # of `rank`: the frequency of a word falls with the square root of its rank
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -69,7 +68,8 @@ class NormalFeatures:
 class WordFeatures:
     """Sparse features: counts of words, each drawn from the words of the node's class or from all.
 
-    In both lists the frequency of a word falls with the square root of its rank.
+    In both lists the frequency of a word falls with its rank r as r^(1 / power - 1): by default with the square root, and
+    for a large power nearly as 1 / r, as in texts.
 
     Parameters
     ----------
@@ -79,6 +79,8 @@ class WordFeatures:
         Words of a node. Those drawn twice are counted twice, so that there are at most as many nonzeros.
     strength
         Probability that a word is one of the class's own, which are columns // classes.
+    power
+        At least 1, where all words of a list are as frequent.
 
     Examples
     --------
@@ -89,22 +91,24 @@ class WordFeatures:
     columns: int = 2000
     draws: int = 20
     strength: float = 0.35
+    power: float = 2.0
 
     def __post_init__(self) -> None:
         check_int(self.columns, "columns", "WordFeatures", low=1, high=2**31 - 1)
         check_int(self.draws, "draws", "WordFeatures", low=1)
         check_float(self.strength, "strength", "WordFeatures", "[0, 1]")
+        check_float(self.power, "power", "WordFeatures", "[1, inf)")
 
     def rows(self, seed: int, first: int, classes: NDArray[np.int64], n_classes: int) -> sparse.csr_array:
         """Return the features of nodes first, first + 1, ..., given their classes; shape (rows, f), float32."""
         from pprop.kernels.numba_cpu import planted
 
         sizes = np.array([max(1, self.columns // n_classes), self.columns], np.int64)
-        spans = (sizes + 1.0) ** (1 / _WORD_POWER) - 1.0
+        spans = (sizes + 1.0) ** (1 / self.power) - 1.0
         indices = np.empty((len(classes), self.draws), np.int32)
         values, counts = np.empty(indices.shape, np.float32), np.empty(len(classes), np.int64)
         planted.sparse_rows(
-            np.uint64(seed), stream(PLANTED, 2), first, classes, self.strength, n_classes, spans, sizes, _WORD_POWER,
+            np.uint64(seed), stream(PLANTED, 2), first, classes, self.strength, n_classes, spans, sizes, float(self.power),
             step_through(self.columns), 0, indices, values, counts,
         )  # fmt: skip
         filled = np.arange(self.draws) < counts[:, None]

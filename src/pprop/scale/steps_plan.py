@@ -18,6 +18,7 @@ from pprop._validate import counted
 
 LINE = 16  # columns of float32 in a cache line
 _PROCESS = 400 * 2**20  # bytes that Python, its packages and compiled kernels take by themselves
+_SORTED = 24 * 2**20  # bytes in which a core sorts entries, where states are large
 # Rough seconds of an entry's gathers on one core, for the first and every further cache line of a row.
 _FIRST_LINE, _NEXT_LINE = 22e-9, 10e-9
 
@@ -146,9 +147,9 @@ def make_plan(sizes: Sizes, memory: int, buffer_bytes: int, disk_speed: float | 
     >>> papers = Sizes(nodes=111_000_000, entries=3_200_000_000, columns=16, steps=10)
     >>> plan = make_plan(papers, memory=20 * 2**30, buffer_bytes=2**28, disk_speed=1.6e9, threads=2)
     >>> plan.panels, round(plan.kept_rows / papers.nodes, 2), round(plan.read_bytes / 1e9, 1)
-    ((16,), 0.85, 14.8)
+    ((16,), 0.84, 14.8)
     """
-    fixed = (4 * sizes.scales + 1) * sizes.nodes + buffer_bytes + _PROCESS
+    fixed = (4 * sizes.scales + 1) * sizes.nodes + buffer_bytes + _PROCESS + threads * _SORTED
     whole, result = 8 * sizes.nodes * sizes.columns, 0 if sizes.to_file else 4 * sizes.nodes * sizes.columns
     widths = {sizes.columns, 1, 2, 4, 8, *range(LINE, sizes.columns, LINE)}
     plans = [

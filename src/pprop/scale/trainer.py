@@ -2,21 +2,28 @@
 
     loss of a batch = mean cross entropy of its nodes, logits Z_i = sum_j drop(pi_ij) f(x_j), + penalty / 2 * |W|^2,
 
-where j runs over the neighbourhood of i. With one batch, all of a row and no dropout this is the loss of PPNP.
+where j runs over the neighbourhood of i. With one batch, all of a row and no dropout this is the loss of PPNP: so one batch
+whose rows are small enough to be dense is trained by the backend's fused trainer, as PPNP is (`fused_trainer`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.random_bits import BRANCHES, derive_seed
-from pprop.kernels.trainer import LabelledNodes, Trainer
+from pprop.kernels.trainer import FeatureMatrix, LabelledNodes, PropagateRows, Trainer, TrainerSpec
+from pprop.models import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork
 from pprop.scale.batches import Batch, Batches, Columns
+from pprop.scale.neighbourhoods import Neighbourhoods
+from pprop.training.task import Task
 
 # One tensor (1, a, b) per weight; also the type of their gradients.
 Weights = list[Tensor]
@@ -87,10 +94,8 @@ class NeighbourhoodTrainer(Trainer):
         Of a batch.
     train, stopping
         The batches of the two sets.
-    columns
-        Those of the features that are trained.
     weights
-        Initial weights of all columns, one tensor (1, a, b) each.
+        Initial weights of the columns that are trained, one tensor (1, a, b) each.
     penalties
         lambda of lambda / 2 * |W|^2 for each of them.
     rate
@@ -103,16 +108,12 @@ class NeighbourhoodTrainer(Trainer):
         loss: BatchLoss,
         train: Batches,
         stopping: Batches,
-        columns: Columns,
         weights: Weights,
         penalties: list[float],
         rate: float,
     ) -> None:
         self._kernels, self._loss, self._train, self._stopping = kernels, loss, train, stopping
-        self._columns, self._rate, self._penalties = columns, rate, penalties
-        self._shape = weights[0].shape
-        self._weights = [columns.take(weights[0]), *weights[1:]]
-        self._whole: Tensor | None = None
+        self._rate, self._penalties, self._weights = rate, penalties, weights
         self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in self._weights]
         self._squares = [
             kernels.adam(w, *(torch.zeros_like(w) for _ in range(3)), step=1, rate=0.0, penalty=0.0)
@@ -152,20 +153,102 @@ class NeighbourhoodTrainer(Trainer):
             )  # fmt: skip
 
     def weights(self) -> Weights:
-        return self._all_columns(self._weights)
-
-    def _all_columns(self, weights: Weights) -> Weights:
-        """Return weights of all columns of the features: zero for those that no neighbourhood contains."""
-        if self._whole is None and self._columns.seen is not None:
-            self._whole = torch.zeros(self._shape, device=weights[0].device)
-        return [weights[0] if self._whole is None else self._columns.put(weights[0], self._whole), *weights[1:]]
+        return self._weights
 
     def remember(self, wanted: Tensor) -> None:
         for kept, live in zip(self._best, self._weights, strict=True):
             kept.copy_(torch.where(wanted[:, None, None], live, kept))
 
     def remembered(self) -> Weights:
-        return self._all_columns(self._best)
+        return self._best
 
     def keep(self, slots: Tensor) -> None:
         """Do nothing: there is one run, and it is in training or the loop has ended."""
+
+
+@final
+class ColumnsTrainer(Trainer):
+    """A trainer of the feature columns that neighbourhoods contain, for a network of all columns: the others are zero."""
+
+    def __init__(self, trainer: Trainer, columns: Columns) -> None:
+        self._trainer, self._columns, self.capturable = trainer, columns, trainer.capturable
+
+    def epoch(self) -> Tensor:
+        return self._trainer.epoch()
+
+    def weights(self) -> Weights:
+        return self._trainer.weights()
+
+    def all_weights(self, kept: Weights) -> Weights:
+        return [self._columns.put(kept[0]), *kept[1:]]
+
+    def remember(self, wanted: Tensor) -> None:
+        self._trainer.remember(wanted)
+
+    def remembered(self) -> Weights:
+        return self._trainer.remembered()
+
+    def keep(self, slots: Tensor) -> None:
+        self._trainer.keep(slots)
+
+    def close(self) -> None:
+        self._trainer.close()
+
+
+def fused_trainer(
+    task: Task,
+    neighbourhoods: Neighbourhoods,
+    features: FeatureMatrix,
+    columns: Columns,
+    model: Model,
+    weights: Weights,
+) -> Trainer | None:
+    """Return the backend's trainer of one run whose labelled nodes are one batch; None where it has none.
+
+    Parameters
+    ----------
+    task
+        Of one run.
+    neighbourhoods, features, columns
+        What the network reads.
+    model
+        With a network of one hidden layer.
+    weights
+        Initial weights of the columns that are trained.
+    """
+    network, place = model.predictor, task.device
+    assert isinstance(network, FeatureNetwork)
+    assert model.propagation is not None
+    nodes = neighbourhoods.nodes[neighbourhoods.places(labelled(task, 0))]
+    members, rows = neighbourhoods.of(nodes)
+    row_of_node = np.zeros(len(members), dtype=np.int64)
+    row_of_node[np.searchsorted(members, nodes)] = np.arange(len(nodes))
+    here = torch.from_numpy(members).to(place)
+
+    def local(given: LabelledNodes) -> LabelledNodes:
+        return replace(given, nodes=torch.searchsorted(here, given.nodes).clamp(max=len(members) - 1))
+
+    return task.kernels.trainer(
+        TrainerSpec(
+            features=columns.features(features, members),
+            weights=tuple(weights),
+            seeds=task.seed_tensor,
+            propagation=PropagateRows(
+                torch.from_numpy(rows.toarray()).to(place),
+                torch.from_numpy(np.searchsorted(members, nodes)).to(place),
+                torch.from_numpy(row_of_node).to(place),
+            ),
+            train=local(task.train),
+            stopping=local(task.stopping),
+            dropout=network.dropout,
+            matrix_dropout=model.propagation.dropout,
+            rate=task.rate,
+            penalty=model.penalty,
+        )
+    )
+
+
+def labelled(task: Task, run: int) -> NDArray[np.int64]:
+    """Return the training and stopping nodes of a run, each once, ascending."""
+    sets = (task.train, task.stopping)
+    return np.unique(np.concatenate([one.nodes[run][one.labels[run] >= 0].cpu().numpy() for one in sets]))

@@ -46,10 +46,11 @@ class Observer(Protocol):
 class Ledger:
     """Weights, curves and ends of the runs of a loop, collected as they end."""
 
-    def __init__(self, runs: int, weights: list[Tensor], observer: Observer) -> None:
+    def __init__(self, runs: int, trainer: Trainer, observer: Observer) -> None:
         self._runs, self._observer, self._run_of_slot = runs, observer, np.arange(runs)
         self.ended = np.zeros(runs, dtype=np.bool_)  # which slots have
-        self._weights = [torch.empty((runs, *w.shape[1:]), dtype=w.dtype) for w in weights]
+        self._weights = [torch.empty((runs, *w.shape[1:]), dtype=w.dtype) for w in trainer.weights()]
+        self._all = trainer.all_weights
         self._ends: dict[str, NDArray[Any]] = {name: np.zeros(runs, dtype=kind) for name, kind in _ENDS.items()}
         self._curves: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
 
@@ -100,7 +101,7 @@ class Ledger:
             table[:, place[in_slots[slots]], made:stop] = values[:, : stop - made, slots].transpose(0, 2, 1)
             made += values.shape[1]
         return LoopResult(
-            [w[torch.from_numpy(runs)] for w in self._weights],
+            self._all([w[torch.from_numpy(runs)] for w in self._weights]),
             *(values[runs] for values in self._ends.values()),
             history=tuple(History(*table[:, place[run], :end].copy()) for run, end in zip(runs, epochs, strict=True)),
         )
@@ -111,7 +112,7 @@ def run_loop(trainer: Trainer, runs: int, stopping: Stopping, observer: Observer
 
     One epoch is one training step, then the stopping loss and accuracy with dropout off.
     """
-    state, ledger = StoppingState(stopping, runs), Ledger(runs, trainer.weights(), observer)
+    state, ledger = StoppingState(stopping, runs), Ledger(runs, trainer, observer)
     for epoch in itertools.count(1):
         values = trainer.epoch().double().numpy().copy()
         check_interrupt()
@@ -190,7 +191,7 @@ def run_captured(
     trainer: Trainer, runs: int, stopping: Stopping, observer: Observer, device: torch.device
 ) -> LoopResult:
     """Train until every run has ended, as `run_loop` does; up to a few epochs more are computed and not counted."""
-    ledger = Ledger(runs, trainer.weights(), observer)
+    ledger = Ledger(runs, trainer, observer)
     batch = _CapturedBatch(trainer, StoppingState(stopping, runs, device), runs, device)
     made = 0
     while True:

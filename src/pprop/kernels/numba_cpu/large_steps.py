@@ -1,9 +1,11 @@
 """Power steps on a graph whose states do not fit into the cache, without dropout.
 
-A step is bound by the cache misses of its gathers, one row of the state per entry. So rows are prefetched `_AHEAD`
+A step is bound by the cache misses of its gathers, one row of the state per entry. So rows are prefetched `AHEAD`
 entries before they are summed, which keeps about ten misses in flight where a processor by itself finds two or three;
 a row of sums stays in registers; states lie on cache-line borders and on large pages; and nothing is stored per entry
 but the column.
+
+Where a state takes more than 2 GB, the entries of groups of rows are sorted first: see `column_ranges`.
 
 Work is shared by entries. Row i belongs to the window of `PIECE` entries in which it starts; a row of more than `PIECE`
 entries is cut into pieces of that length, whose sums are added in order. Threads take windows and pieces as they become
@@ -24,6 +26,7 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.kernels.numba_cpu._jit import kernel, part, serial
 from pprop.kernels.numba_cpu.arena import Arena
+from pprop.kernels.numba_cpu.column_ranges import AHEAD, add_sorted, column_ranges, sort_group
 from pprop.kernels.numba_cpu.sparse import NumbaSteps
 from pprop.kernels.numba_cpu.team import fetch_add
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
@@ -31,7 +34,6 @@ from pprop.kernels.random_bits import Draw
 
 # Entries in one task. Part of the definition of the sums of longer rows, so it never depends on the machine.
 PIECE = 8192
-_AHEAD = 24
 _LINE = 64  # bytes
 _REGISTERS = 256  # bytes of a row that are summed at once: 16 of NEON's 32 registers, 8 of AVX2's 16
 
@@ -45,7 +47,7 @@ def _sum(begin, end, edges, source, stride, column, shift, width, twice, line):
     indices, weights, weighted, past = edges
     first = second = zeros(source, width)
     for e in range(begin, end):
-        soon = np.int64(item(indices, min(e + _AHEAD, past - 1))) * stride + column
+        soon = np.int64(item(indices, min(e + AHEAD, past - 1))) * stride + column
         at = np.int64(item(indices, e)) * stride + column
         for q in range(0, count(width), count(line)):
             prefetch(source, soon + q)
@@ -83,6 +85,18 @@ def _finish(i, first, second, last, scales, loops, own, stride, column, shift, o
         store(out, at + shift, fma(arrived, second, times(share, load(own, at + shift, width))))
 
 
+@part
+def _piece(task, T, partial, edges, source, stride, column, shift, width, twice, line):
+    """Sum one piece of a long row."""
+    k = np.searchsorted(T.pieces, task + 1) - 1
+    i = T.long_rows[k]
+    begin = T.indptr[i] + (task - T.pieces[k]) * PIECE
+    end = min(begin + PIECE, T.indptr[i + 1])
+    first, second = _sum(begin, end, edges, source, stride, column, shift, width, twice, line)
+    store(partial, 2 * task * count(width), first)
+    store(partial, (2 * task + 1) * count(width), second)
+
+
 @serial
 def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line, looped):
     """Take pieces of long rows and windows until there are none left."""
@@ -93,13 +107,7 @@ def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, 
     task = fetch_add(counter, 0, 1)
     while task < pieces + windows:
         if task < pieces:
-            k = np.searchsorted(T.pieces, task + 1) - 1
-            i = T.long_rows[k]
-            begin = item(indptr, i) + (task - T.pieces[k]) * PIECE
-            end = min(begin + PIECE, item(indptr, i + 1))
-            first, second = _sum(begin, end, edges, source, stride, column, shift, width, twice, line)
-            store(partial, 2 * task * count(width), first)
-            store(partial, (2 * task + 1) * count(width), second)
+            _piece(task, T, partial, edges, source, stride, column, shift, width, twice, line)
         else:
             window = (task - pieces) * PIECE
             starts = T.indptr[:-1]
@@ -110,6 +118,35 @@ def _work(counter, T, partial, alpha, last, source, own, stride, column, shift, 
                     _finish(
                         i, first, second, last, scales, loops, own, stride, column, shift, out, width, twice, looped
                     )
+        task = fetch_add(counter, 0, 1)
+
+
+@serial
+def _far_work(
+    counter, T, groups, bits, fill, held, partial, alpha, last, source, own, stride, column, shift, out, width, twice,
+    line, looped,
+):  # fmt: skip
+    """Take pieces of long rows and groups of rows until there are none left; the sums of a group are in `out`."""
+    source, own, out, partial = address(source), address(own), address(out), address(partial)
+    loops, scales, pieces = (address(T.loops), address(T.here)), _scales(T, alpha), T.pieces[-1]
+    edges = address(T.indices), address(T.weights), len(T.weights) > 0, len(T.indices)
+    task = fetch_add(counter, 0, 1)
+    while task < pieces + len(groups) - 1:
+        if task < pieces:
+            _piece(task, T, partial, edges, source, stride, column, shift, width, twice, line)
+        else:
+            low, high = groups[task - pieces], groups[task - pieces + 1]
+            taken = sort_group(low, high, PIECE, T, bits, fill, held)
+            none = zeros(source, width)
+            for i in range(low, high):
+                store(out, i * stride + column, none)
+                store(out, i * stride + column + shift, none)
+            sums = out, low * stride + column
+            add_sorted(taken, held, source, stride, column, shift, sums, width, twice, line)
+            for i in range(low, high):
+                at = i * stride + column
+                first, second = load(out, at, width), load(out, at + shift, width)
+                _finish(i, first, second, last, scales, loops, own, stride, column, shift, out, width, twice, looped)
         task = fetch_add(counter, 0, 1)
 
 
@@ -135,6 +172,22 @@ def _step(
     counter[0] = 0
     for _ in prange(threads):
         _work(counter, T, partial, alpha, last, source, own, stride, column, shift, out, width, twice, line, looped)
+    _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice, looped)
+
+
+@kernel
+def _far_step(
+    counter, T, groups, bits, fill, held, partial, alpha, last, source, own, stride, column, shift, out, width, twice,
+    line, looped,
+):  # fmt: skip
+    """The same, the entries of each group of rows sorted by ranges of columns."""
+    entries, weights = held
+    counter[0] = 0
+    for k in prange(len(fill)):
+        _far_work(
+            counter, T, groups, bits, fill[k], (entries[k], weights[k]), partial, alpha, last, source, own,
+            stride, column, shift, out, width, twice, line, looped,
+        )  # fmt: skip
     _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice, looped)
 
 
@@ -222,14 +275,19 @@ def step_rows(
     dtype, c = source.dtype, source.shape[1]
     share, counter, line = np.array([alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
     block = _REGISTERS // dtype.itemsize
-    partial = np.empty(2 * int(T.pieces[-1]) * block, dtype)
+    partial, threads = np.empty(2 * int(T.pieces[-1]) * block, dtype), numba.get_num_threads()
+    far = column_ranges(T.indptr, T.weights, PIECE, len(source), c * dtype.itemsize, threads)
     for column in range(0, c, block):
         columns = min(block, c - column)
         power = 1 << (columns.bit_length() - 1)  # two groups of as many columns, overlapping, make up the block
-        _step(
-            numba.get_num_threads(), counter, T, partial, share, last, source, own, c, column, columns - power, out,
-            lanes(power), lanes(1 if columns == power else 2), line, lanes(2 if len(T.loops) else 1),
+        rest = (
+            partial, share, last, source, own, c, column, columns - power, out, lanes(power),
+            lanes(1 if columns == power else 2), line, lanes(2 if len(T.loops) else 1),
         )  # fmt: skip
+        if far is None:
+            _step(threads, counter, T, *rest)
+        else:
+            _far_step(counter, T, *far, *rest)
 
 
 @final
