@@ -28,7 +28,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graphs", nargs="*", default=list(GRAPHS))
     parser.add_argument("--splits", type=int, default=20, help="of the paper's test seeds")
-    parser.add_argument("--validation", action="store_true", help="of its validation seeds instead, to choose settings by")
+    parser.add_argument(
+        "--validation", action="store_true", help="of its validation seeds instead, to choose settings by"
+    )
     parser.add_argument("--neighbours", type=int, default=64)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--eps", type=float, default=1e-5)

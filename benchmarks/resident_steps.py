@@ -19,9 +19,9 @@ import time
 from typing import Any
 
 import torch
-from _large import copy_bandwidth, milliseconds
 from torch import Tensor
 
+from _large import copy_bandwidth, milliseconds
 from pprop.kernels.triton_gpu.large_steps import PANEL, LargeTuning, Renumbered, run_steps
 
 BLOCK = 2**27

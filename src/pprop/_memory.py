@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 # By the folder of a hierarchy of control groups, version 2 and version 1: a group's limit, what it uses, and the parts of
 # that which the system gives up when memory is short.
@@ -32,10 +34,13 @@ def usable_memory(root: Path = Path("/")) -> int | None:
 def free_device_memory(device: torch.device) -> int | None:
     """Return the free bytes of a GPU, with those that torch holds for later; None of another device.
 
+    >>> import torch
     >>> free_device_memory(torch.device("cpu"))
     """
     if device.type != "cuda":
         return None
+    import torch
+
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 

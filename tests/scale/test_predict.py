@@ -80,7 +80,7 @@ def test_steps_that_do_not_fit_into_memory_are_made_from_the_graph_as_it_is_stor
     trained: pprop.Trained, graph: pprop.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     expected = scale.predict(trained)
-    monkeypatch.setattr("pprop.scale.blocks.steps_bytes", lambda *_: 2**62)
+    monkeypatch.setattr("pprop.scale.blocks.steps_fit", lambda *_: False)
     stored = pprop.write_folder(graph, tmp_path / "graph").graph()
     for held in (graph, stored):
         np.testing.assert_allclose(scale.predict(trained, held), expected, rtol=1e-5, atol=1e-6)

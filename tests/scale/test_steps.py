@@ -101,9 +101,9 @@ def test_steps_on_a_gpu_are_those_of_the_cpu(
     assert str(found.plan).endswith("on a GPU")
     expected = propagate_folder(folder, H, 0.15, 2, normalization, memory=MEMORY).values
     np.testing.assert_allclose(found.values, expected, atol=TOLERANCE * np.abs(expected).max(), rtol=0)
-    with pytest.raises(CapacityError, match="of the GPU's memory, and may use 0.00 GiB"):
+    with pytest.raises(CapacityError, match=r"of the GPU's memory, and may use 0\.00 GiB"):
         propagate_folder(folder, H, memory=100, device="cuda")
-    with pytest.raises(InputError, match="'checkpoint'.*Got a GPU"):
+    with pytest.raises(InputError, match=r"'checkpoint'.*Got a GPU"):
         propagate_folder(
             folder, mapped(H, tmp_path / "H.npy"), memory=2**20, device="cuda", checkpoint=tmp_path / "kept"
         )

@@ -79,8 +79,8 @@ def live(
     before = changing.predict()
     done = make_edits(changing, fitted.graph_, planned)
     if out is not None:
-        table = columns_of(changing, changing.graph, changing.nodes, fitted.classes_)
-        write_table(out, table, session, force=force)
+        table = columns_of(changing, changing.graph.ids, changing.nodes, fitted.classes_)
+        write_table(out, [table], session, force=force)
     record: dict[str, Any] = {
         "model": model,
         "out": out,

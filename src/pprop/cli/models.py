@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pprop.estimators import GraphSource, NodeClassifier
-    from pprop.graph import Graph
     from pprop.propagation import LiveGraph
 
 Column: TypeAlias = "list[Any] | NDArray[Any]"
 FORMATS = (".csv", ".parquet")
+ROWS = 2**16  # of a table that are written at a time
 IDENTITY = (
     "The model has weights for each node of its own graph (--structure identity), which mean nothing on another. "
     "Train it with --structure degree or with columns."
@@ -43,7 +44,9 @@ FILES = frozenset(
 )
 
 
-def load_model(folder: Path, origin: GraphInput | None, session: Session, remark: str = "") -> NodeClassifier:
+def load_model(
+    folder: Path, origin: GraphInput | None, session: Session, remark: str = "", logits_file: Path | None = None
+) -> NodeClassifier:
     """Load a saved model on another graph, or on its own; say so if it is not the graph of the training."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
@@ -61,7 +64,7 @@ def load_model(folder: Path, origin: GraphInput | None, session: Session, remark
         graph = origin.read(recipe)
     own = origin is not None and origin.tables.structure is Structure.IDENTITY
     try:
-        model = load(folder, graph=graph)
+        model = load(folder, graph=graph, logits_file=logits_file)
     except InputError as error:
         if own and "features per node" in str(error):
             raise InputError(IDENTITY) from error
@@ -82,7 +85,8 @@ def write_artefact(
     from pprop.estimators import APPNPEnsembleClassifier
 
     model.save(folder, source=source, accuracy=accuracy)
-    (folder / "predictions.csv").write_text(csv_text(prediction_table(model)), encoding="utf-8", newline="")
+    with (folder / "predictions.csv").open("wb") as stream:
+        write_tables(prediction_tables(model), stream, parquet=False)
     if not len(model.history_.train_loss):
         return  # nothing was trained
     if find_spec("matplotlib") is None:
@@ -105,15 +109,28 @@ def write_figure(figure: Any, stem: Path) -> None:
         stem.with_suffix(f".{kind}").write_bytes(save_figure(figure, kind))
 
 
-def write_table(path: Path, table: Mapping[str, Column], session: Session, *, force: bool) -> None:
-    """Write named columns of equal length to a CSV or Parquet file."""
+def write_table(path: Path, tables: Iterable[Mapping[str, Column]], session: Session, *, force: bool) -> None:
+    """Write tables with the same named columns, one after another, to a CSV or Parquet file."""
     with new_file(path, session, force=force) as stream:
-        if path.suffix.lower() == ".parquet":
-            from pprop.graph.tables.arrow import pa, parquet
+        write_tables(tables, stream, parquet=path.suffix.lower() == ".parquet")
 
-            parquet.write_table(pa.table(dict(table)), stream)
-        else:
-            stream.write(csv_text(table).encode())
+
+def write_tables(tables: Iterable[Mapping[str, Column]], stream: IO[bytes], *, parquet: bool) -> None:
+    """Write them to a stream. No more than one of them is in memory if they are made one after another."""
+    if not parquet:
+        for number, table in enumerate(tables):
+            text = csv_text(table)
+            stream.write((text.partition("\n")[2] if number else text).encode())
+        return
+    from pprop.graph.tables.arrow import pa
+    from pprop.graph.tables.arrow import parquet as files
+
+    with ExitStack() as stack:
+        writer = None
+        for table in tables:
+            made = pa.table(dict(table))
+            writer = writer or stack.enter_context(files.ParquetWriter(stream, made.schema))
+            writer.write_table(made)
 
 
 def csv_text(table: Mapping[str, Column]) -> str:
@@ -131,18 +148,27 @@ def csv_text(table: Mapping[str, Column]) -> str:
     return text.getvalue()
 
 
-def prediction_table(model: NodeClassifier) -> dict[str, Column]:
+def prediction_table(model: NodeClassifier, first: int = 0, last: int | None = None) -> dict[str, Column]:
     """Return named columns: ``id`` (``node``, the position, where the graph has no ids), ``class``, ``p_...``."""
     import numpy as np
 
-    return columns_of(model, model.graph_, np.arange(model.graph_.n_nodes), model.classes_)
+    graph = model.graph_
+    nodes = np.arange(first, graph.n_nodes if last is None else last)
+    return columns_of(model, None if graph.ids is None else graph.ids[nodes], nodes, model.classes_)
+
+
+def prediction_tables(model: NodeClassifier) -> Iterator[dict[str, Column]]:
+    """Give the same for some nodes at a time."""
+    n = model.graph_.n_nodes
+    for first in range(0, n, ROWS):
+        yield prediction_table(model, first, min(first + ROWS, n))
 
 
 def columns_of(
-    model: NodeClassifier | LiveGraph, graph: Graph, nodes: NDArray[np.int64], classes: NDArray[Any]
+    model: NodeClassifier | LiveGraph, ids: NDArray[Any] | None, nodes: NDArray[np.int64], classes: NDArray[Any]
 ) -> dict[str, Column]:
-    """Return the same of a model or live graph, for `nodes`, the positions of all nodes of `graph` in its order."""
-    first: dict[str, Column] = {"node": nodes.tolist()} if graph.ids is None else {"id": graph.ids.tolist()}
+    """Return the same of a model or live graph, for some nodes with these ids."""
+    first: dict[str, Column] = {"node": nodes.tolist()} if ids is None else {"id": ids.tolist()}
     probabilities = model.predict_proba(nodes)
     named = {f"p_{name}": probabilities[:, k] for k, name in enumerate(classes.tolist())}
     return {**first, "class": model.predict(nodes).tolist(), **named}

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.models import FORMATS, ModelArgument, csv_text, load_model, prediction_table, write_table
+from pprop.cli.models import (
+    FORMATS,
+    ModelArgument,
+    csv_text,
+    load_model,
+    prediction_table,
+    prediction_tables,
+    write_table,
+)
 from pprop.cli.output import Session, check_file
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
@@ -18,6 +28,7 @@ from pprop.cli.verbs import ForceOption, option, out_option, verb
     "predict",
     "pprop predict model --out predictions.csv",
     "pprop predict model --graph newer.csv --nodes nodes.csv --out predictions.parquet",
+    "pprop predict model --graph built --scale --out predictions.parquet",
 )
 def predict(
     session: Session,
@@ -30,6 +41,10 @@ def predict(
     tables: Annotated[Tables, {"features", "column", "structure"}],
     out: Annotated[Path | None, out_option(".csv or .parquet; without it, CSV is printed.")] = None,
     force: ForceOption = False,
+    scale: Annotated[
+        bool,
+        option("For a large graph: the logits of all nodes are in a file beside --out until it is written.", "--scale"),
+    ] = False,
 ) -> None:
     """Predict the class of every node with a saved model.
 
@@ -37,23 +52,33 @@ def predict(
     class, 'p_NAME'. The model remembers its graph and where it was read. If that graph has changed since, it is
     refused; a graph named with --graph is used in any case, with a note if it is another. Its tables are read as in the
     training: columns by the same names, weights and directions, unless an option says otherwise.
+
+    The network is computed for some nodes at a time, and the table is written in pieces. Power steps that do not fit into
+    memory read the graph from its folder ('pprop build'). With --scale the logits take room on the disk and not in memory.
     """
     check_file(out, force=force, formats=FORMATS)
     if graph is None and tables != Tables():
         raise typer.BadParameter("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")
     origin = None if graph is None else GraphInput(graph, tables)
-    fitted = load_model(model, origin, session, "Nothing is known about the accuracy on it.")
-    table = prediction_table(fitted)
-    record: dict[str, Any] = {
-        "model": model,
-        "out": out,
-        "nodes": fitted.graph_.n_nodes,
-        "classes": fitted.classes_,
-        "fingerprint": fitted.graph_.fingerprint,
-        "graph_changed": fitted.graph_changed_,
-    }
-    if out is None:
-        session.result({**record, "predictions": table}, csv_text(table))
-    else:
-        write_table(out, table, session, force=force)
+    with ExitStack() as stack:
+        logits = None
+        if scale:
+            if out is None:
+                raise typer.BadParameter("--scale needs --out FILE: what it is for is too long to print.")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            logits = Path(stack.enter_context(TemporaryDirectory(dir=out.parent, prefix=".pprop-")), "logits.npy")
+        fitted = load_model(model, origin, session, "Nothing is known about the accuracy on it.", logits)
+        record: dict[str, Any] = {
+            "model": model,
+            "out": out,
+            "nodes": fitted.graph_.n_nodes,
+            "classes": fitted.classes_,
+            "fingerprint": fitted.graph_.fingerprint,
+            "graph_changed": fitted.graph_changed_,
+        }
+        if out is None:
+            table = prediction_table(fitted)
+            session.result({**record, "predictions": table}, csv_text(table))
+            return
+        write_table(out, prediction_tables(fitted), session, force=force)
         session.result(record, f"{counted(fitted.graph_.n_nodes, 'node')}: {out}")

@@ -94,7 +94,7 @@ def propagate(
         with new_file(out, session, force=force) as stream:
             np.save(stream, values, allow_pickle=False)
     else:
-        write_table(out, table, session, force=force)
+        write_table(out, [table], session, force=force)
     statistics = solution.statistics
     record: dict[str, Any] = {
         "out": out,

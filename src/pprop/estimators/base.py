@@ -107,7 +107,9 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
             other.accuracy_ = other.source_ = None
             backend = backend_again(self.record_, name)
             scaled = scaled_alike(used, self.scaling_, name)
-            other.logits_ = other._restored(logits_from(self.model_, scaled, self.weights_, backend), {})
+            blocks = getattr(self, "neighbours", None) is not None
+            found = logits_from(self.model_, scaled, self.weights_, backend, in_blocks=blocks)
+            other.logits_ = other._restored(found, {})
         return other
 
     def save(

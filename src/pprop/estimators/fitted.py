@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
@@ -22,6 +23,8 @@ from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference
 from pprop.models.label_propagation import LabelPropagation
 from pprop.models.module import make_module, module_state
+from pprop.propagation import PowerIteration
+from pprop.scale.blocks import block_logits, steps_fit
 from pprop.training import History, Trained
 
 # What a classifier may learn.
@@ -69,8 +72,28 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterat
             yield ExpectedWeight(name, tuple(tensor.shape), tensor.cpu().numpy().dtype)
 
 
-def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backend) -> NDArray[np.float32]:
-    """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training."""
+def logits_from(
+    model: AnyModel,
+    graph: Graph,
+    weights: Weights,
+    backend: Backend,
+    *,
+    in_blocks: bool = False,
+    file: str | PathLike[str] | None = None,
+    function: str = "load",
+) -> NDArray[np.float32]:
+    """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training.
+
+    They are in memory, or in a file; then, with `in_blocks`, or where steps in memory do not fit, those of APPNP are made as
+    `scale.predict` makes them.
+    """
+    if (
+        in_blocks
+        or file is not None
+        or (_by_steps(model) and not steps_fit(graph, next(reversed(weights.values())).shape[-1]))
+    ):
+        tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]
+        return block_logits(model, graph, tensors, backend.kernels, out=file, function=function)
     if isinstance(model, Ensemble):
         arrays, each = list(weights.values()), len(weights) // model.members
         layers = [torch.from_numpy(np.stack(arrays[layer::each])) for layer in range(each)]
@@ -81,6 +104,13 @@ def logits_from(model: AnyModel, graph: Graph, weights: Weights, backend: Backen
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]
     return Inference(model, graph, backend.kernels).logits(tensors)[0].numpy()
+
+
+def _by_steps(model: AnyModel) -> bool:
+    """Whether a model is the built-in network and power steps."""
+    if not isinstance(model, Model) or not isinstance(model.predictor, FeatureNetwork) or model.propagation is None:
+        return False
+    return isinstance(model.propagation.solver, PowerIteration)
 
 
 def _state(model: Model) -> dict[str, torch.Tensor]:

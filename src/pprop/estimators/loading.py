@@ -75,7 +75,11 @@ _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
 
 
 def load(
-    path: str | PathLike[str], graph: Graph | None = None, predictor: ModuleOrFactory | None = None
+    path: str | PathLike[str],
+    graph: Graph | None = None,
+    predictor: ModuleOrFactory | None = None,
+    *,
+    logits_file: str | PathLike[str] | None = None,
 ) -> NodeClassifier:
     """Load a model that was written by ``save``. Nothing is unpickled.
 
@@ -93,6 +97,9 @@ def load(
     predictor
         For a model that was trained with a `predictor`: the same module again, or a function that makes one. Its
         weights are replaced.
+    logits_file
+        For APPNP on a large graph: an ``.npy`` file for the logits of all nodes, which is replaced, and is read as long as
+        the model is in use. None: they are in memory.
 
     Returns
     -------
@@ -159,7 +166,9 @@ def load(
     estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     estimator.known_labels_ = manifest.classes[codes]
     estimator.scaling_ = scaling
-    logits = logits_from(model, scaled_alike(used, scaling, FUNCTION), weights, backend)
+    scaled = scaled_alike(used, scaling, FUNCTION)
+    blocks = getattr(estimator, "neighbours", None) is not None
+    logits = logits_from(model, scaled, weights, backend, in_blocks=blocks, file=logits_file, function=FUNCTION)
     try:
         estimator.logits_ = estimator._restored(logits, extras)  # pyright: ignore[reportPrivateUsage]
     except InputError as error:

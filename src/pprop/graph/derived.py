@@ -51,7 +51,7 @@ class Derived(GraphParts):
             for former in list(self._of_features)[: 1 - SCALINGS]:
                 del self._of_features[former]
             self._of_features[scaling] = fitted, made
-        if made is None or isinstance(made, DenseRows):
+        if not isinstance(made, np.ndarray):
             return self._scaled_by(fitted, made)
         return self.replace(features=made, recipe=self.recipe, scaling=fitted)
 

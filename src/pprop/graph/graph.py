@@ -307,10 +307,18 @@ class Graph(Derived, Exchange):
             held["_of_features"] = self._of_features
         return graph
 
-    def _scaled_by(self, scaling: Scaling, rows: DenseRows | None) -> Graph:
+    def _scaled_by(self, scaling: Scaling, made: DenseRows | sparse.csr_array | None) -> Graph:
         graph = object.__new__(Graph)
         vars(graph).update({name: value for name, value in vars(self).items() if name not in _OF_FEATURES})
-        vars(graph).update(scaling=scaling, _rows=rows, _of_features={})
+        if isinstance(made, sparse.csr_array):
+            attributes.check_finite(made, "Graph.scaled")
+            if not made.data.all():  # a number so small that it became zero
+                made = made.copy()
+                made.eliminate_zeros()
+            for part in (made.data, made.indices, made.indptr):
+                seal(part)
+            vars(graph)["_features"], made = made, None
+        vars(graph).update(scaling=scaling, _rows=made, _of_features={})
         return graph
 
     @cached_property

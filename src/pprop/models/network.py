@@ -156,7 +156,8 @@ def _read(features: FeatureMatrix, first_layer: str) -> FeatureMatrix:
     dense = full if first_layer == "auto" else first_layer == "dense"
     if isinstance(features, DenseRows):
         return features if dense else _nonzeros(features)
-    return DenseRows(features.astype(np.float32).toarray()) if dense else features.astype(np.float32)
+    features = features.astype(np.float32, copy=False)
+    return DenseRows(features.toarray()) if dense else features
 
 
 def _nonzeros(rows: DenseRows) -> sparse.csr_array:

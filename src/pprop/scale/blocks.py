@@ -24,6 +24,8 @@ from pprop.training import Trained
 from pprop.training.memory import memory_limit
 
 FUNCTION = "pprop.scale.predict"
+# Entries of a graph from which on its transition matrix is not made: for some time that takes 32 bytes an entry.
+STREAMED = 2**26
 
 
 def predict(
@@ -38,7 +40,7 @@ def predict(
     """Return the logits of all nodes of a graph with the weights of one run.
 
     The network is computed for `block` nodes at a time, whose features alone are read, and writes its predictions to
-    memory or to a file; K power steps then spread them, by `propagate_folder` where they do not fit into memory.
+    memory or to a file; K power steps then spread them, on a graph of 67 million entries or more by `propagate_folder`.
 
     Parameters
     ----------
@@ -77,26 +79,51 @@ def predict(
     """
     if not isinstance(trained, Trained):
         reject("trained", FUNCTION, "what pprop.train or pprop.scale.train returned", describe(trained))
-    model = trained.model
-    if not isinstance(model, Model) or not isinstance(model.predictor, FeatureNetwork) or model.propagation is None:
-        reject("trained", FUNCTION, "a training of pprop.APPNP() with the built-in network", describe(model))
-    if not isinstance(model.propagation.solver, PowerIteration):
-        reject("trained", FUNCTION, "a training of pprop.APPNP(), which predicts by power steps", describe(model))
     if graph is not None and not isinstance(graph, Graph):
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     at = check_int(run, "run", FUNCTION, low=0, high=len(trained.seeds) - 1)
-    count = model.propagation.solver.steps if steps is None else STEPS.check(steps, FUNCTION)
     known = trained.graph.scaled()
     used = known if graph is None or graph is trained.graph else graph.scaled(known.scaling or "none")
-    features = network_inputs(used, model.predictor.first_layer)
     weights = [torch.from_numpy(np.array(array[at]))[None] for array in trained.weights]
+    kernels = choose_backend("auto", "cpu", FUNCTION).kernels
+    return block_logits(trained.model, used, weights, kernels, steps=steps, block=block, out=out)
+
+
+def block_logits(
+    model: object,
+    graph: Graph,
+    weights: list[Tensor],
+    kernels: Kernels,
+    *,
+    steps: int | None = None,
+    block: int = BLOCK,
+    out: str | PathLike[str] | None = None,
+    function: str = FUNCTION,
+) -> NDArray[np.float32]:
+    """Return what `predict` returns, given a graph with scaled features and the weights of one run, each (1, a, b).
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp, pprop
+    >>> graph = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.eye_array(2)).scaled()
+    >>> kernels = choose_backend("auto", "cpu", "example").kernels
+    >>> block_logits(pprop.APPNP(hidden=2), graph, [torch.eye(2)[None], torch.ones(1, 2, 1)], kernels)
+    array([[1.],
+           [1.]], dtype=float32)
+    """
+    expected = "a training of pprop.APPNP() with the built-in network"
+    if not isinstance(model, Model) or not isinstance(model.predictor, FeatureNetwork) or model.propagation is None:
+        reject("trained", function, expected, describe(model))
+    if not isinstance(model.propagation.solver, PowerIteration):
+        reject("trained", function, f"{expected} and power steps", describe(model.propagation.solver))
+    count = model.propagation.solver.steps if steps is None else STEPS.check(steps, function)
+    features = network_inputs(graph, model.predictor.first_layer)
     if features.shape[1] != weights[0].shape[1]:
-        reject("graph", FUNCTION, f"a graph with {weights[0].shape[1]} features", f"one with {features.shape[1]}")
-    kernels, classes = choose_backend("auto", "cpu", FUNCTION).kernels, weights[len(model.predictor.hidden)].shape[2]
-    found = _room((used.n_nodes, classes), out)
-    nodes = check_int(block, "block", FUNCTION, low=1)
+        reject("graph", function, f"a graph with {weights[0].shape[1]} features", f"one with {features.shape[1]}")
+    found = _room((graph.n_nodes, weights[len(model.predictor.hidden)].shape[2]), out, function)
+    nodes = check_int(block, "block", function, low=1)
     network_predictions(model.predictor, features, weights, kernels, torch.from_numpy(found)[None], block=nodes)
-    return _propagated(used, model.propagation, count, found, kernels, out)
+    return _propagated(graph, model.propagation, count, found, kernels, out)
 
 
 def _propagated(
@@ -105,7 +132,7 @@ def _propagated(
     """Return predictions (n, c) after power steps; in place where these fit into memory, else the file is replaced."""
     if steps == 0:
         return found
-    if steps_bytes(found, graph) > memory_limit("cpu"):
+    if graph.n_entries >= STREAMED or not steps_fit(graph, found.shape[1]):
         where = None if out is None else path_of(out, "out", FUNCTION)
         how = settings.alpha, steps, settings.normalization, settings.self_loops
         return propagate_folder(graph, found, *how, memory=memory_limit("cpu"), out=where).values
@@ -115,18 +142,23 @@ def _propagated(
     return found
 
 
-def steps_bytes(predictions: NDArray[Any], graph: Graph) -> int:
-    """Return the bytes of power steps in memory: three states, and the transition matrix with its rows sorted anew."""
-    return 3 * predictions.nbytes + 8 * graph.n_entries
+def steps_fit(graph: Graph, columns: int) -> bool:
+    """Whether power steps fit into memory: three states, and the transition matrix as it is made.
+
+    >>> import scipy.sparse as sp
+    >>> steps_fit(Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])), 3)
+    True
+    """
+    return 12 * graph.n_nodes * columns + 32 * graph.n_entries <= memory_limit("cpu")
 
 
-def _room(shape: tuple[int, int], out: object) -> NDArray[np.float32]:
+def _room(shape: tuple[int, int], out: object, function: str) -> NDArray[np.float32]:
     if out is None:
         return np.empty(shape, dtype=np.float32)
-    path = path_of(out, "out", FUNCTION)
+    path = path_of(out, "out", function)
     if path.suffix != ".npy":
-        reject("out", FUNCTION, "a file name that ends in .npy", repr(str(path)))
+        reject("out", function, "a file name that ends in .npy", repr(str(path)))
     try:
         return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
     except OSError as error:
-        reject("out", FUNCTION, "a file that can be written", f"{str(path)!r} ({error.strerror})")
+        reject("out", function, "a file that can be written", f"{str(path)!r} ({error.strerror})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pprop._errors import CapacityError
 from pprop.models.inference import BLOCK
+from pprop.scale.blocks import STREAMED
 from pprop.training.memory import TrainingBytes, bytes_text
 
 _PER_NODE = 44  # bytes of what local push prepares: degrees, thresholds, shares, scales
@@ -66,7 +67,7 @@ def neighbourhood_bytes(
         Whether all nodes are predicted.
     """
     trained, whole = columns * first + other_weights, features * first + other_weights
-    steps = (8 * entries + 24 * nodes) if predict else 0
+    steps = (32 * entries if entries < STREAMED else 0) + 24 * nodes if predict else 0
     logits = 4 * nodes * classes if predict else 0
     return TrainingBytes(
         shared={"PPR rows": 12 * row_entries, "push": _PER_NODE * nodes, "transition": steps},

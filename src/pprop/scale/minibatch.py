@@ -16,11 +16,13 @@ from pprop._validate import check_bool, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
+from pprop.kernels import choose_backend
 from pprop.kernels.trainer import FeatureMatrix, Trainer
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration
 from pprop.scale.batches import Batches, Columns
+from pprop.scale.blocks import block_logits
 from pprop.scale.memory import check_search, neighbourhood_bytes
 from pprop.scale.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, find_neighbourhoods
 from pprop.scale.trainer import BatchLoss, ColumnsTrainer, NeighbourhoodTrainer, fused_trainer, labelled
@@ -230,6 +232,11 @@ class NeighbourhoodTraining(ModelTraining):
                 task.rate,
             )
         return ColumnsTrainer(made, columns)
+
+    def logits(self, weights: list[torch.Tensor]) -> torch.Tensor:
+        kernels = choose_backend("auto", "cpu", "pprop.scale.train").kernels
+        one = [weight.cpu() for weight in weights]
+        return torch.from_numpy(block_logits(self._model, self._task.graph, one, kernels))[None]
 
     def bytes(self) -> TrainingBytes:
         task, network = self._task, self._network

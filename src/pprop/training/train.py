@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from pprop._interrupt import remember_interrupts
 from pprop._validate import check_int, describe, reject
@@ -330,7 +332,8 @@ def _train_models(
                 part, mine = result.of(of_model), runs[of_model]
                 finite, found = np.isfinite(part.stopping_loss), np.empty((1, 0, n_classes), np.float32)
                 if predict:
-                    finite, found = finite_logits(part, inferences[number].logits, place)
+                    usual = inferences[number].logits
+                    finite, found = finite_logits(part, partial(_logits, training, usual), place)
                 sound[mine] = finite
                 if finite.any():
                     logits[mine[finite]] = found
@@ -342,6 +345,14 @@ def _train_models(
     parts = [sound & (model_of_run == number) for number in range(len(models))]
     made = [trained(result.of(part), np.flatnonzero(part), work) for part in parts if part.any()]
     return result, sound, tuple(made)
+
+
+def _logits(
+    training: ModelTraining, usual: Callable[[list[Tensor]], Tensor], weights: list[Tensor]
+) -> Tensor:  # fmt: skip
+    """Return the logits of all nodes by a training's own way, where it has one."""
+    found = training.logits(weights)
+    return usual(weights) if found is None else found
 
 
 def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: TrainOptions) -> LoopResult:

@@ -52,6 +52,10 @@ class ModelTraining(ABC):
         """Return how much memory it takes; None: it is not known, and runs go one by one."""
         return None
 
+    def logits(self, weights: list[Tensor]) -> Tensor | None:
+        """Return the logits of all nodes for weights of R runs, (R, n, c); None: they are made as of any model."""
+        return None
+
     @abstractmethod
     def trainer(self, runs: slice) -> Trainer:
         """Return the trainer of some of the runs."""

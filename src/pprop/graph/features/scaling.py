@@ -285,21 +285,21 @@ def _row_sizes(features: NDArray[Any]) -> NDArray[np.float64]:
 def _rows_to_one(features: sparse.csr_array) -> sparse.csr_array:
     """Return a sparse matrix (n, f) in float32 whose rows have 1-norm one; empty rows stay empty.
 
-    A large matrix is scaled some rows at a time, so that float64 copies of it stay small.
+    A large matrix is scaled some rows at a time, so that float64 copies of it stay small; its indices are shared.
     """
     n = features.shape[0]
     if features.nnz <= _AT_ONCE or n == 1:
         return _scaled_rows(features)
-    step = max(1, int(n * _AT_ONCE // int(features.nnz)))
-    parts = (_scaled_rows(features[first : first + step]) for first in range(0, n, step))
-    data, indices = np.empty(features.nnz, np.float32), np.empty(features.nnz, features.indices.dtype)
-    counts, end = [np.zeros(1, dtype=np.int64)], 0
-    for part in parts:
-        data[end : end + part.nnz], indices[end : end + part.nnz] = part.data, part.indices
-        counts.append(np.diff(part.indptr).astype(np.int64))
-        end += part.nnz
-    indptr = np.cumsum(np.concatenate(counts))
-    return sparse.csr_array((data[:end], indices[:end], indptr), shape=features.shape)
+    step, data = max(1, int(n * _AT_ONCE // int(features.nnz))), np.empty(features.nnz, np.float32)
+    for first in range(0, n, step):
+        part = _scaled_rows(features[first : first + step])
+        begin, end = features.indptr[first], features.indptr[min(first + step, n)]
+        if part.nnz < end - begin:  # a zero was stored
+            tidy = features.copy()
+            tidy.eliminate_zeros()
+            return _rows_to_one(tidy)
+        data[begin:end] = part.data
+    return sparse.csr_array((data, features.indices, features.indptr), shape=features.shape)
 
 
 def _scaled_rows(features: sparse.csr_array) -> sparse.csr_array:

@@ -95,7 +95,7 @@ def row_plan(
             [2, 3],
             [3, 3]], dtype=torch.int32))
     """
-    offsets = torch.from_numpy(np.asarray(indptr, dtype=np.int64)).to(device)
+    offsets = torch.from_numpy(np.array(indptr, dtype=np.int64)).to(device)
     lengths, n = offsets.diff(), len(offsets) - 1
     lanes = torch.tensor([k for k in LANES if k <= slots], device=device)
     by_length = lengths.argsort(descending=True, stable=True)
@@ -136,7 +136,7 @@ def row_plan(
         mine = slice(int(indptr[first]), int(indptr[past]))
         k, width = torch.arange(mine.start, mine.stop, device=device) - offsets[row], row_lanes[row]
         at = begin[row] + k // width * slots + k % width
-        index[at] = torch.from_numpy(np.asarray(indices[mine], dtype=np.int32)).to(device)
+        index[at] = torch.from_numpy(np.array(indices[mine], dtype=np.int32)).to(device)
         if placed is not None and values is not None:
             placed[at] = values[mine].to(device)
 
