@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 import pprop
@@ -217,6 +218,28 @@ def test_a_large_graph_is_trained_on_neighbourhoods_and_saved_as_an_ordinary_mod
     predicted = pprop_here("predict", "model")
     assert predicted.code == 0
     assert classes_of(predicted.out) == model.predict().tolist()
+
+
+def test_predictions_in_pieces_with_logits_in_a_file_are_the_same(
+    pprop_here, tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert pprop_here(*TRAIN.split()).code == 0
+    assert pprop_here("predict", "model", "--out", "whole.csv").code == 0
+    monkeypatch.setattr("pprop.cli.models.ROWS", 7)
+    names = "pieces.csv", "scale.csv", "scale.parquet"
+    for name in names:
+        answer = pprop_here("predict", "model", "--out", name, *(["--scale"] if "scale" in name else []))
+        assert answer.code == 0
+    whole = (tmp_path / "whole.csv").read_bytes()
+    assert [(tmp_path / name).read_bytes() == whole for name in names[:2]] == [True, True]
+    stored = pyarrow.parquet.read_table(tmp_path / "scale.parquet")
+    assert stored.column("class").to_pylist() == classes_of(whole.decode())
+    assert not list(tmp_path.glob(".pprop-*"))  # the file of the logits is gone
+    assert "--scale needs --out" in pprop_here("predict", "model", "--scale").err
+    assert pprop_here(*TRAIN.replace("--out model", "--out other").split(), "--model", "ppnp").code == 0
+    refused = pprop_here("predict", "other", "--scale", "--out", "other.csv")
+    assert refused.code != 0
+    assert "unless the model is APPNP with the built-in network" in " ".join(refused.err.split())
 
 
 def test_models_without_neighbourhoods_refuse_them(pprop_here, tables):

@@ -87,6 +87,8 @@ def logits_from(
     They are in memory, or in a file; then, with `in_blocks`, or where steps in memory do not fit, those of APPNP are made as
     `scale.predict` makes them.
     """
+    if file is not None and not _by_steps(model):
+        reject("logits_file", function, "None, unless the model is APPNP with the built-in network", describe(file))
     if (
         in_blocks
         or file is not None

@@ -57,8 +57,8 @@ class GraphParts(ABC):
         """The adjacency matrix, shape (n, n)."""
 
     @abstractmethod
-    def _scaled_by(self, scaling: Scaling, rows: DenseRows | None) -> Self:
-        """Return the same graph with a scaling, and how a dense matrix is read by it."""
+    def _scaled_by(self, scaling: Scaling, made: DenseRows | sparse.csr_array | None) -> Self:
+        """Return the same graph with a scaling, and how a dense matrix is read by it, or a scaled sparse one."""
 
     @abstractmethod
     def replace(self, **changes: Any) -> Self:
