@@ -104,8 +104,8 @@ def check(
     n = len(indptr) - 1
     H = torch.empty(n, 4, device="cuda").normal_()
     Z = run_steps(side, shares, 1, H, tuning)
-    nodes: list[int] = torch.randint(n, (10,)).tolist()
-    for node in nodes:
+    nodes = torch.randint(n, (10,)).numpy()
+    for node in map(int, nodes):
         of = indices[indptr[node] : indptr[node + 1]].long()
         wide = (scale[of, None] * H[of]).double().sum(0) + (scale[node] * H[node]).double()
         wanted = (1 - ALPHA) * scale[node] * wide + ALPHA * H[node]
