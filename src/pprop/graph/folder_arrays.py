@@ -60,9 +60,20 @@ class Digest:
         self._rest = data[whole:].copy()
 
     def _take(self, data: NDArray[np.uint8]) -> None:
-        if len(data):
-            numbers = np.frombuffer(data.tobytes() if data.ctypes.data % 8 else data, dtype="<u8")
-            self._hash.update((numbers.reshape(-1, BLOCK // 8) @ _multipliers()).astype("<u8").data)
+        self._hash.update(self.sums(data))
+
+    @staticmethod
+    def sums(data: NDArray[np.uint8]) -> bytes:
+        """Return the sums of whole mebibytes; several processes may make those of parts of one stream."""
+        if not len(data):
+            return b""
+        numbers = np.frombuffer(data.tobytes() if data.ctypes.data % 8 else data, dtype="<u8")
+        return (numbers.reshape(-1, BLOCK // 8) @ _multipliers()).astype("<u8").tobytes()
+
+    def take_sums(self, sums: bytes) -> None:
+        """Take the next mebibytes of the stream by their sums; all that came before were whole mebibytes, too."""
+        self._hash.update(sums)
+        self._length += len(sums) // 8 * BLOCK
 
     def hexdigest(self) -> str:
         """Return 32 hex digits."""
@@ -86,6 +97,16 @@ def _multipliers() -> NDArray[np.uint64]:
             state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         _kept.append(state ^ (state >> np.uint64(31)) | np.uint64(1))
     return _kept[0]
+
+
+def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
+    """Return the first `HEADER` bytes of an npy file.
+
+    >>> npy_header(np.dtype("<i4"), (3,))[10:68]
+    b"{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"
+    """
+    text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode("ascii")
+    return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11) + b"\n"
 
 
 @final
@@ -139,9 +160,7 @@ class ArrayWriter:
         return math.prod(self.width) * self.dtype.itemsize
 
     def _header(self) -> bytes:
-        shape = (self.rows, *self.width)
-        text = f"{{'descr': {self.dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}".encode("ascii")
-        return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11) + b"\n"
+        return npy_header(self.dtype, (self.rows, *self.width))
 
     def write(self, array: NDArray[Any]) -> None:
         """Add rows, shape (rows, ...)."""

@@ -1,0 +1,283 @@
+"""`pack_graph`: the edges of a data frame as a graph folder, so that no later step moves an edge.
+
+1. Ids are numbered (`pprop.spark.numbering`), and edges become entries by two joins.
+2. One shuffle brings the entries of a block of rows together; each task sorts its own and writes them to files. A row of
+   many entries has parts of its own, so that no hub makes one task longer than others.
+3. Where every part goes is known by then: tasks copy them into the arrays of the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pprop._errors import InputError
+from pprop._validate import check_bool, check_int, counted, reject
+from pprop.graph.folder import GraphFolder
+from pprop.graph.folder_arrays import HEADER, Digest, map_array
+from pprop.graph.folder_manifest import check_target, write_manifest
+from pprop.spark.arrays import new_array
+from pprop.spark.numbering import MOST_NODES, Numbering
+from pprop.spark.pack_tasks import SORTED, Layout, PlaceEntries, SortEntries, SumBytes
+from pprop.spark.session import check_disk, check_executors, run_tasks, session_of
+from pprop.spark.tables import Edges, check_columns, column, id_type, read_frame, same_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FUNCTION = "pprop.spark.pack_graph"
+PART = 2**23  # entries of a part, about: sorted in memory, they take some 300 MB with weights
+_HUB = 4  # a row of more than 1 / _HUB of a part is a hub
+
+
+def pack_graph(
+    edges: Any,
+    out: str | PathLike[str],
+    *,
+    nodes: Any = None,
+    source: str = "source",
+    target: str = "target",
+    weight: str | None = None,
+    directed: bool = False,
+    id_column: str = "id",
+    partitions: int | None = None,
+    replace: bool = False,
+    restart: bool = False,
+    say: Callable[[str], object] | None = None,
+) -> GraphFolder:
+    """Pack edges into a graph folder, in Spark; it is what `pprop.build_graph` makes of the same edges, nodes in another order.
+
+    Parameters
+    ----------
+    edges
+        A DataFrame, or the path of a Parquet file or folder: one edge per row.
+    out
+        The folder to be made, on a disk that all executors see under this path.
+    nodes
+        A DataFrame or Parquet path with a column `id_column`, one row per node, some of which may have no edges; or the
+        number of nodes, if ids are the positions 0 to n - 1; or None: the nodes are the ends of the edges.
+    source, target, weight, directed, id_column
+        As in `pprop.build_graph`: an edge that is listed twice counts once, or with the sum of its weights; of an
+        undirected edge listed in both directions the larger counts.
+    partitions
+        Parts of the entries, each sorted by a task in memory; None: of 8 million entries, at least two for a core.
+    replace, restart
+        As in `pprop.build_graph`. A packing that was killed goes on after the last finished stage.
+    say
+        Called with sentences about what is done.
+
+    Returns
+    -------
+    GraphFolder
+
+    Raises
+    ------
+    InputError
+        Columns, ids or weights are wrong, or the folder cannot be written; before the work where it can be known.
+    MissingDependencyError
+        There is no Spark or no Java, or executors lack pprop.
+    """
+    tell = say or (lambda _: None)
+    directed = check_bool(directed, "directed", FUNCTION)
+    target_folder = check_target(out, "out", FUNCTION, replace=check_bool(replace, "replace", FUNCTION)).absolute()
+    spark = session_of(edges, nodes)
+    work = target_folder.with_name(target_folder.name + ".packing")
+    executors = check_executors(spark, target_folder.parent)
+    given = Edges.read(spark, edges, source, target, weight, FUNCTION)
+    if given.dropped:
+        tell(f"{counted(given.dropped, 'edge')} of weight 0 {'is' if given.dropped == 1 else 'are'} left out.")
+    table = None
+    if isinstance(nodes, int) and not isinstance(nodes, bool):
+        check_int(nodes, "nodes", FUNCTION, low=1, high=MOST_NODES)
+    elif nodes is not None:
+        table = _node_ids(spark, nodes, id_column, given.kind)
+    entries = given.count * (1 if directed else 2)
+    if partitions is not None:
+        partitions = check_int(partitions, "partitions", FUNCTION, low=1)
+    parts = partitions or max(-(-entries // PART), 2 * executors.tasks)
+    facts = {"edges": given.digest, "directed": directed, "parts": parts, "nodes": None if table is not None else nodes}
+    if table is not None:
+        from pyspark.sql import functions as F
+
+        facts["nodes"] = str(table.agg(F.sum(F.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0])
+    _take_up(work, facts, restart=check_bool(restart, "restart", FUNCTION))
+    check_disk(work, 2 * entries * (12 if given.weighted else 4))
+    heavy = max(entries // parts // _HUB, 1024)
+    if isinstance(nodes, int):
+        numbering = Numbering.of_positions(given, nodes, heavy)
+    else:
+        numbering = Numbering.of_ids(spark, given, table, heavy, work / "nodes", parts)
+    if numbering.n == 0:
+        reject("edges", FUNCTION, "at least one edge or node", "none")
+    tell(f"{counted(numbering.n, 'node')}, {counted(given.count, 'edge')}; {counted(parts, 'part')}, {counted(len(numbering.hubs), 'hub')}.")
+    layout = _layout(numbering, parts, heavy, entries)
+    reports = _sorted_parts(spark, given, numbering, layout, work, directed=directed)
+    folder = _placed(spark, layout, reports, numbering, work, directed=directed, weighted=given.weighted)
+    repeated = sum(one["repeated"] for one in reports)
+    tell(f"{sum(one['entries'] for one in reports):,} entries; {repeated:,} that were listed before are merged.")
+    if target_folder.exists():
+        shutil.rmtree(target_folder)
+    os.replace(folder, target_folder)
+    shutil.rmtree(work)
+    return GraphFolder.open(target_folder)
+
+
+def _node_ids(spark: SparkSession, nodes: object, id_column: str, kind: str) -> DataFrame:
+    frame = read_frame(spark, nodes, "nodes", FUNCTION)
+    check_columns(frame, {"id_column": id_column}, "nodes", FUNCTION)
+    same_type({"edges": kind, f"nodes.{id_column}": id_type(frame, id_column, "nodes", FUNCTION)}, FUNCTION)
+    ids = frame.select(column(id_column).cast(kind).alias("id"))
+    lacking = ids.filter("id IS NULL").count()
+    if lacking:
+        raise InputError(f"{counted(lacking, 'row')} of the nodes lack an id.")
+    return ids
+
+
+def _take_up(work: Path, facts: dict[str, Any], *, restart: bool) -> None:
+    """Make the folder of a packing, or keep one that was left behind by the same."""
+    file = work / "packing.json"
+    facts = json.loads(json.dumps(facts))
+    if file.exists() and not restart:
+        if json.loads(file.read_text()) == facts:
+            return
+        raise InputError(
+            f"{str(work)!r} was left behind by a packing of other edges or with other arguments. Give restart=True to begin "
+            "anew, or another folder."
+        )
+    if work.exists():
+        shutil.rmtree(work)
+    work.mkdir(parents=True)
+    file.write_text(json.dumps(facts))
+
+
+def _layout(numbering: Numbering, parts: int, heavy: int, entries: int) -> Layout:
+    blocks = min(parts, numbering.n)
+    hubs = sorted(position for _, position in numbering.hubs)
+    pieces = -(-entries // max(heavy * _HUB, 1)) if hubs else 0
+    return Layout(numbering.n, -(-numbering.n // blocks), tuple(hubs), tuple(min(pieces, parts) for _ in hubs))
+
+
+def _sorted_parts(
+    spark: SparkSession, edges: Edges, numbering: Numbering, layout: Layout, work: Path, *, directed: bool
+) -> list[dict[str, Any]]:
+    """Write the sorted entries of every part; return what the tasks say of them."""
+    from pyspark.sql import functions as F
+
+    file, folder = work / "sorted.json", work / "sorted"
+    if file.exists():
+        return _reports(file)
+    folder.mkdir(exist_ok=True)
+    frame = _numbered(spark, edges, numbering)
+    source, target = F.col("source"), F.col("target")
+    there = F.shiftleft(target, 32).bitwiseOR(F.shiftleft(source, 1))
+    if directed:
+        frame = frame.withColumn("key", there)
+    else:
+        back = F.shiftleft(source, 32).bitwiseOR(F.shiftleft(target, 1)).bitwiseOR(F.lit(1))
+        both = F.when(source == target, F.array(there)).otherwise(F.array(there, back))
+        frame = frame.withColumn("key", F.explode(both))
+    part = F.expr(f"CAST(shiftright(key, 32) DIV {layout.rows} AS INT)")
+    if layout.hubs:
+        rows = [(hub, layout.first_part(k), layout.pieces[k]) for k, hub in enumerate(layout.hubs)]
+        hubs = spark.createDataFrame(rows, "hub bigint, first int, pieces int")
+        frame = frame.join(F.broadcast(hubs), F.shiftright("key", 32) == F.col("hub"), "left")
+        piece = F.expr(f"CAST(first + (shiftright(key, 1) & {2**31 - 1}) * pieces DIV {layout.n} AS INT)")
+        part = F.when(F.col("hub").isNull(), part).otherwise(piece)
+    columns = ["key", "weight"] if edges.weighted else ["key"]
+    spread = frame.select(*columns, part.alias("part")).repartitionById(layout.parts, "part").select(*columns)
+    rows = spread.mapInArrow(SortEntries(layout, folder, edges.weighted), SORTED).collect()
+    found = sorted((row.asDict() for row in rows), key=lambda row: row["part"])
+    for row in found:
+        row["before"] = np.frombuffer(row["before"], np.int64).tolist()
+    file.write_text(json.dumps(found))
+    return _reports(file)
+
+
+def _reports(file: Path) -> list[dict[str, Any]]:
+    return json.loads(file.read_text())
+
+
+def _numbered(spark: SparkSession, edges: Edges, numbering: Numbering) -> DataFrame:
+    """Return the edges with positions instead of ids.
+
+    The rows of a hub are joined in several partitions: by a salt, which the table of positions has for hubs alone.
+    """
+    from pyspark.sql import functions as F
+
+    frame = edges.frame
+    if numbering.folder is None:
+        return frame
+    positions = numbering.positions(spark).withColumn("salt", F.lit(0))
+    hubs = [one for one, _ in numbering.hubs]
+    salts = min(64, max(8, len(numbering.starts)))
+    if hubs:
+        rows = [(*hub, salt) for hub in numbering.hubs for salt in range(1, salts)]
+        positions = positions.unionAll(spark.createDataFrame(rows, f"id {edges.kind}, position bigint, salt int"))
+    for end, other in (("source", "target"), ("target", "source")):
+        salt = F.lit(0)
+        if hubs:
+            spread = F.pmod(F.xxhash64(other), F.lit(salts)).cast("int")
+            salt = F.when(F.col(end).isin(hubs), spread).otherwise(0)
+        named = positions.select(F.col("id").alias(end), F.col("position").alias("at"), "salt")
+        frame = frame.withColumn("salt", salt).join(named, [end, "salt"]).drop(end, "salt")
+        frame = frame.withColumnRenamed("at", end)
+    return frame
+
+
+def _placed(
+    spark: SparkSession,
+    layout: Layout,
+    reports: list[dict[str, Any]],
+    numbering: Numbering,
+    work: Path,
+    *,
+    directed: bool,
+    weighted: bool,
+) -> Path:
+    """Make the graph folder of sorted parts."""
+    folder = work / "graph"
+    folder.mkdir(exist_ok=True)
+    entries, loops = sum(one["entries"] for one in reports), sum(one["loops"] for one in reports)
+    narrow, ones = (all(one[name] for one in reports) for name in ("narrow", "ones"))
+    weights = None if not weighted or ones else "<f4" if narrow else "<f8"
+    shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "indptr": (np.int64, (layout.n + 1,)),
+        "indices": (np.int32, (entries,)),
+    }
+    if weights is not None:
+        shapes["weights"] = (weights, (entries,))
+    for name, (dtype, shape) in shapes.items():
+        new_array(folder / f"{name}.npy", dtype, shape)
+    before = tuple(tuple(one["before"]) for one in reports[: layout.blocks])
+    place = PlaceEntries(layout, work / "sorted", folder, weights, tuple(one["entries"] for one in reports), before)
+    run_tasks(spark, layout.parts, place, "part int").collect()
+    shapes |= numbering.write_ids(spark, folder)
+    arrays = _described(spark, folder, shapes)
+    edges = entries if directed else (entries + loops) // 2
+    write_manifest(folder, arrays, directed=directed, edges=edges)
+    return folder
+
+
+def _described(spark: SparkSession, folder: Path, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, Any]:
+    """Return what the manifest says of every array; their bytes are summed up by tasks."""
+    sizes = {name: (folder / f"{name}.npy").stat().st_size - HEADER for name in shapes}
+    summing = SumBytes.of(folder, sizes)
+    rows = run_tasks(spark, len(summing.ranges), summing, "index int, sums binary").collect() if summing.ranges else []
+    sums = {row["index"]: bytes(row["sums"]) for row in rows}
+    arrays: dict[str, Any] = {}
+    for name, (dtype, shape) in shapes.items():
+        digest, kind = Digest(), np.dtype(dtype).newbyteorder("<")
+        for index, (of, _, _) in enumerate(summing.ranges):
+            if of == name:
+                digest.take_sums(sums[index])
+        data = map_array(folder / f"{name}.npy", "|u1", (sizes[name],))
+        digest.update(data[sizes[name] - sizes[name] % 2**20 :])
+        arrays[name] = {"dtype": kind.str, "shape": list(shape), "digest": digest.hexdigest()}
+    return arrays

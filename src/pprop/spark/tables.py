@@ -1,0 +1,203 @@
+"""Tables of the user: data frames of Spark or Parquet paths, checked before any work that takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any, final
+
+from pprop._errors import FormatError, InputError
+from pprop._validate import counted, describe, listed, nearest, reject
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = (*_WHOLE, "float", "double")
+
+
+def read_frame(spark: SparkSession, table: object, parameter: str, function: str) -> DataFrame:
+    """Return a data frame: the one given, or that of a Parquet path."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import DataFrame
+
+    if isinstance(table, DataFrame):
+        return table
+    if not isinstance(table, str | PathLike):
+        reject(parameter, function, "a DataFrame of Spark or a Parquet path", describe(table))
+    path = str(table)
+    if path.lower().endswith((".csv", ".tsv", ".csv.gz", ".txt")):
+        remedy = f"Read it with spark.read.csv({path!r}, header=True) and cast its columns."
+        reject(parameter, function, "a DataFrame of Spark or a Parquet path", repr(path), remedy=remedy)
+    try:
+        return spark.read.parquet(path)
+    except AnalysisException as error:
+        why = "there is no such path" if "PATH_NOT_FOUND" in str(error) else "it holds no Parquet files"
+        raise FormatError(f"{parameter!r} of {function} cannot be read from {path!r}: {why}.") from error
+
+
+def check_columns(frame: DataFrame, columns: dict[str, str | None], parameter: str, function: str) -> None:
+    """Refuse a table that lacks one of the columns, given by the argument that names each."""
+    for argument, column in columns.items():
+        if column is not None and column not in frame.columns:
+            near = nearest(column, frame.columns)
+            raise InputError(
+                f"{parameter!r} of {function} has no column {column!r}, which {argument!r} names. It has "
+                f"{listed(frame.columns)}.{near}"
+            )
+
+
+def id_type(frame: DataFrame, column: str, parameter: str, function: str) -> str:
+    """Return "bigint" or "string", the two types of ids."""
+    kind = dict(frame.dtypes)[column]
+    if kind in _WHOLE:
+        return "bigint"
+    if kind != "string":
+        reject(f"{parameter}.{column}", function, "ids that are integers or text", f"a column of type {kind}")
+    return "string"
+
+
+def same_type(kinds: dict[str, str], function: str) -> str:
+    """Return the one type of all columns of ids."""
+    if len(set(kinds.values())) > 1:
+        found = ", ".join(f"{name} is {'text' if kind == 'string' else 'integer'}" for name, kind in kinds.items())
+        raise InputError(f"{function} needs ids of one type: {found}. Cast one of them.")
+    return next(iter(kinds.values()))
+
+
+@final
+@dataclass(frozen=True)
+class Edges:
+    """An edge list with the columns ``source``, ``target`` and, of a weighted graph, ``weight``.
+
+    Attributes
+    ----------
+    frame
+        Ids of one type, weights in float64, none of them zero.
+    count, dropped
+        Rows, and rows that were left out since their weight is zero.
+    kind
+        "bigint" or "string".
+    digest
+        A number that other rows would give another of, whatever their order.
+    """
+
+    frame: DataFrame
+    count: int
+    dropped: int
+    kind: str
+    weighted: bool
+    digest: int
+
+    @classmethod
+    def read(
+        cls, spark: SparkSession, table: object, source: str, target: str, weight: str | None, function: str
+    ) -> Edges:
+        """Check an edge list by one pass over it."""
+        from pyspark.sql import functions as F
+
+        frame = read_frame(spark, table, "edges", function)
+        check_columns(frame, {"source": source, "target": target, "weight": weight}, "edges", function)
+        kinds = {f"edges.{one}": id_type(frame, one, "edges", function) for one in (source, target)}
+        kind = same_type(kinds, function)
+        columns = [column(source).cast(kind).alias("source"), column(target).cast(kind).alias("target")]
+        if weight is not None:
+            if dict(frame.dtypes)[weight] not in _NUMBERS:
+                got = f"a column of type {dict(frame.dtypes)[weight]}"
+                reject(f"edges.{weight}", function, "weights that are numbers", got)
+            columns.append(column(weight).cast("double").alias("weight"))
+        used = frame.select(*columns)
+        checks: dict[str, Column] = {
+            "count": F.count(F.lit(1)),
+            "nulls": _count(F.col("source").isNull() | F.col("target").isNull()),
+            "digest": _digest(used.columns),
+        }
+        if weight is not None:
+            number = F.col("weight")
+            checks["wrong"] = _count(number.isNull() | F.isnan(number) | (number < 0) | (number == float("inf")))
+            checks["zeros"] = _count(number == 0)
+        found = used.agg(*(check.alias(name) for name, check in checks.items())).collect()[0]
+        if found["nulls"]:
+            raise InputError(f"{counted(found['nulls'], 'edge')} of {found['count']:,} lack a source or a target.")
+        if weight is not None and found["wrong"]:
+            raise InputError(
+                f"{counted(found['wrong'], 'edge')} of {found['count']:,} have a weight that is missing, negative or not finite."
+            )
+        dropped = 0 if weight is None else int(found["zeros"] or 0)
+        if dropped:
+            used = used.filter(F.col("weight") != 0)
+        return cls(used, int(found["count"]) - dropped, dropped, kind, weight is not None, int(found["digest"] or 0))
+
+
+@final
+@dataclass(frozen=True)
+class Numbers:
+    """A table with an id and numbers for each node: columns ``id``, and ``value0``, ``value1``, ... for those of `names`, float64."""
+
+    frame: DataFrame
+    names: tuple[str, ...]
+    kind: str
+    digest: int
+
+    @classmethod
+    def read(
+        cls, spark: SparkSession, table: object, id_column: str, columns: Sequence[str] | None, function: str
+    ) -> Numbers:
+        """Check predictions by one pass over them."""
+        from pyspark.sql import functions as F
+
+        frame = read_frame(spark, table, "predictions", function)
+        check_columns(frame, {"id_column": id_column}, "predictions", function)
+        types = dict(frame.dtypes)
+        names = [one for one in frame.columns if one != id_column and types[one] in _NUMBERS]
+        if columns is not None:
+            names = [columns] if isinstance(columns, str) else list(columns)
+            check_columns(frame, {f"columns[{k}]": one for k, one in enumerate(names)}, "predictions", function)
+            wrong = [one for one in names if types[one] not in _NUMBERS]
+            if wrong:
+                reject("columns", function, "columns of numbers", f"{wrong[0]!r}, of type {types[wrong[0]]}")
+        if not names:
+            raise InputError(f"'predictions' of {function} has no column of numbers besides {id_column!r}.")
+        kind = id_type(frame, id_column, "predictions", function)
+        used = frame.select(
+            column(id_column).cast(kind).alias("id"),
+            *(column(name).cast("double").alias(f"value{k}") for k, name in enumerate(names)),
+        )
+        values = [F.col(one) for one in used.columns[1:]]
+        sums = [_count(one.isNull() | F.isnan(one) | (F.abs(one) == float("inf"))) for one in values]
+        found = used.agg(
+            _count(F.col("id").isNull()).alias("nulls"),
+            _digest(used.columns).alias("digest"),
+            *(one.alias(f"wrong{k}") for k, one in enumerate(sums)),
+        ).collect()[0]
+        if found["nulls"]:
+            raise InputError(f"{counted(found['nulls'], 'row')} of the predictions lack an id.")
+        wrong = [one for k, one in enumerate(names) if found[f"wrong{k}"]]
+        if wrong:
+            count = sum(found[f"wrong{k}"] or 0 for k in range(len(names)))
+            raise InputError(
+                f"Predictions must be finite numbers. Got {counted(count, 'value')} that {'is' if count == 1 else 'are'} "
+                f"missing, NaN or infinite, in the columns {listed(wrong)}."
+            )
+        return cls(used, tuple(names), kind, int(found["digest"] or 0))
+
+
+def column(name: str) -> Column:
+    """Return a column by its name, which may hold dots."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _count(condition: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.sum(condition.cast("bigint"))
+
+
+def _digest(columns: Sequence[Any]) -> Column:
+    """Return the sum of the hashes of all rows, as a whole number that no sum overflows."""
+    from pyspark.sql import functions as F
+
+    return F.sum(F.xxhash64(*columns).cast("decimal(38,0)"))
