@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from pprop._version import __version__
-from pprop.cli import build, data, demo, doctor, explain, live, ppr, predict, propagate, study, train, tune
+from pprop.cli import build, data, demo, doctor, explain, live, ppr, predict, propagate, spark, study, train, tune
 from pprop.cli.output import EXIT_CODES
 from pprop.cli.verbs import KEEP_LINES, examples, make_app, option, show_help
 
@@ -39,6 +39,7 @@ app = make_app(
 )
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
+app.add_typer(spark.app, name="spark")
 
 
 @app.callback(invoke_without_command=True)

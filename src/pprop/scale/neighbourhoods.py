@@ -27,6 +27,7 @@ from pprop.propagation.push import LocalPush
 NEIGHBOURS = 64
 # What the search for them stops at, even where they are not proven to be the largest: see `ppr`.
 EPS = 1e-5
+_HELD = "neighbourhoods"  # their name among what a graph keeps
 
 
 @final
@@ -80,6 +81,18 @@ class Neighbourhoods:
         return members.astype(np.int64), local
 
 
+def keep_neighbourhoods(graph: Graph, found: Neighbourhoods) -> None:
+    """Let a graph of some nodes use neighbourhoods that were found elsewhere, on a graph of which it is a part.
+
+    >>> import pprop
+    >>> graph = pprop.Graph.from_scipy(sparse.csr_array((2, 2)))
+    >>> keep_neighbourhoods(graph, Neighbourhoods(np.array([1]), sparse.csr_array([[0.25, 0.75]]), np.ones(1)))
+    >>> find_neighbourhoods(graph, [1], PropagationSettings()).matrix.toarray()
+    array([[0.25, 0.75]])
+    """
+    graph.of_structure[_HELD] = found
+
+
 def find_neighbourhoods(
     graph: Graph,
     nodes: ArrayLike,
@@ -107,6 +120,11 @@ def find_neighbourhoods(
         The name under which wrong arguments are refused.
     """
     most = check_int(neighbours, "neighbours", function, low=1)
+    held: Neighbourhoods | None = graph.of_structure.get(_HELD)
+    if held is not None:
+        some = np.unique(np.asarray(nodes))
+        at = held.places(some)
+        return Neighbourhoods(some, held.matrix[at], held.kept[at])
     if propagation.alpha == 0:
         remedy = "Without teleport a row has no largest entries."
         reject("alpha", function, "above 0", describe(propagation.alpha), remedy=remedy)

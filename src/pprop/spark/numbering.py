@@ -37,14 +37,14 @@ class Numbering:
     n
         Nodes.
     hubs
-        Ids and positions of the nodes of many edges.
+        Id, position and ends of edges of the nodes that have many.
     starts
         The first position of every partition of the ids, and of their bytes as text.
     """
 
     folder: Path | None
     n: int
-    hubs: list[tuple[Any, int]]
+    hubs: list[tuple[Any, int, int]]  # with their ends
     starts: list[tuple[int, int, int]]  # partition, first position, first byte
     sizes: tuple[int, int]  # nodes and bytes in all
     kind: str
@@ -61,7 +61,7 @@ class Numbering:
         if low is not None and (low < 0 or high >= n):
             raise InputError(f"Ids must be positions from 0 to {n - 1:,}. Got {low if low < 0 else high:,} instead.")
         rows = ends.groupBy("id").count().filter(F.col("count") > heavy).collect()
-        return cls(None, n, [(row["id"], row["id"]) for row in rows], [], (n, 0), edges.kind)
+        return cls(None, n, [(row["id"], row["id"], row["count"]) for row in rows], [], (n, 0), edges.kind)
 
     @classmethod
     def of_ids(
@@ -109,7 +109,7 @@ class Numbering:
         if first > MOST_NODES:
             raise CapacityError(f"A graph can have {MOST_NODES:,} nodes, and this one has {first:,}.")
         at = {part: start for part, start, _ in starts}
-        hubs = [(one, at[where >> _PART] + (where & (2**_PART - 1))) for one, where in found["hubs"]]
+        hubs = [(one, at[where >> _PART] + (where & (2**_PART - 1)), ends) for one, where, ends in found["hubs"]]
         return cls(folder, first, hubs, starts, (first, byte), edges.kind)
 
     @staticmethod
@@ -122,7 +122,7 @@ class Numbering:
         parts = sorted(tuple(row) for row in placed.groupBy(part).agg(F.count(F.lit(1)), size).collect())
         unknown = placed.filter("given = 0").agg(F.count(F.lit(1)), F.min("id")).collect()[0] if given else (0, None)
         repeated = placed.filter("given > 1").agg(F.count(F.lit(1)), F.min("id")).collect()[0]
-        hubs = placed.filter(F.col("ends") > heavy).select("id", "at").collect()
+        hubs = placed.filter(F.col("ends") > heavy).select("id", "at", "ends").collect()
         return {
             "parts": parts,
             "unknown": tuple(unknown) if unknown[0] else None,

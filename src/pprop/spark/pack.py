@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FUNCTION = "pprop.spark.pack_graph"
 PART = 2**23  # entries of a part, about: sorted in memory, they take some 300 MB with weights
+LEAST_HUB = 1024
 _HUB = 4  # a row of more than 1 / _HUB of a part is a hub
 
 
@@ -109,7 +110,7 @@ def pack_graph(
         facts["nodes"] = str(table.agg(F.sum(F.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0])
     _take_up(work, facts, restart=check_bool(restart, "restart", FUNCTION))
     check_disk(work, 2 * entries * (12 if given.weighted else 4))
-    heavy = max(entries // parts // _HUB, 1024)
+    heavy = max(entries // parts // _HUB, LEAST_HUB)
     if isinstance(nodes, int):
         numbering = Numbering.of_positions(given, nodes, heavy)
     else:
@@ -117,7 +118,7 @@ def pack_graph(
     if numbering.n == 0:
         reject("edges", FUNCTION, "at least one edge or node", "none")
     tell(f"{counted(numbering.n, 'node')}, {counted(given.count, 'edge')}; {counted(parts, 'part')}, {counted(len(numbering.hubs), 'hub')}.")
-    layout = _layout(numbering, parts, heavy, entries)
+    layout = _layout(numbering, parts, heavy)
     reports = _sorted_parts(spark, given, numbering, layout, work, directed=directed)
     folder = _placed(spark, layout, reports, numbering, work, directed=directed, weighted=given.weighted)
     repeated = sum(one["repeated"] for one in reports)
@@ -157,11 +158,12 @@ def _take_up(work: Path, facts: dict[str, Any], *, restart: bool) -> None:
     file.write_text(json.dumps(facts))
 
 
-def _layout(numbering: Numbering, parts: int, heavy: int, entries: int) -> Layout:
+def _layout(numbering: Numbering, parts: int, heavy: int) -> Layout:
     blocks = min(parts, numbering.n)
-    hubs = sorted(position for _, position in numbering.hubs)
-    pieces = -(-entries // max(heavy * _HUB, 1)) if hubs else 0
-    return Layout(numbering.n, -(-numbering.n // blocks), tuple(hubs), tuple(min(pieces, parts) for _ in hubs))
+    hubs = sorted((position, -(-ends // (heavy * _HUB))) for _, position, ends in numbering.hubs)
+    return Layout(
+        numbering.n, -(-numbering.n // blocks), tuple(hub for hub, _ in hubs), tuple(pieces for _, pieces in hubs)
+    )
 
 
 def _sorted_parts(
@@ -215,10 +217,10 @@ def _numbered(spark: SparkSession, edges: Edges, numbering: Numbering) -> DataFr
     if numbering.folder is None:
         return frame
     positions = numbering.positions(spark).withColumn("salt", F.lit(0))
-    hubs = [one for one, _ in numbering.hubs]
+    hubs = [one for one, _, _ in numbering.hubs]
     salts = min(64, max(8, len(numbering.starts)))
     if hubs:
-        rows = [(*hub, salt) for hub in numbering.hubs for salt in range(1, salts)]
+        rows = [(one, position, salt) for one, position, _ in numbering.hubs for salt in range(1, salts)]
         positions = positions.unionAll(spark.createDataFrame(rows, f"id {edges.kind}, position bigint, salt int"))
     for end, other in (("source", "target"), ("target", "source")):
         salt = F.lit(0)
