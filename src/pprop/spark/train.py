@@ -15,6 +15,7 @@ from pprop.estimators.appnp import APPNPClassifier
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.scale.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, keep_neighbourhoods
+from pprop.settings import POSITIVE_ALPHA
 from pprop.spark.graphs import work_folder
 from pprop.spark.session import session_of
 from pprop.spark.tables import check_columns, column, id_type, read_frame
@@ -29,6 +30,7 @@ def train(
     label_column: str,
     out: str | PathLike[str],
     *,
+    alpha: float = POSITIVE_ALPHA.default,
     feature_columns: Any = "auto",
     neighbours: int = NEIGHBOURS,
     eps: float = EPS,
@@ -57,12 +59,14 @@ def train(
         Column of `nodes` with the class.
     out
         Folder for the model, which `pprop.spark.predict` reads.
+    alpha
+        Teleport probability of the model.
     feature_columns
         As in `pprop.read_edges`; kinds and scaling are found out from the rows that are collected.
     neighbours, eps
         As in `pprop.scale.train`.
     **settings
-        Of `APPNPClassifier`: ``alpha=0.1``, ``random_state=0`` and others.
+        Of `APPNPClassifier`: ``random_state=0``, ``hidden=64`` and others.
 
     Returns
     -------
@@ -77,10 +81,11 @@ def train(
     known = label.isNotNull() & ~label.cast("string").isin(list(MISSING_LABELS))
     table = frame.withColumn(id_column, column(id_column).cast(kind))
     labelled = table.filter(known).select(column(id_column).alias("id"))
-    estimator = APPNPClassifier(neighbours=neighbours, **settings)
+    later: Any = None  # the graph of the collected nodes
+    estimator = APPNPClassifier(later, alpha=POSITIVE_ALPHA.check(alpha, FUNCTION), neighbours=neighbours, **settings)
     folder = work_folder(spark, work, FUNCTION)
     rows = ppr_topk(
-        edges, labelled, estimator.alpha, eps, neighbours, estimator.normalization, estimator.self_loops, work=folder,
+        edges, labelled, alpha, eps, neighbours, estimator.normalization, estimator.self_loops, work=folder,
         source=source, target=target, weight=weight, directed=directed, say=say,
     )  # fmt: skip
     found = rows.toArrow()

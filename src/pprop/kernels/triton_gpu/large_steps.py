@@ -14,7 +14,6 @@ taken in panels of 32, whose rows are one cache line each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -25,38 +24,12 @@ from torch import Tensor
 from pprop._memory import free_device_memory
 from pprop.graph import Transition
 from pprop.kernels.random_bits import Draw
-from pprop.kernels.triton_gpu.launch import device, kernel, power_of_two
+from pprop.kernels.triton_gpu.launch import LargeTuning, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.sparse import TritonSteps
 
 _COLUMNS = 64  # of a state that a program sums at once
 PANEL = 32  # columns of a panel, where not all of them fit
 _ROW = 64  # bytes of a row of the state that launch shapes are made for
-
-
-@final
-@dataclass(frozen=True)
-class LargeTuning:
-    """Launch shapes for rows of 64 bytes; wider rows get fewer at a time. They change speed and the order of sums.
-
-    Attributes
-    ----------
-    short, short_rows, short_warps, short_unroll
-        Most entries of a short row; rows and warps of a program; entries of a row in flight.
-    middle_entries, middle_warps
-        Entries of a row in flight, and warps of the program of a middle row.
-    piece, piece_entries, piece_warps
-        Most entries of a middle row, also those of one piece of a longer row; the same for the program of a piece.
-    """
-
-    short: int = 32
-    short_rows: int = 64
-    short_warps: int = 4
-    short_unroll: int = 4
-    middle_entries: int = 32
-    middle_warps: int = 1
-    piece: int = 2048
-    piece_entries: int = 256
-    piece_warps: int = 4
 
 
 @device

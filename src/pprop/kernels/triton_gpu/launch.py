@@ -175,3 +175,29 @@ class Shape:
         self.units = self.slices * self.width
         self.padded_classes = power_of_two(classes, least=tuning.least_classes)
         self.row = tuning.row(classes)
+
+
+@final
+@dataclass(frozen=True)
+class LargeTuning:
+    """Launch shapes for rows of 64 bytes; wider rows get fewer at a time. They change speed and the order of sums.
+
+    Attributes
+    ----------
+    short, short_rows, short_warps, short_unroll
+        Most entries of a short row; rows and warps of a program; entries of a row in flight.
+    middle_entries, middle_warps
+        Entries of a row in flight, and warps of the program of a middle row.
+    piece, piece_entries, piece_warps
+        Most entries of a middle row, also those of one piece of a longer row; the same for the program of a piece.
+    """
+
+    short: int = 32
+    short_rows: int = 64
+    short_warps: int = 4
+    short_unroll: int = 4
+    middle_entries: int = 32
+    middle_warps: int = 1
+    piece: int = 2048
+    piece_entries: int = 256
+    piece_warps: int = 4
