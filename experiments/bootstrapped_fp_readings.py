@@ -52,7 +52,8 @@ class Reading:
     loops
         Whether the matrix has self-loops: D^-1/2 (A + I) D^-1/2, or D^-1/2 A D^-1/2.
     solver
-        ``"ours"``; ``"penalised"``, ours with a penalty on the intercept, as the authors' code has it; ``"ones"``, scikit-learn's as it was by default in 2018: one class against the rest, tolerance 1e-4,
+        ``"ours"``; ``"penalised"``, ours with a penalty on the intercept, as the authors' code has it; ``"ones"``,
+        scikit-learn's as it was by default in 2018: one class against the rest, tolerance 1e-4,
         100 steps, and the intercept the coefficient of a column of ones, so that it has a penalty; or ``"softmax"``, its
         default now.
     again
@@ -84,7 +85,6 @@ READINGS = {
     "features as stored, C = 10": Reading(C=10.0, rows="stored"),
     "the authors' code": Reading(C=1.0, rows="stored", loops=False, solver="penalised"),
     "the authors' code, but self-loops": Reading(C=1.0, rows="stored", solver="penalised"),
-    "the authors' code, but rows that sum to one": Reading(C=1.0, loops=False, solver="penalised"),
 }
 ON_TEST = {  # ours with its interval, in percent
     "citeseer": (75.11, 0.87),

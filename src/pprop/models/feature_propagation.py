@@ -15,7 +15,17 @@ from pprop.graph.features.dense_rows import DenseRows
 from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
 from pprop.models.network import network_inputs
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
-from pprop.settings import DEVICE, FP_ALPHA, FP_READING, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
+from pprop.settings import (
+    DEVICE,
+    FP_ALPHA,
+    FP_READING,
+    FP_ROUNDS,
+    FP_SHARE,
+    FP_STEPS,
+    INVERSE_PENALTY,
+    SELF_LOOPS,
+    check_fields,
+)
 
 Nodes = NDArray[np.int64]
 
