@@ -239,9 +239,9 @@ def claims_blocks(claims: Sequence[Claim], datasets: Sequence[str]) -> Iterator[
     uniform: dict[str, list[str]] = {"yes": [], "not comparable": []}
     rows: list[Cells] = []
     for statement, verdicts in _by_statement(claims).items():
-        found = set(verdicts.values())
-        if len(found) == 1 and (same := uniform.get(*found)) is not None:
-            same.append(statement)
+        found = "; ".join(set(verdicts.values()))
+        if found in uniform:
+            uniform[found].append(statement)
         else:
             cells = [verdicts.get(name, verdicts.get("all")) for name in datasets]
             rows.append((statement, *(Strong(each) if each and "no" in each.split(" / ") else each for each in cells)))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.brief import brief_page, more_splits_sentence, significance_sentence
+from tools.brief import brief_page, more_splits_sentence, significance_sentence, tuned_sentence
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
@@ -58,7 +58,8 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    sentences = " ".join(filter(None, (significance_sentence(main), more_splits_sentence(results.many))))
+    told = (significance_sentence(main), more_splits_sentence(results.many), tuned_sentence(main, results.many))
+    sentences = " ".join(filter(None, told))
     text = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
     files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), text)
     return files

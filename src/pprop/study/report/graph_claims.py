@@ -66,7 +66,7 @@ def model_claims() -> list[Claim]:
     ['N-GCN 320, GCN 64, GAT 64, PPNP 64']
     """
     statement = "N-GCN uses 320 hidden units, 5 times as many as GCN, GAT and PPNP (appendix)"
-    units = {
+    units: dict[str, Any] = {
         "N-GCN": st.REPLICAS.default * st.POWERS.default * st.NGCN_WIDTH.default,
         "GCN": st.WIDTH.default,
         "GAT": st.HEADS.default * st.UNITS.default,
@@ -172,12 +172,12 @@ def _parameters(graph: Graph) -> tuple[str, bool]:
 
 
 def _fewer_parameters(graph: Graph) -> tuple[str, bool]:
-    from pprop.models import GAT, GCN, JK, NGCN
+    from pprop.models import GAT, GCN, JK, NGCN, Architecture
 
     assert graph.features is not None
     f, c = int(graph.features.shape[1]), graph.n_classes
 
-    def count(model: Any) -> int:
+    def count(model: Architecture) -> int:
         return sum(int(np.prod(weight.shape)) for weight in model.weights(f, c))
 
     ours = count(GCN())  # the same: the claim before this one

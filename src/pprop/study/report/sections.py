@@ -92,7 +92,7 @@ def _p_values(results: Results) -> Iterator[Block]:
     if made:
         yield P_VALUES
         yield p_values.significance_table(results.main)
-        for metric, name in (("accuracy", "accuracy"), ("f1", "macro F1")):
+        for metric, name in zip(metrics, ("accuracy", "macro F1"), strict=True):
             found = p_values.papers_comparisons(results.main, metric)
             if found:
                 yield f"By {name}, {p_values.count_wins(found)}."
