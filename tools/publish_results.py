@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.brief import brief_page, more_splits_sentence, significance_sentence
+from tools.brief import brief_page, more_splits_sentence, significance_sentence, tuned_sentence
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
@@ -31,28 +31,19 @@ from pprop.study.tables.entries import dataset_title
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- begin of what `make results` writes -->", "<!-- end of what `make results` writes -->"
-NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures")
+NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures", "Summary")
 """Sections that are computed from the graphs, too: they cannot be checked where a graph is absent."""
 
 HEAD = """# Results
 
-This page, [results/report.html](../results/report.html), [results/report.md](../results/report.md), the figures and the sentences
-on significance in the [README](../README.md) are written by `make results` from the rows in {packs} alone; `make results CHECK=1`, which
-continuous integration runs, fails if they differ from what the rows give. What the numbers mean, and what was found about those
-that differ from the paper's, is in [study.md](study.md). GPU rows are of one NVIDIA H200, CPU rows of two Neoverse N1 cores
-(64-bit ARM, Linux); on another kind of CPU the last bits differ. A revision is that of a model on its backend. Some runs end
-on the plateau of their first epochs, above all with few labels, which widens the bands there:
-[study.md](study.md#runs-that-stop-early). MS Academic has no point with 60 training nodes per class, because its smallest
-class has 43 outside the test set.
-
-| file in [results](../results) | what it is | made by |
-|---|---|---|
-{made}| `report.html`, `report.md` | the whole report: every table with the command of each cell | `make results` |
-| `figures/*.svg`, `figures/*.json` | the figures, and the data that each shows | `make results` |
-| other `*.json`, `gpu` | measurements that other pages cite | named there |
+Written by `make results` from the rows in {packs} alone; `make results CHECK=1` fails where this page, the report, the figures or
+the [README](../README.md) differ from them. [results/report.html](../results/report.html) ([Markdown](../results/report.md)) is the
+whole report, with every table and command; [study.md](study.md) says what was found about numbers that differ from the
+paper's; [results](../results) has the figures' data and the measurements that other pages cite. GPU rows are of one NVIDIA H200, CPU
+rows of two cores. PubMed's and MS Academic's files have another order of nodes than the authors', and so other splits and test
+nodes. Some runs [end early](study.md#runs-that-stop-early).
 
 """
-PACKS = "| `{name}` | the rows, {size:.1f} MB; `pprop study merge {name} --out DIR` unpacks them | `pprop study pack DIR` |\n"
 
 
 def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
@@ -61,13 +52,14 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     with study_folder(root / "results") as folder, Store.open(folder) as store:
         results = Results(store, experiments_of(folder), folder)
         page, main = build_page(results), results.main
+        shown = (main, results.published, results.times, results.many, results.claims[0], results.samples)
     lacking += [name for name in main if not _is_here(name)]
-    brief = page_markdown(brief_page(page, main, results.published, results.times), "../results/figures")
-    made = "".join(PACKS.format(name=pack.name, size=pack.stat().st_size / 1e6) for pack in packs)
-    head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs), made=made)
+    brief = page_markdown(brief_page(page, *shown), "../results/figures")
+    head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    sentences = f"{significance_sentence(main)} {more_splits_sentence(results.many)}".strip()
+    told = (significance_sentence(main), more_splits_sentence(results.many), tuned_sentence(main, results.many))
+    sentences = " ".join(filter(None, told))
     text = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
     files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), text)
     return files

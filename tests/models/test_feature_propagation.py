@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
 
 from pprop import BootstrappedFPClassifier, Graph, InputError
-from pprop.models.feature_propagation import BootstrappedFP, Diffused, FeaturePropagation, diffused_features
+from pprop.models.feature_propagation import (
+    BootstrappedFP,
+    Diffused,
+    FeaturePropagation,
+    diffused_features,
+    feature_logits,
+)
 from pprop.models.feature_rows import CPU, Torch
 
 
@@ -92,3 +99,28 @@ def test_an_absent_device_is_refused_in_fit(graph: Graph):
     a, b, c, d = runs()[0]
     with pytest.raises(InputError, match="The 'device' parameter of feature propagation"):
         FeaturePropagation(graph, BootstrappedFP(), device="tpu").fit(a, b, stopping=(c, d))
+
+
+def test_the_original_reading_is_one_against_rest_regression_with_a_penalty_on_the_intercept():
+    """scikit-learn's liblinear, which the authors' code used, penalises the intercept as the weight of a column of ones."""
+    random = np.random.default_rng(0)
+    features = random.poisson(0.4, (60, 9)).astype(np.float64)
+    classes = np.arange(60) % 3
+    model = BootstrappedFP(reading="original", C=1.0, rounds=0)
+    watched = np.arange(40, 60)
+    found = Diffused(features, penalised=True).bootstrap(
+        model, np.arange(40), classes[:40], watched, classes[watched], 3, tolerance=1e-10
+    )
+    for code in range(3):
+        theirs: Any = LogisticRegression(solver="liblinear", C=1.0, tol=1e-10, max_iter=1000)
+        theirs.fit(features[:40], classes[:40] == code)
+        np.testing.assert_allclose(found.regression.coefficients[code], theirs.coef_[0], atol=1e-6)
+        np.testing.assert_allclose(found.regression.intercepts[code], theirs.intercept_[0], atol=1e-6)
+
+
+def test_the_original_reading_takes_features_as_they_are_stored():
+    pair = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.csr_array([[2.0, 6.0], [4.0, 0.0]]))
+    model = BootstrappedFP(0.5, steps=1, self_loops=False, reading="original")
+    np.testing.assert_allclose(diffused_features(model, pair), [[3.0, 3.0], [3.0, 3.0]])
+    found = feature_logits(model, pair, np.zeros((2, 2)), np.array([1.0, 0.0]))
+    assert found.argmax(axis=1).tolist() == [0, 0]

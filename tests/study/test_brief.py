@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tools.brief import brief_page, more_splits_sentence, significance_sentence
+from tools.brief import brief_page, claims_blocks, more_splits_sentence, significance_sentence, summary
 
 from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Seeds, make_cell
@@ -16,6 +16,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.style import figure_json
 from pprop.study.figures.sweeps import lines_data
+from pprop.study.report.graph_claims import Claim
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
@@ -23,7 +24,7 @@ from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample, Samples, entries
 from pprop.study.tables.p_values import significance_table
 from pprop.study.tables.paper import overview_table
-from pprop.study.tables.table import NOT_RUN, Measure, Strong
+from pprop.study.tables.table import NOT_RUN, Measure, Strong, Table
 from pprop.study.tables.times import costs, main_cost_table
 
 MakeRows = Callable[..., list[Row]]
@@ -42,7 +43,7 @@ def main_of(paper: Paper, *groups: list[Row]) -> dict[str, tuple[Entry, ...]]:
 
     models = {
         make_cell(model, {}, dataset).config: (model, {}, dataset)
-        for model in ("mlp", "gcn", "gat", "ppnp", "appnp", "bootstrapped_fp")
+        for model in ("mlp", "gcn", "gat", "jk", "ppnp", "appnp", "bootstrapped_fp")
         for dataset in ("citeseer", "cora_ml", "ms_academic")
     }
     return entries(paper, Samples([sample(rows) for rows in groups]))
@@ -102,21 +103,41 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
     ahead = make_rows(make_cell("gcn", {}, "citeseer"))
     main = main_of(paper, rows("appnp", 0.01), ahead, rows("gat", 0.02), rows("mlp", -0.1))
     (row,) = significance_table(main).groups[0].rows
-    assert [str(value) for value in row[:5]] == ["APPNP", "2 of 3", "2 of 3", "GAT", "\u22121.00"]
-    assert str(row[7]) == "GCN"  # the best of the paper's own baselines there, of which it prints p = 0.0177
-    assert str(row[9]) == "1.77e\u221202"
-    page = brief_page(Page("Study", ("Lead.",), (Section("Spread", ("As it is.",)),)), main, paper)
-    assert [part.title for part in page.sections] == ["Accuracy", "Macro F1", "p-values", "Spread", "Cost"]
-    told = next(part for part in page.sections if part.title == "p-values").blocks
-    text = "By accuracy, APPNP is significantly better than a baseline (p < 0.05 after Holm) in 2 of 3 comparisons over runs"
-    at = next(at for at, block in enumerate(told) if str(block).startswith(text))
-    missed = told[at + 2]
+    assert [str(value) for value in row[:5]] == ["APPNP", "1 of 2", "1 of 2", "GAT", "\u22121.00"]  # MLP does not count
+    assert str(row[6]) == "GCN"  # the best of the paper's own baselines there, of which it prints p = 0.0177
+    assert str(row[8]) == "1.77e\u221202"
+    page = brief_page(Page("Study", ("3 runs.", "Lead."), (Section("Spread", ("In the report.",)),)), main, paper)
+    assert page.lead == ("Lead.",)
+    titles = ["Summary", "Accuracy", "Macro F1", "Significance", "Time and cost"]
+    assert [part.title for part in page.sections] == titles
+    missed = page.sections[3].blocks[-1]
     assert isinstance(missed, Bullets)
     (line,) = missed.items
     assert line.startswith("APPNP against GAT on Citeseer: \u22121.00 points, p = ")
     better = brief_page(Page("Study", (), ()), main_of(paper, rows("appnp", 0.03), ahead), paper)
-    told = next(part for part in better.sections if part.title == "p-values").blocks
-    assert any("in 1 of 1 comparisons over runs, and in 1 over split means" in str(block) for block in told)
+    (lines,) = better.sections[0].blocks
+    assert "in 1 of 1 comparisons over splits, and in 1 over runs." in str(lines)
+    assert not isinstance(better.sections[3].blocks[-1], Bullets)
+
+
+def test_claims_are_a_verdict_for_each_dataset_and_those_that_hold_everywhere_are_counted() -> None:
+    claims = [
+        Claim("Holds", "Citeseer", "1", True),
+        Claim("Holds", "PubMed", "2", True),
+        Claim("Mixed (section 6)", "Citeseer", "PPNP: 1", True),
+        Claim("Mixed (section 6)", "Citeseer", "APPNP: 0", False),
+        Claim("Mixed (section 6)", "PubMed", "?", None),
+        Claim("Timed", "all", "0.5", "not comparable"),
+    ]
+    table, timed, rest = claims_blocks(claims, ["Citeseer", "PubMed"])
+    assert isinstance(table, Table)
+    assert [tuple(map(str, row)) for row in table.groups[0].rows] == [("Mixed (section 6)", "yes / no", "not decided")]
+    assert isinstance(table.groups[0].rows[0][1], Strong)
+    assert str(timed).endswith(": Timed.")
+    assert str(rest).startswith("1 other claims hold everywhere")
+    (lines,) = summary({}, {}, claims)
+    assert isinstance(lines, Bullets)
+    assert lines.items == ("Of 3 claims of the text, 1 hold on every graph.", "Not so on Citeseer: Mixed.")
 
 
 def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
@@ -138,18 +159,18 @@ def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
 
     assert significance_sentence(main_of(paper, rows("gcn", "citeseer", 0.0))) == ""
     won = [rows("appnp", "citeseer", 0.01), rows("gcn", "citeseer", 0.0)]
-    start = "significantly better than a baseline (p < 0.05 after Holm) in "
+    start = "significantly better than a baseline of the paper (p < 0.05 after Holm) in "
     assert (
         significance_sentence(main_of(paper, *won))
-        == f"APPNP is {start}1 of 1 comparisons over runs, and in 1 over split means."
+        == f"APPNP is {start}1 of 1 comparisons over splits, and in 1 over runs."
     )
     # a difference of 0.3 deviations: enough over 100 runs, not over 20 split means
-    some = [rows("ppnp", "citeseer", 0.01), rows("gat", "citeseer", 0.007, 0.01), rows("mlp", "citeseer", 0.02)]
+    some = [rows("ppnp", "citeseer", 0.01), rows("gat", "citeseer", 0.007, 0.01), rows("jk", "citeseer", 0.02)]
     elsewhere = [rows("ppnp", "cora_ml", 0.0), rows("appnp", "cora_ml", 0.0), rows("gat", "cora_ml", 0.01)]
     text = significance_sentence(main_of(paper, *won, *some, *elsewhere))
     assert text == (
-        f"PPNP and APPNP are {start}4 of 8 comparisons over runs, and in 2 over split means; the exceptions: "
-        "PPNP and APPNP against MLP and GAT (over split means alone) on Citeseer; PPNP and APPNP against GAT on Cora-ML."
+        f"PPNP and APPNP are {start}2 of 8 comparisons over splits, and in 4 over runs; the exceptions: "
+        "PPNP and APPNP against GAT (over splits alone) and JK on Citeseer; PPNP and APPNP against GAT on Cora-ML."
     )
     assert more_splits_sentence(main_of(paper, *won)) == "Over 20 splits of Citeseer they are in 1 of 1."
     assert more_splits_sentence(main_of(paper, *won, *elsewhere)) == (

@@ -91,7 +91,12 @@ def test_the_settings_written_in_a_file_are_the_published_defaults(experiments: 
     for model in MODELS:
         for graph in GRAPHS:
             (point,) = experiments[f"gasteiger_2019_{model}_{graph}"].points
-            assert point.cell == make_cell(model, {}, graph)
+            original = {"reading": "original", "C": 1.0, "self_loops": False}  # the defaults are the tuned ones
+            assert point.cell == make_cell(model, original if model == "bootstrapped_fp" else {}, graph)
+    for graph in GRAPHS:
+        (point,) = experiments[f"pprop_2026_bootstrapped_fp_{graph}"].points
+        assert point.cell == make_cell("bootstrapped_fp", {}, graph)
+        assert experiments[f"pprop_2026_bootstrapped_fp_{graph}"].published is None
 
 
 def test_times_are_the_papers_and_measured_one_run_at_a_time(experiments: dict[str, Experiment]):
@@ -205,7 +210,8 @@ def test_a_thousand_runs_are_those_of_the_accuracy_table_and_900_more(experiment
     more = experiments[f"pprop_2026_runs_{graph}"]
     assert sorted(point.cell.model for point in more.points) == sorted(MODELS)
     for point in more.points:
-        published = experiments[f"gasteiger_2019_{point.cell.model}_{graph}"]
+        kind = "pprop_2026" if point.cell.model == "bootstrapped_fp" else "gasteiger_2019"
+        published = experiments[f"{kind}_{point.cell.model}_{graph}"]
         assert point.cell == published.points[0].cell
         assert set(published.seeds(cell=point.cell)) < set(more.seeds(cell=point.cell))
     assert len(more.seeds()) == len(set(more.seeds())) == 1000
@@ -218,14 +224,15 @@ def test_groups_hold_what_their_names_say(experiments: dict[str, Experiment]):
         for group in experiment.groups:
             groups.setdefault(group, set()).add(experiment.name)
     assert {name: len(members) for name, members in groups.items()} == {
-        "accuracy": 36,
+        "accuracy": 40,
         "figures": 20,
         "rerun": 1,
         "search": 9,
         "time": 32,
         **dict.fromkeys(("labels", "steps", "alpha", "depth", "propagation"), 4),
         **dict.fromkeys(MODELS, 4),
-        **dict.fromkeys(DATASETS, 9),
+        "bootstrapped_fp": 8,
+        **dict.fromkeys(DATASETS, 10),
         **{f"{graph}_figures": 5 for graph in GRAPHS},
         **{f"{graph}_time": 8 for graph in GRAPHS},
         "runs": 4,

@@ -53,7 +53,7 @@ def test_nodes_of_all_splits_count_alike_and_initialisations_are_averaged():
     # right at hops 1, 1, 2 of split 2: better 2 of 2, 0, baseline 1 of 2, 1
     better = [row(1, [1, 0, 0, 0, 1, 1], 0), row(1, [1, 0, 1, 0, 1, 1], 1), row(2, [0, 1, 0, 1, 1, 1])]
     baseline = [row(1, [1, 1, 1, 0, 1, 1]), row(2, [0, 1, 1, 0, 1, 1])]
-    rings = distance_data("chain", graph, splits, better, baseline).rings
+    rings = distance_data("chain", graph, splits, better, baseline, fewest=1).rings
     assert [(ring.first, ring.last, ring.nodes) for ring in rings] == [(1, 1, 1.5), (2, 3, 1.5)]
     assert rings[0].improvement.mean == pytest.approx(100 * (1 + 1) / 3)
     assert rings[1].improvement.mean == pytest.approx(100 * (0.5 + 0 - 1) / 3)
@@ -79,7 +79,7 @@ def test_a_ring_that_is_empty_in_some_splits_has_an_interval():
     graph = chain(5, labels=[0] * 5)
     splits = {seed: split([0], [1, 2, 3, 4] if seed == 1 else [1]) for seed in (1, 2)}
     rows = [row(seed, [0] * 5) for seed in splits], [row(seed, [1] * 5) for seed in splits]
-    far = distance_data("chain", graph, splits, *rows).rings[-1]
+    far = distance_data("chain", graph, splits, *rows, fewest=1).rings[-1]
     assert (far.first, far.last, far.nodes) == (3, 4, 1)  # half a node each at 3 and at 4 hops
     assert (far.improvement.low, far.improvement.high) == (100, 100)
 
@@ -108,8 +108,12 @@ def test_the_mean_node_counts_of_the_papers_splits(name: str, counts: list[int],
     graph = pprop.load_dataset(name)
     splits = {seed: pprop.paper_split(graph, seed) for seed in TEST_SEEDS}
     rows = [row(seed, np.zeros(graph.n_nodes)) for seed in TEST_SEEDS]
-    rings = distance_data(name, graph, splits, rows, rows).rings
+    rings = distance_data(name, graph, splits, rows, rows, fewest=1).rings
     assert [round(ring.nodes) for ring in rings[: len(counts)]] == counts
     assert sum(ring.nodes for ring in rings) == pytest.approx(len(splits[TEST_SEEDS[0]].evaluation))
     assert all(ring.nodes >= 1 for ring in rings)
+    shown = distance_data(name, graph, splits, rows, rows).rings  # the same, but for a last ring that is not so small
+    assert shown[:-1] == rings[: len(shown) - 1]
+    assert shown[-1].nodes == pytest.approx(sum(ring.nodes for ring in rings[len(shown) - 1 :]))
+    assert shown[-1].nodes >= 10
     assert {ring.improvement.mean for ring in rings} == {0}

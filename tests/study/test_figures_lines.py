@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,12 +20,11 @@ from pprop.study.figures.accuracies import (
     propagation_data,
 )
 from pprop.study.figures.gather import runs_note
-from pprop.study.figures.style import LOOKS, looks_of, save_figure
+from pprop.study.figures.style import LOOKS, OTHERS, looks_of, push_apart, save_figure
 from pprop.study.figures.sweeps import (
     ALPHA,
     DEPTH,
     LABELS,
-    LABELS_LEAD,
     STEPS,
     STEPS_LEAD,
     Lines,
@@ -32,7 +32,6 @@ from pprop.study.figures.sweeps import (
     from_appnp,
     from_ppnp,
     lines_data,
-    push_apart,
 )
 from pprop.study.stats.estimate import bootstrap_interval
 
@@ -92,8 +91,11 @@ def test_a_drawing_over_steps_has_its_lines_limits_and_names():
     assert lines["α = 0.1"].get_ydata() == pytest.approx([72, 86])
     dashed = [line.get_ydata()[0] for line in axes.lines if str(line.get_label()).startswith("_")]
     assert sorted(dashed) == pytest.approx([30, 88])
-    # the limit of alpha = 0.1 is so near to its line that it needs no name
-    assert sorted(texts(axes)) == ["limit", "α = 0", "α = 0.1"]
+    # what ends below the panel has its height as a number, and its limit, which is below, too, none
+    assert sorted(texts(axes)) == ["limit", "α = 0 \u2193 70", "α = 0.1"]
+    assert 72 < axes.get_ylim()[0] < 85
+    assert [label.get_text() for label in axes.get_xticklabels()][:3] == ["1\n1\u20133", "2", "5"]
+    assert [label.get_text() for label in axes.get_xticklabels()][3] == "10\n2"
     assert texts(academic) == ["α = 0.2"]
     assert axes.get_xscale() == "log"
     assert axes.get_xlim() == academic.get_xlim()
@@ -117,16 +119,17 @@ def test_a_series_of_which_only_the_limit_is_there_is_named_too():
     assert sorted(texts(axes)) == ["α = 0", "α = 0.1, limit"]
 
 
-def test_labels_have_every_model_in_the_papers_order_and_one_legend():
+def test_labels_have_every_model_in_the_papers_order_each_named_at_its_end():
     points = {
         (model, k): runs(0.5 + 0.001 * k) for model in reversed(list(LOOKS)) if "α" not in model for k in (1.0, 60.0)
     }
     rows = {"Cora-ML": points, "PubMed": {("GCN", 5.0): runs(0.7)}, "Citeseer": {("GCN", 5.0): []}}
     lines = lines_data(rows, "test")
     assert [panel.dataset for panel in lines.panels] == ["Cora-ML", "PubMed"]
-    figure = draw_lines(lines, LABELS)
-    models = ["MLP", "V. GCN", "GCN", "N-GCN", "GAT", "JK", "Bt. FP", "PPNP", "APPNP"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == models
+    figure = draw_lines(lines, replace(LABELS, heights="", lowest=-math.inf))
+    models = ["MLP", "V. GCN", "GCN", "N-GCN", "GAT", "JK", "Bt. FP", "Bt. FP, tuned", "PPNP", "APPNP"]
+    assert sorted(texts(axes_of(figure)[0])) == sorted(models)
+    assert not figure.legends
     assert axes_of(figure)[0].get_ylabel() == "test accuracy (%)"
     assert [line.get_label() for line in axes_of(figure)[0].lines] == models
     assert axes_of(figure)[0].lines[0].get_ydata() == pytest.approx([50.1, 56])
@@ -147,6 +150,21 @@ def test_a_model_has_the_same_colour_in_every_figure():
 def test_all_models_can_be_told_apart_without_colour():
     looks = [look for name, look in LOOKS.items() if "α" not in name]
     assert len({(look.marker, look.dashes) for look in looks}) == len(looks)
+
+
+def test_no_two_models_share_a_colour():
+    colours = [look.colour for name, look in LOOKS.items() if "α" not in name]
+    assert len({*colours, *(look.colour for look in OTHERS)}) == len(colours) + len(OTHERS)
+
+
+def test_a_model_far_behind_the_others_is_written_and_not_drawn():
+    others = {name: runs(*np.linspace(0.74, 0.78, 9)) for name in ("GCN", "GAT", "APPNP")}
+    others["GCN"] += runs(0.5)  # a single run that is far off
+    panels = distributions_data({"Citeseer": {"MLP": runs(0.6, 0.62, 0.64, 0.66), **others}})
+    axes = axes_of(draw_distributions(panels))[0]
+    assert axes.get_xlim()[0] > 66
+    assert {"\u25c2 60.0 to 66.0", "\u25c2 50.0", "63.0"} <= set(texts(axes))
+    assert [len(dots.get_offsets()) for dots in axes.collections] == [9, 9, 9]
 
 
 def test_models_of_the_user_stand_last_and_look_like_no_other():
@@ -300,14 +318,18 @@ def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> Non
     rows: dict[str, dict[tuple[str, float], list[Any]]] = {
         "Citeseer": {("APPNP", 5): of(appnp), ("GCN", 5): of(gcn), ("MLP", 5): of(mlp), ("GAT", 1): of(gcn)}
     }
-    lines = lines_data(rows, "test", from_appnp)
+    lines = lines_data(rows, "test", from_appnp, "APPNP")
     (panel,) = lines.panels
+    assert panel.base is not None
+    assert (panel.base.name, panel.base.x, panel.base.estimates[0].runs) == ("APPNP", (5.0,), 6)
     means = {series.name: (series.x, series.estimates[0].mean, series.estimates[0].runs) for series in panel.series}
-    assert means == {"MLP": ((5.0,), pytest.approx(-30.0), 3), "GCN": ((5.0,), pytest.approx(-1.0), 3)}
+    assert means == {"MLP": ((5.0,), pytest.approx(-30.0), 3), "GCN": ((5.0,), pytest.approx(-1.0), 4)}
     gcn_points = next(series for series in panel.series if series.name == "GCN").estimates[0]
     assert -2.001 < gcn_points.low < gcn_points.high < 0.001  # what is hard for both has cancelled
-    (axes,) = axes_of(draw_lines(lines, LABELS_LEAD))
-    assert axes.get_ylim()[0] == LABELS_LEAD.lowest
+    (axes,) = axes_of(draw_lines(lines, LABELS))
+    assert axes.get_ylim()[0] == LABELS.lowest
+    assert [label.get_text() for label in axes.get_xticklabels()][2] == "5\n66.7\n3\u20134"
+    assert "MLP \u2193 \u221230" in texts(axes)
     assert axes.get_ylabel() == "points from APPNP"
     assert not lines_data({"Citeseer": {("GCN", 5): of(gcn)}}, "test", from_appnp).panels
 

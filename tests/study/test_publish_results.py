@@ -39,7 +39,7 @@ def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def saved(figure: object, kind: str) -> bytes:
         return b"<svg></svg>"
 
-    monkeypatch.setattr(sections, "graph_claims", one)
+    monkeypatch.setattr(results, "graph_claims", one)
     monkeypatch.setattr(sections, "save_figure", saved)
 
 
@@ -117,7 +117,7 @@ def test_other_rows_make_the_check_fail_until_the_results_are_written_again(
     assert "run 'make results' and commit" in capsys.readouterr().err
     assert main([], root) == 0
     text = (root / "README.md").read_text(encoding="utf-8")
-    told = "APPNP is significantly better than a baseline (p < 0.05 after Holm) in "
+    told = "APPNP is significantly better than a baseline of the paper (p < 0.05 after Holm) in "
     assert text.startswith(f"# Project\n\n{BEGIN}\n\n{told}")
     assert text.count(told) == 1
     assert text.endswith(f".\n\n{END}\n\nThe end.\n")

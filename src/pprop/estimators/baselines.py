@@ -150,7 +150,9 @@ class BootstrappedFPClassifier(LearningClassifier):
     of the `share` by its share of the predictions (the original takes the true shares, which are unknown in practice).
     The round with the best stopping accuracy is kept, among equals the earliest. Samples are nodes, as in
     `APPNPClassifier`. Nothing is random but the choice of the nodes that `fit` sets aside for stopping. See the notes
-    for the default of `C`. Without `self_loops`, M is D^-1/2 A D^-1/2 as in the original.
+    for the default of `C`. Without `self_loops`, M is D^-1/2 A D^-1/2 as in the original. With ``reading="original"`` features
+    are as they are stored, rows not scaled, and the intercepts have the penalty of a coefficient; the authors' code is that
+    with ``C=1`` and without `self_loops`.
 
     Attributes
     ----------
@@ -201,6 +203,7 @@ class BootstrappedFPClassifier(LearningClassifier):
     share: float = settings.FP_SHARE.field()
     C: float = settings.INVERSE_PENALTY.field()
     self_loops: bool = settings.SELF_LOOPS.field()
+    reading: str = settings.FP_READING.field()
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, BootstrappedFP)
@@ -209,7 +212,7 @@ class BootstrappedFPClassifier(LearningClassifier):
         split, labels = data.split, data.labels
         begin = time.perf_counter()
         watched, n_classes = split.stopping, int(labels.max()) + 1
-        diffused = Diffused(diffused_features(model, data.graph))
+        diffused = Diffused(diffused_features(model, data.graph), penalised=model.original)
         found = diffused.bootstrap(model, split.train, labels[split.train], watched, labels[watched], n_classes)
         train_loss, stopping_loss, accuracy = found.curves.T.copy()
         record = TrainingRecord(

@@ -15,7 +15,17 @@ from pprop.graph.features.dense_rows import DenseRows
 from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
 from pprop.models.network import network_inputs
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
-from pprop.settings import DEVICE, FP_ALPHA, FP_ROUNDS, FP_SHARE, FP_STEPS, INVERSE_PENALTY, SELF_LOOPS, check_fields
+from pprop.settings import (
+    DEVICE,
+    FP_ALPHA,
+    FP_READING,
+    FP_ROUNDS,
+    FP_SHARE,
+    FP_STEPS,
+    INVERSE_PENALTY,
+    SELF_LOOPS,
+    check_fields,
+)
 
 Nodes = NDArray[np.int64]
 
@@ -39,9 +49,15 @@ class BootstrappedFP:
     share: float = FP_SHARE.field()
     C: float = INVERSE_PENALTY.field()
     self_loops: bool = SELF_LOOPS.field()
+    reading: str = FP_READING.field()
 
     def __post_init__(self) -> None:
         check_fields(self, "BootstrappedFPClassifier")
+
+    @property
+    def original(self) -> bool:
+        """Whether features are as they are stored, and intercepts have the penalty of a coefficient."""
+        return self.reading == "original"
 
 
 def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None = None) -> Any:
@@ -55,8 +71,9 @@ def diffused_features(model: BootstrappedFP, graph: Graph, device: Device | None
     """
     device = CPU() if device is None else device
     M = device.sparse(transition_matrix(graph, self_loops=model.self_loops).to_scipy())
-    inputs = network_inputs(graph)
-    X = sparse.csr_array(inputs.toarray() if isinstance(inputs, DenseRows) else inputs).astype(np.float64).tocsc()
+    inputs: Any = network_inputs(graph)  # also where they are not used, to say what is wrong with a graph's features
+    inputs = graph.features if model.original else inputs.toarray() if isinstance(inputs, DenseRows) else inputs
+    X = sparse.csr_array(inputs).astype(np.float64).tocsc()
     features = device.empty(int(X.shape[0]), int(X.shape[1]))
     for begin in range(0, X.shape[1], AT_ONCE):
         start = device.put(X[:, begin : begin + AT_ONCE].toarray(order="C"))
@@ -111,6 +128,8 @@ class Diffused:
         Shape (n, f), an array of the device; see `diffused_features`.
     device
         Where regressions are computed. On the CPU results have the same bits for any number of threads.
+    penalised
+        Whether intercepts have the penalty of a coefficient: that of a column of ones.
 
     Examples
     --------
@@ -121,12 +140,13 @@ class Diffused:
     (array([0, 0, 1, 1]), (2, 3), 1.0)
     """
 
-    def __init__(self, features: Any, device: Device | None = None) -> None:
+    def __init__(self, features: Any, device: Device | None = None, *, penalised: bool = False) -> None:
         self._device = CPU() if device is None else device
-        self._features = features
+        self._penalised = penalised
+        self._features = _with_ones(features, self._device) if penalised else features
         with self._device.fixed_order():
-            self._directions = leading_directions(features, self._device)
-            self._turned = self._directions.turned(features)
+            self._directions = leading_directions(self._features, self._device, intercepts=not penalised)
+            self._turned = self._directions.turned(self._features)
 
     def bootstrap(
         self,
@@ -163,7 +183,11 @@ class Diffused:
             if kept is None or curves[-1][2] > curves[best][2]:
                 kept, best = (regression, shares), len(curves) - 1
         assert kept is not None
-        return Bootstrapped(*kept, np.array(curves), best)
+        regression, shares = kept
+        if self._penalised:
+            W = regression.coefficients
+            regression = Regression(W[:, :-1].copy(), regression.intercepts + W[:, -1], regression.gradient)
+        return Bootstrapped(regression, shares, np.array(curves), best)
 
     def rounds(
         self,
@@ -178,7 +202,7 @@ class Diffused:
 
         A round adds ``share * n`` nodes with the class that is predicted for them: of each class as many as its share of
         all predictions, those with the lowest entropy first. `excluded` nodes are never added. Each round yields its
-        regression and the log probabilities of all nodes, (n, c).
+        regression, with a column for penalised intercepts, and the log probabilities of all nodes, (n, c).
         """
         rows = LearningRows(self._features, self._turned, self._directions, self._device)
         n, f = rows.whole.shape
@@ -255,7 +279,8 @@ class FeaturePropagation:
         """Learn from nodes and their classes; `stopping`, other nodes and theirs, choose the round."""
         if self._diffused is None:
             device = device_named(self.device)
-            self._diffused = Diffused(diffused_features(self.model, self.graph, device), device)
+            features = diffused_features(self.model, self.graph, device)
+            self._diffused = Diffused(features, device, penalised=self.model.original)
         known, classes, watched, theirs = (np.asarray(array, dtype=np.int64) for array in (nodes, y, *stopping))
         n_classes = 1 + int(max(classes.max(), theirs.max()))
         self.record_ = self._diffused.bootstrap(self.model, known, classes, watched, theirs, n_classes)
@@ -264,6 +289,13 @@ class FeaturePropagation:
     def predict(self, nodes: ArrayLike) -> Nodes:
         """Return the most probable class of each node."""
         return self.record_.log_shares[np.asarray(nodes, dtype=np.int64)].argmax(axis=1)
+
+
+def _with_ones(features: Any, device: Device) -> Any:
+    """Return features, (n, f), and a column of ones behind them."""
+    wide = device.empty(int(features.shape[0]), int(features.shape[1]) + 1)
+    wide[:, :-1], wide[:, -1] = features, 1.0
+    return wide
 
 
 def _log_shares(features: Any, found: Regression, device: Device) -> Floats:

@@ -114,6 +114,10 @@ class Design(ABC):
     def inverse(self, curvature: Any, penalty: float) -> Callable[[Any], Any]:
         """Return about the inverse of the Hessians ``X^T D_k X + penalty I``, where D_k has the trace curvature[k]."""
 
+    def intercepts(self, left: Any) -> Any:
+        """Return the same product for the intercepts, a column of ones: the sums of the columns of (m, c), shape (c,)."""
+        return left.sum(0)
+
     def largest(self, of_coefficients: Any, of_intercepts: Any, xp: Any) -> Any:
         """Return the largest entry of a gradient, (c,), in the coordinates that the tolerance is meant for."""
         return xp.maximum(xp.amax(abs(of_coefficients), 1), abs(of_intercepts))
@@ -159,6 +163,10 @@ class FeatureRows(Design):
         """Return the product of the transpose of a matrix (m, c) and those rows, shape (c, f)."""
         return left.T @ self._rows[: self.count]
 
+    def intercepts(self, left: Any) -> Any:
+        """Return the sums of the columns, or zeros where the intercepts are to stay as they are."""
+        return left.sum(0) * (1.0 if self._directions.intercepts else 0.0)
+
 
 @final
 @dataclass(frozen=True)
@@ -178,12 +186,15 @@ class Directions:
         Mean square of the centred features along each, (k,).
     others
         That along a direction orthogonal to all of them, on average.
+    intercepts
+        Whether a regression has free intercepts. Without them the centre is zero.
     """
 
     centre: Any
     columns: Any
     squares: Any
     others: float
+    intercepts: bool = True
 
     def turned(self, features: Any) -> Any:
         """Return the centred features along the directions, (n, k)."""
@@ -198,7 +209,7 @@ class Directions:
         return inside @ self.columns.T
 
 
-def leading_directions(features: Any, device: Device, k: int = N_DIRECTIONS) -> Directions:
+def leading_directions(features: Any, device: Device, k: int = N_DIRECTIONS, *, intercepts: bool = True) -> Directions:
     """Return about the k leading principal directions of a matrix (n, f), by subspace iteration from fixed numbers.
 
     Of a large matrix, some thousand rows at equal distances speak for all.
@@ -211,7 +222,7 @@ def leading_directions(features: Any, device: Device, k: int = N_DIRECTIONS) -> 
     """
     sample = features[:: -(-int(features.shape[0]) // SAMPLE)]
     n, f = int(sample.shape[0]), int(sample.shape[1])
-    xp, centre = device.xp, sample.mean(0)
+    xp, centre = device.xp, sample.mean(0) if intercepts else 0 * sample[0]
     sample = sample - centre
     columns = device.put(np.eye(f) if f <= k else np.random.default_rng(0).standard_normal((f, min(k, n))))
     for _ in range(PASSES if f > k else 0):
@@ -220,7 +231,7 @@ def leading_directions(features: Any, device: Device, k: int = N_DIRECTIONS) -> 
     squares, turn = xp.linalg.eigh(forth.T @ forth / n)
     squares, columns = xp.flip(squares, (0,)).clip(0), columns @ xp.flip(turn, (1,))
     others = max(float((sample * sample).sum()) / n - float(squares.sum()), 0.0) / max(f - int(squares.shape[0]), 1)
-    return Directions(centre, columns, squares, others)
+    return Directions(centre, columns, squares, others, intercepts)
 
 
 @final

@@ -93,7 +93,7 @@ def minimise(design: Design, signs: Any, start: Fit, penalty: float, tolerance: 
         losses, wrong = _losses(signs * at.odds, xp)
         losses = losses.sum(0) / m + penalty / 2 * (at.coefficients**2).sum(1)
         slopes = signs * wrong / -m
-        gradient = design.under(slopes) + penalty * at.coefficients, slopes.sum(0)
+        gradient = design.under(slopes) + penalty * at.coefficients, design.intercepts(slopes)
         left = design.largest(*gradient, xp)
         at = replace(at, gradient=float(left.max()))
         waited = 0 if at.gradient < smallest / 2 else waited + 1
@@ -139,7 +139,7 @@ def _newton_step(
     for _ in range(MOST_PRODUCTS):
         forth = design.times(d) + of_d
         weighted = weights * forth
-        back, of_back = design.under(weighted) + penalty * d, weighted.sum(0)
+        back, of_back = design.under(weighted) + penalty * d, design.intercepts(weighted)
         bend = _dot((d, of_d), (back, of_back))
         open_ones = open_ones & (bend > 0) & (rz > 0)  # zero only by rounding, next to the solution
         length = xp.where(open_ones, rz / xp.where(open_ones, bend, xp.ones_like(bend)), xp.zeros_like(rz))
@@ -263,7 +263,8 @@ def fit_one_vs_rest(
     if not len(open_ones):
         return Regression(coefficients, intercepts)
     signs = np.where(classes[:, None] == open_ones, 1.0, -1.0)
-    begin = Regression(start.coefficients[open_ones], np.clip(start.intercepts[open_ones], -CERTAIN, CERTAIN))
+    certain = CERTAIN if rows.directions.intercepts else 0.0
+    begin = Regression(start.coefficients[open_ones], np.clip(start.intercepts[open_ones], -certain, certain))
     found = _fitted(rows, signs, begin, 1 / (inverse_penalty * m), tolerance)
     coefficients[open_ones], intercepts[open_ones] = found.coefficients, found.intercepts
     if found.gradient > tolerance:

@@ -3,8 +3,7 @@
 ============================================ ====================
 figure                                       module
 ============================================ ====================
-labels, steps, alpha, depth; labels_lead,    `sweeps`
-steps_lead
+labels, steps, steps_lead, alpha, depth      `sweeps`
 distributions, propagation                   `accuracies`
 distance                                     `distance`
 training curves, contributions to a node,    `model`

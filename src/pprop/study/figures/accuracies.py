@@ -115,8 +115,9 @@ def draw_distributions(panels: Sequence[Distributions], columns: int | None = No
     with new_panels(len(panels), columns, height=0.62 + ROW_HEIGHT * max(most, 2)) as (figure, places):
         looks = looks_of(row.model for panel in panels for row in panel.models)
         for panel, axes in zip(panels, places, strict=True):
+            left = left_end(panel.models)
             for index, row in enumerate(panel.models):
-                _draw_row(axes, index, row, looks[row.model])
+                _draw_row(axes, index, row, looks[row.model], left)
             _set_rows(axes, [row.model for row in panel.models], (max(len(panel.models), 2) - 0.45, -0.55), ticks=7)
             axes.margins(x=0.04)
             axes.set(xlabel="test accuracy (%)", title=panel.dataset)
@@ -134,15 +135,45 @@ def _set_rows(axes: Any, names: Sequence[str], ends: tuple[float, float], ticks:
     light_grid(axes, "x")
 
 
-def _draw_row(axes: Any, index: int, row: Distribution, look: Look) -> None:
+def _draw_row(axes: Any, index: int, row: Distribution, look: Look, left: float) -> None:
+    _beside(axes, f"{row.estimate.mean:.1f}", index)
+    shown = row.values >= left
+    if row.estimate.mean < left:
+        _draw_beyond(axes, index, np.sort(row.values), look)
+        return
+    if not shown.all():
+        _draw_beyond(axes, index, np.sort(row.values[~shown]), look)
     strength = min(1.0, MOST_POINTS / len(row.values))
     dots = {"s": 7, "color": look.colour, "alpha": max(0.25, 0.7 * strength), "linewidths": 0}
-    axes.scatter(row.values, index + 0.14 + BAND * row.offsets, **dots, zorder=2)
+    axes.scatter(row.values[shown], index + 0.14 + BAND * row.offsets[shown], **dots, zorder=2)
     point, above = row.estimate, index - 0.26
     axes.plot([point.low, point.high], [above] * 2, color=look.colour, linewidth=1.4, solid_capstyle="butt", zorder=3)
     for at, size, width in ((point.low, 4, 1.2), (point.high, 4, 1.2), (point.mean, 7, 1.6)):
         axes.plot(at, above, marker="|", markersize=size, markeredgewidth=width, color=look.colour, zorder=4)
-    _beside(axes, f"{point.mean:.1f}", index)
+
+
+def left_end(rows: Sequence[Distribution]) -> float:
+    """Return where a panel begins: no model far behind the others, and no run far behind its model, may press the others.
+
+    The lowest model is left of it where there are three others and its median is below all that is shown of them.
+
+    >>> left_end(distribution_data({"MLP": [0.62, 0.64], "GCN": [0.74, 0.75], "GAT": [0.7, 0.75], "APPNP": [0.75, 0.76]}))
+    70.0
+    """
+    lower, middle, upper = np.array([np.quantile(row.values, (0.25, 0.5, 0.75)) for row in rows]).T
+    ends = np.maximum([row.values.min() for row in rows], middle - 4 * (upper - lower))
+    last = int(middle.argmin())
+    others = np.delete(ends, last)
+    return float(others.min() if len(others) >= 3 and middle[last] < others.min() else ends.min())
+
+
+def _draw_beyond(axes: Any, index: int, values: NDArray[np.float64], look: Look) -> None:
+    """Write where the runs are that the panel does not reach."""
+    each = len(values) <= 3
+    text = ", ".join(f"{value:.1f}" for value in values) if each else f"{values.min():.1f} to {values.max():.1f}"
+    style = {"va": "center", "fontsize": 6.5, "color": look.colour}
+    place = (0, index + 0.14 if each else index)
+    axes.annotate(f"\u25c2 {text}", place, (3, 0), ("axes fraction", "data"), textcoords="offset points", **style)
 
 
 def _beside(axes: Any, text: str, place: float, above: float = 0, **options: Any) -> None:
@@ -168,7 +199,8 @@ def distributions_figure(found: Found, no_distances: str) -> Iterator[Drawn]:
     counts = {(row.model, panel.dataset, ""): row.estimate.runs for panel in panels for row in panel.models}
     caption = (
         "Test accuracy of every run (points), and above them the mean (long tick, number) with its 95 % bootstrap "
-        f"interval (bar). {runs_note(counts, 'of each model')}{found.note}"
+        "interval over runs (bar). Runs far to the left are written as numbers. "
+        f"{runs_note(counts, 'of each model')}{found.note}"
     )
     caption += f" There is no figure of distances. {no_distances}" if no_distances else ""
     draw = partial(draw_distributions, panels)
@@ -285,13 +317,13 @@ def _draw_accuracy(axes: Any, panel: PropagationPanel) -> None:
 
 
 def _draw_seconds(axes: Any, panel: PropagationPanel) -> None:
-    seconds = [way.seconds.mean for way in panel.ways]
-    axes.barh(range(len(seconds)), seconds, height=0.5, color="0.72", zorder=2)
+    trained = {_TRAINED[way.name]: way.seconds.mean for way in panel.ways}  # two ways share a training
+    axes.barh(range(len(trained)), list(trained.values()), height=0.4, color="0.72", zorder=2)
     beside = {"xytext": (2, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
-    for place, mean in enumerate(seconds):
+    for place, mean in enumerate(trained.values()):
         axes.annotate(f"{mean:.3g}", (mean, place), **beside)
-    _set_rows(axes, [], (len(WAYS) - 0.5, -0.5), ticks=4)
-    axes.set(xlim=(0, 1.35 * max(seconds)), xlabel="seconds a run")
+    _set_rows(axes, list(trained), (len(trained) - 0.5, -0.5), ticks=4)
+    axes.set(xlim=(0, 1.35 * max(trained.values())), xlabel="seconds a training")
 
 
 def propagation_place(cell: Cell) -> str | None:
@@ -318,21 +350,19 @@ def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> It
     counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
     caption = (
         "Left: mean test accuracy with its 95 % bootstrap interval when predictions are propagated never (an MLP), in "
-        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of training for one run; without "
-        f"propagation in training it is that of an MLP, with it that of APPNP. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
+        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of the training, that of an MLP where "
+        f"it has no propagation, else that of APPNP. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
     )
     draw = partial(draw_propagation, panels)
     yield Drawn("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)
 
 
 def _times(panels: Sequence[PropagationPanel]) -> str:
-    """Say what the times are of, and where they do not compare."""
+    """Say what the times are, and where they do not compare."""
     if unlike := ", ".join(panel.dataset for panel in panels if not panel.times_compare):
         how = "the runs were not all trained on one kind of device, as many at once"
         return f"Times on {unlike} do not compare: {how}."
-    times = {panel.dataset: ", ".join(f"{way.ms_per_epoch:.3g}" for way in panel.ways) for panel in panels}
     how = "a run's share where several were trained together"
     if all(way.together == (1,) for panel in panels for way in panel.ways):
-        how = "of runs that were timed alone; the seconds are these times the epochs of each run"
-    epochs = "; ".join(f"{dataset} {ms}" for dataset, ms in times.items())
-    return f"Milliseconds an epoch, from top to bottom: {epochs}; {how}."
+        how = "milliseconds an epoch of runs that were timed alone, times the epochs of each run"
+    return f"Times are {how}."

@@ -24,7 +24,7 @@ from pprop.study.tables.entries import dataset_title
 _Ints: TypeAlias = NDArray[np.int64]
 
 RESAMPLES = 1000
-FEWEST = 1.0  # nodes that the last ring holds on average
+FEWEST = 10.0  # nodes that the last ring holds on average: the interval of fewer says nothing
 
 
 @final
@@ -69,15 +69,20 @@ class Distance:
 
 
 def distance_data(
-    dataset: str, graph: Graph, splits: Mapping[int, Split], better: Sequence[Row], baseline: Sequence[Row]
+    dataset: str,
+    graph: Graph,
+    splits: Mapping[int, Split],
+    better: Sequence[Row],
+    baseline: Sequence[Row],
+    fewest: float = FEWEST,
 ) -> Distance:
     """Return how much more often `better` is right than `baseline`, by distance from the training nodes.
 
     With c(s, h) the number of nodes at h hops of split s that a model gets right, on average over its initialisations,
     and n(s, h) the number of nodes, the improvement is sum over s of (c1 - c2) / sum over s of n: all nodes of all
     splits count alike, and both models are judged on the same ones. Splits that only one model has are left out. The
-    interval is a percentile bootstrap over splits. The farthest rings are merged until the last one holds at least one
-    node on average.
+    interval is a percentile bootstrap over splits. The farthest rings are merged until the last one holds at least
+    `fewest` nodes on average.
 
     Parameters
     ----------
@@ -90,6 +95,8 @@ def distance_data(
     better, baseline
         The rows of the two models; of each the seeds and the predictions are read. Rows without predictions are left
         out.
+    fewest
+        Nodes of the last ring.
 
     Examples
     --------
@@ -100,7 +107,7 @@ def distance_data(
     >>> split = Split(np.array([0]), np.array([], dtype=int), np.array([1, 2, 3]))
     >>> key = Run(seeds=Run(split=7, init=0))
     >>> appnp, gcn = Run(key=key, predictions=np.array([0, 0, 1, 1])), Run(key=key, predictions=np.array([0, 0, 0, 1]))
-    >>> distance = distance_data("a path", graph, {7: split}, [appnp], [gcn])
+    >>> distance = distance_data("a path", graph, {7: split}, [appnp], [gcn], fewest=1)
     >>> [(ring.name, ring.nodes, ring.improvement.mean) for ring in distance.rings]
     [('1', 1.0, 0.0), ('2', 1.0, 100.0), ('3', 1.0, 0.0)]
     """
@@ -117,7 +124,7 @@ def distance_data(
     gains = _right(graph.labels, splits, hops, better, width) - _right(graph.labels, splits, hops, baseline, width)
     rings = [
         Ring(first, last, float(nodes[:, first : last + 1].sum(1).mean()), _improvement(gains, nodes, first, last))
-        for first, last in _merge(nodes.mean(axis=0))
+        for first, last in _merge(nodes.mean(axis=0), fewest)
     ]
     n_better, n_baseline = (sum(row.key.seeds.split in hops for row in rows) for rows in (better, baseline))
     return Distance(dataset, tuple(rings), (n_better, n_baseline))
@@ -136,10 +143,10 @@ def _right(
     return np.stack([np.mean(each, axis=0) for each in counts.values()])
 
 
-def _merge(nodes: NDArray[np.float64]) -> list[tuple[int, int]]:
+def _merge(nodes: NDArray[np.float64], fewest: float) -> list[tuple[int, int]]:
     """Return the first and last hop of each ring, given the mean number of nodes at each hop from 0."""
     rings = [(hop, hop) for hop in range(1, len(nodes))]
-    while len(rings) > 1 and nodes[rings[-1][0] :].sum() < FEWEST:
+    while len(rings) > 1 and nodes[rings[-1][0] :].sum() < fewest:
         rings[-2:] = [(rings[-2][0], rings[-1][1])]
     return rings
 
@@ -220,7 +227,7 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
     caption = (
         "How many more percent of the test nodes APPNP gets right than GCN, by the distance of a node from the nearest "
         "training node, with a 95 % bootstrap interval over splits. Below each distance: the mean number of test nodes "
-        f"there; the farthest are taken together until there is one on average. {runs_note(counts, 'of each model')}"
+        f"there; the farthest are pooled until there are {FEWEST:g}. {runs_note(counts, 'of each model')}"
     )
     draw = partial(draw_distance, panels)
     names = (*found.origins["APPNP"], *found.origins["GCN"])

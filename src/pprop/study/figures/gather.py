@@ -32,7 +32,7 @@ class Drawn:
     Attributes
     ----------
     name
-        For its file: distributions, labels, labels_lead, steps, steps_lead, alpha, propagation, depth or distance; with the
+        For its file: distributions, labels, steps, steps_lead, alpha, propagation, depth or distance; with the
         kind of splits appended where a study has the same figure on both.
     title, caption
         What it shows, and how to read it, with the number of runs behind its points.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import cycle
@@ -63,16 +63,17 @@ class Look:
 
 DASHED = (0, (3.5, 1.5))
 
-# Two versions of one model share a hue. Markers and dashes differ, too.
+# No two of one figure share a hue. Markers and dashes differ, too.
 # The paper's models by title, from the simplest to the paper's own, and the series of the figure over steps.
 LOOKS: Mapping[str, Look] = {
     "MLP": Look("#7F7F7F", ".", DASHED),
-    "V. GCN": Look("#009E73", "v", DASHED),
+    "V. GCN": Look("#882255", "v", DASHED),
     "GCN": Look("#009E73", "^"),
     "N-GCN": Look("#CC79A7", "D"),
     "GAT": Look("#E69F00", "P"),
     "JK": Look("#56B4E9", "X"),
     "Bt. FP": Look("#000000", "*", DASHED),
+    "Bt. FP, tuned": Look("#999933", "p", DASHED),
     "PPNP": Look("#D55E00", "s"),
     "APPNP": Look("#0072B2", "o"),
     "α = 0": Look("#882255", "v"),
@@ -83,7 +84,7 @@ LOOKS: Mapping[str, Look] = {
 # Options of matplotlib's ``errorbar`` for points with intervals.
 POINTS: Mapping[str, Any] = {"fmt": "o", "elinewidth": 1.1, "color": LOOKS["APPNP"].colour, "zorder": 3}
 
-OTHERS = (Look("#882255", "h"), Look("#999933", "<"), Look("#332288", ">"), Look("#661100", "d"))
+OTHERS = (Look("#332288", "h"), Look("#661100", "<"), Look("#AA4499", ">"), Look("#4D4D4D", "d"))
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
@@ -159,6 +160,29 @@ def new_panels(
 def light_grid(axes: Any, axis: str) -> None:
     """Draw the light lines that help to read values off one axis."""
     axes.grid(axis=axis, color="0.88", linewidth=0.6)
+
+
+def push_apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return places at least `gap` apart, as close as may be to the ascending places `wanted`.
+
+    Neighbours that are too close form a block around the mean of what they want; blocks that meet become one.
+
+    Examples
+    --------
+    >>> push_apart([1.0, 2.0, 50.0], gap=9)
+    [-3.0, 6.0, 50.0]
+    """
+    blocks: list[list[float]] = []
+    for place in wanted:
+        blocks.append([place])
+        while len(blocks) > 1 and _span(blocks[-1], gap)[0] - _span(blocks[-2], gap)[1] < gap:
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return [_span(block, gap)[0] + gap * index for block in blocks for index in range(len(block))]
+
+
+def _span(block: Sequence[float], gap: float) -> tuple[float, float]:
+    middle, half = sum(block) / len(block), gap * (len(block) - 1) / 2
+    return middle - half, middle + half
 
 
 def save_figure(figure: Figure, kind: str) -> bytes:

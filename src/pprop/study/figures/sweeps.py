@@ -1,7 +1,7 @@
 """The figures over one setting: training nodes per class (labels), propagation steps, teleport probability, depth.
 
-Labels and steps also as differences, split by split, so that what the splits have in common cancels: models against APPNP
-over the labels, and APPNP against PPNP, its limit, over the steps.
+Labels are shown as differences from APPNP, split by split, so that what the splits have in common cancels; steps also as
+differences of APPNP from PPNP, its limit. Every line is named at its right end, and every tick says how many runs there are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pprop._validate import reject
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures.gather import Drawn, RowsOf, Spot, collect, runs_note
-from pprop.study.figures.style import Figure, Look, light_grid, looks_of, new_panels
+from pprop.study.figures.style import Figure, Look, light_grid, looks_of, new_panels, push_apart
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import split_gaps
 from pprop.study.store.row import Row
@@ -43,10 +43,11 @@ class Series:
 @final
 @dataclass(frozen=True)
 class Panel:
-    """The lines of one dataset."""
+    """The lines of one dataset, and where they are differences, those that they are differences from."""
 
     dataset: str
     series: tuple[Series, ...]
+    base: Series | None = None
 
 
 @final
@@ -71,23 +72,25 @@ class Axis:
         Where it is marked.
     log
         Whether equal factors, rather than equal differences, are equally far apart.
-    name_ends
-        Whether the lines are named at their right end, where few of them end apart, rather than in a legend.
     heights
         What the lines are of; the accuracy on the kind of splits where it is empty.
     lowest
         Where the panels are cut off below, if at all.
+    reach
+        How far the panels reach below the highest mean at most.
     """
 
     label: str
     ticks: tuple[float, ...]
     log: bool = True
-    name_ends: bool = False
     heights: str = ""
-    lowest: float | None = None
+    lowest: float = -math.inf
+    reach: float = math.inf
 
 
-def lines_data(rows: RowsByPlace, splits: Splits, against: Callable[[Place], Place] | None = None) -> Lines:
+def lines_data(
+    rows: RowsByPlace, splits: Splits, against: Callable[[Place], Place] | None = None, base: str = ""
+) -> Lines:
     """Return what the figure shows: the mean accuracy of each point's runs, in per cent, and its interval.
 
     Parameters
@@ -100,6 +103,8 @@ def lines_data(rows: RowsByPlace, splits: Splits, against: Callable[[Place], Pla
     against
         The place that a place is compared with: shown are then differences in points, split by split, where both have
         runs. A place that is compared with itself is not shown.
+    base
+        The series that others are compared with, whose accuracies are kept with the differences.
 
     Examples
     --------
@@ -117,15 +122,24 @@ def lines_data(rows: RowsByPlace, splits: Splits, against: Callable[[Place], Pla
     """
     panels: list[Panel] = []
     for dataset, points in rows.items():
+        of_base = {float(x): _accuracies(runs) for (name, x), runs in sorted(points.items()) if name == base and runs}
         by_series: dict[str, dict[float, Estimate]] = {}
         for place, runs in sorted(points.items(), key=lambda item: item[0][1]):
-            values = [100 * run.accuracy for run in runs] if against is None else _gaps(points, place, against(place))
-            if values:
-                by_series.setdefault(place[0], {})[float(place[1])] = estimate(values)
+            if against is None:
+                found = _accuracies(runs) if runs else None
+            else:
+                gaps = _gaps(points, place, against(place))
+                found = replace(estimate(gaps), runs=len(runs)) if gaps else None
+            if found is not None:
+                by_series.setdefault(place[0], {})[float(place[1])] = found
         series = tuple(_series(name, by_series[name]) for name in looks_of(by_series))
         if series:
-            panels.append(Panel(dataset, series))
+            panels.append(Panel(dataset, series, _series(base, of_base) if of_base else None))
     return Lines(tuple(panels), splits)
+
+
+def _accuracies(runs: Sequence[Row]) -> Estimate:
+    return estimate([100 * run.accuracy for run in runs])
 
 
 def _gaps(points: Mapping[Place, Sequence[Row]], place: Place, other: Place) -> list[float]:
@@ -147,14 +161,12 @@ def draw_lines(lines: Lines, axis: Axis, columns: int | None = None) -> Figure:
         for panel, axes in zip(lines.panels, places, strict=True):
             for series in panel.series:
                 _draw_series(axes, series, looks[series.name])
-            _set_axis(axes, axis, _reach(lines, axis))
-            axes.set(title=panel.dataset, xlabel=axis.label)
+            _set_axis(axes, axis, _reach(lines, axis), panel)
+            base = "" if panel.base is None else f"; {panel.base.name} (%)"
+            axes.set(title=panel.dataset, xlabel=f"{axis.label}{base}; runs")
             if axes.get_subplotspec().is_first_col():
                 axes.set_ylabel(axis.heights or f"{lines.splits} accuracy (%)")
-        if axis.name_ends:
-            _name_lines(figure, lines, places, looks)
-        elif len(looks) > 1:
-            _draw_legend(figure, looks)
+        _name_lines(figure, lines, places, looks)
     return figure
 
 
@@ -181,23 +193,31 @@ def _reach(lines: Lines, axis: Axis) -> tuple[float, float]:
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 
 
-def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float]) -> None:
+def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float], panel: Panel) -> None:
     if axis.log:
         axes.set_xscale("log")
         axes.minorticks_off()
-    axes.set_xticks(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
+    axes.set_xticks(axis.ticks, [_tick(tick, panel) for tick in axis.ticks], fontsize=6 if panel.base else None)
     axes.set_xlim(reach)
-    if axis.lowest is not None:
-        axes.set_ylim(bottom=max(axis.lowest, axes.get_ylim()[0]))
+    if math.isfinite(axis.reach):
+        points = [point for series in panel.series for point in (*series.estimates, series.limit) if point]
+        highest = max(point.mean for point in points)
+        shown = [point for point in points if point.mean >= highest - axis.reach]
+        low, high = min(point.low for point in shown), max(point.high for point in shown)
+        if high > low:
+            axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+    axes.set_ylim(bottom=max(axis.lowest, axes.get_ylim()[0]))
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))
     light_grid(axes, "y")
 
 
-def _draw_legend(figure: Figure, looks: Mapping[str, Look]) -> None:
-    handles = {str(line.get_label()): line for axes in figure.axes for line in axes.lines}
-    columns = 3 if figure.get_figwidth() < 5 else 5 if len(looks) <= 5 else (len(looks) + 1) // 2
-    named = [name for name in looks if name in handles]
-    figure.legend([handles[name] for name in named], named, loc="outside upper center", ncols=columns, handlelength=2.6)
+def _tick(tick: float, panel: Panel) -> str:
+    """Return what is below a tick: its value, the accuracy there that differences are from, and the number of runs."""
+    of_series = [dict(zip(series.x, series.estimates, strict=True)) for series in panel.series]
+    runs = sorted({points[tick].runs for points in of_series if tick in points})
+    base = {} if panel.base is None else dict(zip(panel.base.x, panel.base.estimates, strict=True))
+    lines = [f"{tick:g}", *([f"{base[tick].mean:.1f}"] if tick in base else [])]
+    return "\n".join([*lines, *(["\u2013".join(map(str, dict.fromkeys((runs[0], runs[-1]))))] if runs else [])])
 
 
 def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapping[str, Look]) -> None:
@@ -206,52 +226,36 @@ def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapp
     for panel, axes in zip(lines.panels, places, strict=True):
         height = axes.get_window_extent().height * 72 / figure.dpi
         low, high = axes.get_ylim()
-        ends = sorted(end for series in panel.series for end in _ends(series, (high - low) * LABEL_GAP / height))
-        wanted = [(place - low) / (high - low) * height for place, _, _ in ends]
+        ends = sorted(end for series in panel.series for end in _ends(series, (high - low) * LABEL_GAP / height, low))
+        wanted = [(max(place, low) - low) / (high - low) * height for place, _, _ in ends]
         for (_, text, name), at in zip(ends, push_apart(wanted, LABEL_GAP), strict=True):
             beside = {"xytext": (3, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
             place = {"xy": (1.0, at / height), "xycoords": "axes fraction"}
             axes.annotate(text, **place, **beside, color=looks[name].colour, fontsize=7.5)
 
 
-def _ends(series: Series, near: float) -> list[tuple[float, str, str]]:
-    """Return (height, text, series) of what is written beside a line; its limit only where it is not `near` the end."""
-    ends = [(point.mean, series.name, series.name) for point in series.estimates[-1:]]
-    if series.limit is not None and not (ends and abs(ends[0][0] - series.limit.mean) < near):
-        ends.append((series.limit.mean, "limit" if ends else f"{series.name}, limit", series.name))
+def _ends(series: Series, near: float, low: float) -> list[tuple[float, str, str]]:
+    """Return (height, text, series) of what is written beside a line; its limit only where it is not `near` the end.
+
+    What ends below `low`, where the panel is cut off, has its height as a number.
+    """
+
+    def text(words: str, height: float) -> str:
+        return words if height >= low else f"{words} \u2193 {height:.0f}".replace("-", "\u2212")
+
+    ends = [(point.mean, text(series.name, point.mean), series.name) for point in series.estimates[-1:]]
+    limit = series.limit
+    if limit is not None and not (ends and (abs(ends[0][0] - limit.mean) < near or max(ends[0][0], limit.mean) < low)):
+        ends.append((limit.mean, text("limit" if ends else f"{series.name}, limit", limit.mean), series.name))
     return ends
 
 
-def push_apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Return places at least `gap` apart, as close as may be to the ascending places `wanted`.
-
-    Neighbours that are too close form a block around the mean of what they want; blocks that meet become one.
-
-    Examples
-    --------
-    >>> push_apart([1.0, 2.0, 50.0], gap=9)
-    [-3.0, 6.0, 50.0]
-    """
-    blocks: list[list[float]] = []
-    for place in wanted:
-        blocks.append([place])
-        while len(blocks) > 1 and _span(blocks[-1], gap)[0] - _span(blocks[-2], gap)[1] < gap:
-            blocks[-2:] = [blocks[-2] + blocks[-1]]
-    return [_span(block, gap)[0] + gap * index for block in blocks for index in range(len(block))]
-
-
-def _span(block: Sequence[float], gap: float) -> tuple[float, float]:
-    middle, half = sum(block) / len(block), gap * (len(block) - 1) / 2
-    return middle - half, middle + half
-
-
-LABELS = Axis("training nodes per class", (1, 2, 5, 10, 20, 40, 60))
-STEPS = Axis("propagation steps K", (1, 2, 5, 10, 20, 50, 100), name_ends=True)
+# Cut off below: models that far behind would press the others into one line.
+LABELS = Axis("training nodes per class", (1, 2, 5, 10, 20, 40, 60), heights="points from APPNP", lowest=-8.0)
+STEPS = Axis("propagation steps K", (1, 2, 5, 10, 20, 50, 100), reach=15.0)
+STEPS_LEAD = replace(STEPS, heights="points from PPNP")
 ALPHA = Axis("teleport probability α", (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1))
 DEPTH = Axis("layers of the network", (1, 2, 3, 4, 5), log=False)
-# Cut off below: models that far behind would press the others into one line.
-LABELS_LEAD = replace(LABELS, heights="points from APPNP", lowest=-8.0)
-STEPS_LEAD = replace(STEPS, heights="points from PPNP", name_ends=False)
 NO_TELEPORT = "α = 0"
 
 
@@ -317,7 +321,8 @@ def from_ppnp(place: Place) -> Place:
 class _Sweep:
     """One of these figures: what its experiments show, its title, where a cell is placed, and the axis.
 
-    With `against` and `splits`, the kind of splits, it is a figure of differences.
+    With `against` and `splits`, the kind of splits, it is a figure of differences; `base` is what they are from, if it is
+    one series.
     """
 
     shows: str
@@ -326,30 +331,28 @@ class _Sweep:
     axis: Axis
     against: Callable[[Place], Place] | None = None
     splits: Splits | None = None
+    base: str = ""
 
 
-_BY_LABELS, _BY_STEPS = "over the number of training nodes", "over the number of propagation steps"
+_BY_STEPS = "over the number of propagation steps"
 _SWEEPS = {
-    "labels": _Sweep("labels", f"Accuracy {_BY_LABELS}", labels_place, LABELS),
-    "labels_lead": _Sweep("labels", f"Lead of APPNP {_BY_LABELS}", labels_place, LABELS_LEAD, from_appnp, "test"),
+    "labels": _Sweep(
+        "labels", "Lead of APPNP over the number of training nodes", labels_place, LABELS, from_appnp, "test", "APPNP"
+    ),
     "steps": _Sweep("steps", f"Accuracy {_BY_STEPS}", steps_place, STEPS),
     "steps_lead": _Sweep("steps", f"Distance from PPNP {_BY_STEPS}", steps_place, STEPS_LEAD, from_ppnp, "validation"),
     "alpha": _Sweep("alpha", "Accuracy over the teleport probability", alpha_place, ALPHA),
     "depth": _Sweep("depth", "Accuracy over the depth of the network", depth_place, DEPTH),
 }
-_BANDS = "with their 95 % bootstrap intervals as bands"
+_BANDS = "with their 95 % bootstrap intervals over runs as bands"
+_GAPS = "split by split, with 95 % bootstrap intervals over splits as bands"
 _CAPTIONS = {
-    "labels": f"Mean accuracies over the number of training nodes per class (logarithmic), {_BANDS}. With 20 they are the "
-    "runs of the accuracy table.",
-    "labels_lead": "Accuracy of each model minus that of APPNP over the number of training nodes per class (logarithmic), "
-    "split by split, with 95 % bootstrap intervals over splits as bands: above zero a model is better than APPNP. Cut off "
-    "below 8 points behind it.",
-    "steps": f"Mean accuracies of APPNP, trained anew at each number of propagation steps K (logarithmic), {_BANDS}. "
-    "Dashed: the limit of many steps, which is PPNP for α > 0, and for α = 0 the same prediction for all nodes up to a "
-    "factor.",
-    "steps_lead": "Accuracy of APPNP at each number of propagation steps K (logarithmic) minus that of PPNP with the same "
-    "α, split by split, with 95 % bootstrap intervals over splits as bands: above zero APPNP is better.",
-    "alpha": f"Mean accuracies over the teleport probability α (logarithmic), {_BANDS}.",
+    "labels": f"Accuracy of each model minus that of APPNP, {_GAPS}. Below the axis: APPNP's own accuracy, and the runs at a "
+    "point. Cut off 8 points behind APPNP.",
+    "steps": f"Mean accuracies of APPNP, trained anew at each number of propagation steps K, {_BANDS}. Dashed: the limit of "
+    "many steps, PPNP for α > 0. Cut off 15 points below the best: an arrow has the last value of what ends lower.",
+    "steps_lead": f"Accuracy of APPNP at each number of propagation steps K minus that of PPNP with the same α, {_GAPS}.",
+    "alpha": f"Mean accuracies over the teleport probability α, {_BANDS}.",
     "depth": f"Mean accuracies of APPNP over the number of layers of its network, {_BANDS}.",
 }
 
@@ -366,24 +369,21 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
         found = {splits: collect(of_sweep, rows_of, sweep.place, splits) for splits in kinds}
         shown: list[Splits] = [splits for splits in kinds if found[splits].rows]
         for splits in shown:
-            lines = lines_data(found[splits].rows, splits, sweep.against)
+            lines = lines_data(found[splits].rows, splits, sweep.against, sweep.base)
             if lines.panels:
-                more = "" if sweep.against else f"{_runs(name, lines)}{found[splits].note}"
+                more = f" {_runs(lines)}{found[splits].note}"
                 full_name = name if len(shown) == 1 else f"{name}_{splits}"
                 draw, caption = partial(draw_lines, lines, sweep.axis), f"{_CAPTIONS[name]}{more}"
                 yield Drawn(full_name, sweep.title, caption, lines, draw, found[splits].experiments)
 
 
-def _runs(name: str, lines: Lines) -> str:
-    """Say how many runs there are, and over alpha where the mean of each model is highest."""
-    counts, limits = dict[Spot, int](), dict[Spot, int]()
-    best: dict[str, list[str]] = {}
+def _runs(lines: Lines) -> str:
+    """Say how many runs there are."""
+    counts: dict[Spot, int] = {}
+    limits: dict[Spot, int] = {}
     for dataset, series in ((panel.dataset, series) for panel in lines.panels for series in panel.series):
-        points = dict(zip(series.x, series.estimates, strict=True))
-        counts |= {(series.name, dataset, f"{x:g}"): point.runs for x, point in points.items()}
+        points = zip(series.x, series.estimates, strict=True)
+        counts |= {(series.name, dataset, f"{x:g}"): point.runs for x, point in points}
         if series.limit is not None:
             limits[series.name, dataset, "the limit"] = series.limit.runs
-        if points and name == "alpha":
-            best.setdefault(series.name, []).append(f"{max(points, key=lambda x: points[x].mean):g} on {dataset}")
-    highest = "; ".join(f"{model} at α = {', '.join(places)}" for model, places in best.items())
-    return f"{f' Highest means: {highest}.' if highest else ''} {runs_note(counts | limits)}"
+    return runs_note(counts | limits)

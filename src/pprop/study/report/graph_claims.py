@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import cg, eigsh
 
+from pprop import settings as st
 from pprop.datasets import TEST_SEEDS, paper_split
 from pprop.graph import Graph, transition_matrix
 from pprop.study.figures.distance import hops_from
@@ -37,7 +38,7 @@ class Claim:
     found
         The number or the outcome.
     holds
-        Whether it is so; None where the evidence does not decide it.
+        Whether it is so; None where the evidence does not decide it, or words where it cannot.
 
     Examples
     --------
@@ -48,7 +49,31 @@ class Claim:
     statement: str
     where: str
     found: str
-    holds: bool | None
+    holds: bool | str | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in words."""
+        return (
+            self.holds if isinstance(self.holds, str) else {True: "yes", False: "no", None: "not decided"}[self.holds]
+        )
+
+
+def model_claims() -> list[Claim]:
+    """Check every claim that needs neither a graph nor training.
+
+    >>> [claim.found for claim in model_claims()]
+    ['N-GCN 320, GCN 64, GAT 64, PPNP 64']
+    """
+    statement = "N-GCN uses 320 hidden units, 5 times as many as GCN, GAT and PPNP (appendix)"
+    units: dict[str, Any] = {
+        "N-GCN": st.REPLICAS.default * st.POWERS.default * st.NGCN_WIDTH.default,
+        "GCN": st.WIDTH.default,
+        "GAT": st.HEADS.default * st.UNITS.default,
+        "PPNP": st.HIDDEN.default,
+    }
+    holds = units["N-GCN"] == 320 and all(5 * units[model] == 320 for model in ("GCN", "GAT", "PPNP"))
+    return [Claim(statement, "all", ", ".join(f"{model} {count}" for model, count in units.items()), holds)]
 
 
 def graph_claims(graph: Graph, where: str) -> list[Claim]:
@@ -146,6 +171,22 @@ def _parameters(graph: Graph) -> tuple[str, bool]:
     return (f"{ours:,} each" if ours == gcn else f"{ours:,} and {gcn:,}"), ours == gcn
 
 
+def _fewer_parameters(graph: Graph) -> tuple[str, bool]:
+    from pprop.models import GAT, GCN, JK, NGCN, Architecture
+
+    assert graph.features is not None
+    f, c = int(graph.features.shape[1]), graph.n_classes
+
+    def count(model: Architecture) -> int:
+        return sum(int(np.prod(weight.shape)) for weight in model.weights(f, c))
+
+    ours = count(GCN())  # the same: the claim before this one
+    others = {"GCN": ours, "GAT": count(GAT()), "JK": count(JK()), "N-GCN": count(NGCN())}
+    less = {"V. GCN": count(GCN(hidden=st.VANILLA_GCN_WIDTH.default)), "Bt. FP": c * (f + 1)}
+    times, fewer = (", ".join(f"{name} {n / ours:.2f}" for name, n in some.items()) for some in (others, less))
+    return f"times as many as APPNP: {times}; the small ones: {fewer}", all(n >= 0.99 * ours for n in others.values())
+
+
 def _convergence(graph: Graph) -> tuple[str, bool]:
     A_hat, H = transition_matrix(graph).to_scipy(), _predictions(graph)
     alphas = (0.05, 0.1, 0.2, 0.5)
@@ -175,6 +216,7 @@ GRAPH_CLAIMS: dict[str, Callable[[Graph], tuple[str, bool]]] = {
     "Without teleport the limit does not depend on the root (section 2)": _limit_without_teleport,
     "K = 10 coincides with the largest distance of a node to the training set (section 6)": _largest_distance,
     "The network has the same number of parameters as GCN (section 5)": _parameters,
+    "The number of parameters is on par or lower than that of previous models (abstract), here: GCN, GAT, JK, N-GCN": _fewer_parameters,
     "A higher α converges faster (section 6)": _convergence,
     "A D⁻¹ without self-loops is another propagation matrix: solved to the same tolerance, sums kept": _random_walk_matrix,
 }

@@ -23,7 +23,10 @@ class Bullets:
 @final
 @dataclass(frozen=True)
 class Picture:
-    """A figure as SVG, with the name of its file, its title, its caption, how to get its rows, and its data as JSON."""
+    """A figure as SVG, with the name of its file, its title, its caption, how to get its rows, and its data as JSON.
+
+    An empty command is not shown.
+    """
 
     name: str
     title: str
@@ -141,8 +144,8 @@ def _markdown_blocks(blocks: Sequence[Block], folder: str) -> Iterator[str]:
             case Table():
                 yield table_markdown(block)
             case Picture():
-                yield f"### {inline_markdown(block.title)}\n\n![{inline_markdown(block.title)}]({folder}/{block.name}.svg)\n"
-                yield f"{inline_markdown(block.caption)}\n\n    {block.command}"
+                yield f"### {inline_markdown(block.title)}\n\n![{block.name}]({folder}/{block.name}.svg)\n"
+                yield f"{inline_markdown(block.caption)}\n\n    {block.command}".rstrip()
             case str():
                 yield inline_markdown(block)
         yield ""

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import final
 
+from pprop._errors import PpropError
 from pprop.datasets import load_dataset
+from pprop.study.cell import Cell, is_original
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
 from pprop.study.figures.gather import Drawn, RowsOf
-from pprop.study.report.row_claims import Evidence, sweep_runs
+from pprop.study.report.graph_claims import Claim, graph_claims, model_claims
+from pprop.study.report.row_claims import Evidence, row_claims, sweep_runs
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
-from pprop.study.tables.entries import ByDataset, Samples, dataset_order, entries, read_all_samples
+from pprop.study.tables.entries import ByDataset, Samples, dataset_order, dataset_title, entries, read_all_samples
 from pprop.study.tables.runs import published_and_own
 from pprop.study.tables.spread import more_runs_entries
 
 # What experiments show that have no figure.
 IN_TABLES = ("accuracy", "time", "rerun", "quick")
+
+
+def _key(cell: Cell) -> str:
+    """Return the name of a model for claims; the paper's own of the two ways to propagate features has the plain one."""
+    return f"{cell.model}_tuned" if cell.model == "bootstrapped_fp" and not is_original(cell) else cell.model
 
 
 @final
@@ -120,12 +129,24 @@ class Results:
         shown = {each.name: each.data for each in self.drawn}
         return {
             "main": self.main,
+            "many": self.many,
             "times": self.times,
-            "accuracy": {name: {each.cell.model: each.accuracies for each in group} for name, group in run.items()},
+            "growth": {"all": self.times},
+            "accuracy": {name: {_key(each.cell): each.accuracies for each in group} for name, group in run.items()},
             "distance": {panel.dataset: panel for panel in shown.get("distance", ())},
             "ways": {panel.dataset: panel for panel in shown.get("propagation", ())},
             **sweep_runs(self.begun.values(), self._rows_of),
         }
+
+    @cached_property
+    def claims(self) -> tuple[list[Claim], list[str]]:
+        """The paper's claims that were checked, and the statements for which rows are missing."""
+        found = model_claims() if self.main else []
+        for name in self.datasets:
+            with suppress(PpropError, OSError):  # the table of datasets says why
+                found += graph_claims(load_dataset(name), dataset_title(name))
+        of_rows, missing = row_claims(self.evidence)
+        return [*found, *of_rows], missing
 
     @cached_property
     def _rows_of(self) -> RowsOf:

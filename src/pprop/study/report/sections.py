@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
-from pprop._errors import MissingDependencyError, PpropError
+from pprop._errors import MissingDependencyError
 from pprop._validate import counted
 from pprop.datasets import load_dataset
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
 from pprop.study.figures.gather import Drawn
 from pprop.study.figures.style import figure_json, save_figure
-from pprop.study.report.graph_claims import Claim, graph_claims
 from pprop.study.report.page import Block, Bullets, Picture
 from pprop.study.report.results import IN_TABLES, Results
-from pprop.study.report.row_claims import row_claims
 from pprop.study.stats.variance import init_tails
 from pprop.study.tables import p_values, paper, runs, spread, times
-from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_title, entries, run_command
+from pprop.study.tables.entries import ByDataset, Metric, Samples, entries, run_command
 from pprop.study.tables.table import Cells, Strong, Table
 
 METHOD = (
     "Every mean is over runs: the paper's splits times initialisations. The number after ± is the larger distance "
-    "from the mean to an end of its 95 % percentile bootstrap interval (1000 resamples). Differences from the paper "
-    "are in units of the combined interval, the root of the sum of squares of both ±; beyond 1 the two disagree. "
-    "As in the paper, ± treats runs as independent, although runs of one split vary together (Spread): it is too "
-    "narrow for the mean over other splits. Equal results on other splits (PubMed, MS Academic) therefore differ by "
-    "more than 1 more often than one time in 20, and results on the paper's own splits less often. Intervals from "
-    "fewer than ten runs are too narrow in any case. `DIR` in a command is the study's folder; what has no command "
-    "is computed from the rows of the accuracy table, or from the graphs, by `pprop study report DIR`."
+    "from the mean to an end of its 95 % percentile bootstrap interval over runs (1000 resamples), as in the paper; "
+    "in brackets is the same with whole splits resampled, because runs of one split vary together. One rule of "
+    "agreement: ours and the paper's agree if they differ by at most the combined interval, the root of the sum of "
+    "squares of both ± over runs."
+)
+COMMANDS = (
+    "`DIR` in a command is the study's folder; what has no command is computed from the rows of the accuracy table, "
+    "or from the graphs, by `pprop study report DIR`."
+)
+P_VALUES = (
+    "Two-sided paired t-tests. What counts is the test over splits, whose pairs are means over the initialisations of "
+    "a split: initialisations of different models are not matched, and runs of one split vary together. Beside it is "
+    "the test over runs, as published. Bt. FP has one run per split, so both are over splits. Holm's correction is "
+    "over the paper's baselines on one dataset and metric; MLP and the tuned Bt. FP, which the paper does not have, "
+    "are a family of their own. The paper names no opponent: its p-value is beside the best baseline of its own table."
 )
 # Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
@@ -40,15 +45,8 @@ HEAVY = 6.0
 def lead(results: Results) -> tuple[Block, ...]:
     """Return the first blocks of the page: how many accuracies agree with the paper, and how to read the numbers."""
     count = sum(len(sample.all_rows) for sample in results.everything.values())
-    scores = [paper.score(entry, "accuracy") for group in results.main.values() for entry in group]
-    apart = [abs(each.intervals) for each in scores if each.intervals is not None]
-    text = f"{counted(count, 'run')} of {counted(len(results.everything), 'cell')}."
-    if apart:
-        within = sum(each <= 1 for each in apart)
-        given = "1 accuracy" if len(apart) == 1 else f"{len(apart)} accuracies"
-        verb = "agrees" if within == 1 else "agree"
-        text += f" Of {given} that the paper also gives, {within} {verb} with it within the combined interval."
-    return (text, METHOD)
+    text = f"{counted(count, 'run')} of {counted(len(results.everything), 'cell')}. {paper.agreement(results.main)}"
+    return (text.strip(), METHOD, COMMANDS)
 
 
 def _what_was_run(results: Results) -> Iterator[Block]:
@@ -92,24 +90,26 @@ def _p_values(results: Results) -> Iterator[Block]:
     metrics: tuple[Metric, ...] = ("accuracy", "f1")
     made = [table for metric in metrics if (table := p_values.p_value_table(results.main, metric)).n_rows]
     if made:
-        yield (
-            "Two-sided paired t-tests, over runs as published, and over split means, because initialisations of "
-            "different models are not matched. Bt. FP has one run per split, so both columns test split means. "
-            "Holm: corrected over the opponents on one dataset and metric. The paper names no opponent; its p-value "
-            "is shown beside the best baseline of its own table, which is probably meant."
-        )
+        yield P_VALUES
+        yield p_values.significance_table(results.main)
+        for metric, name in zip(metrics, ("accuracy", "macro F1"), strict=True):
+            found = p_values.papers_comparisons(results.main, metric)
+            if found:
+                yield f"By {name}, {p_values.count_wins(found)}."
+                yield Bullets(p_values.exceptions(found, metric))
     yield from made
-    if results.many:
-        yield "The section on a thousand runs has the same comparisons over more splits, for the models that have them."
+    if changed := p_values.changed_verdicts(results.main, results.many):
+        yield "More splits (the section on a thousand runs) decide otherwise than the accuracy table's:"
+        yield Bullets(changed)
 
 
 def _times(results: Results) -> Iterator[Block]:
     if results.times:
         yield (
             "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets, "
-            "on a GPU of 2018; ours is a training step and one evaluation on the stopping set. Ratios to GCN also "
-            "depend on the program: MLP, PPNP and APPNP have a fused training step here, the other models use "
-            "torch's autograd with the same sparse kernels."
+            "on a GPU of 2018; ours is a training step and one evaluation on the stopping set. Ratios to GCN are of "
+            "programs, too, and not comparable with the paper's: MLP, PPNP and APPNP have a fused training step here, "
+            "the other models use torch's autograd with the same sparse kernels."
         )
         yield times.time_table(results.times)
 
@@ -144,7 +144,7 @@ def thousand_runs(results: Results) -> Iterator[Block]:
     names = sorted(name for name, one in more.items() if any(point.cell.dataset in many for point in one.points))
     yield (
         "Does any ranking change with 1000 runs instead of 100? Models are in the order of their means over 200 "
-        "splits with 5 initialisations each (Bt. FP, which has none, has one run each). The first 20 splits are the "
+        "splits with 5 initialisations each (Bt. FP, tuned, which has none, has one run each). The first 20 splits are the "
         "paper's, with the runs of the accuracy table. Ranks count the models of this table only, and no other "
         "section uses the additional runs. The ± of all runs is half the 95 % interval over splits (Student's t), "
         "the ± of the accuracy table's runs the one given there. Above the next: the lead over the model below, "
@@ -154,10 +154,13 @@ def thousand_runs(results: Results) -> Iterator[Block]:
     yield table
     yield (
         "PPNP and APPNP against the baselines that have all runs, and against each other: paired t-tests over split "
-        "means, with Holm's correction over these baselines. Where a baseline is missing here, the p-values of the "
-        "accuracy table's splits differ from those of the section above."
+        "means, with Holm's correction over these baselines. Where a baseline is missing here, as Bt. FP is, the "
+        "p-values of the accuracy table's splits differ from those of the section above."
     )
     yield p_values.more_leads_table(many, results.main)
+    if changed := p_values.changed_verdicts(results.main, many):
+        yield "Verdicts of the section on p-values that change with all splits:"
+        yield Bullets(changed)
     yield "The components of the variance, from all runs; the intervals assume normal deviations."
     parts = spread.spread_table(many)
     yield replace(parts, caption=f"{parts.caption}, from all runs", notes=tuple(_heavy_tails(many)))
@@ -235,19 +238,15 @@ def _command(names: Sequence[str], experiments: Mapping[str, Experiment], sample
 
 
 def _claims(results: Results) -> Iterator[Block]:
-    claims: list[Claim] = []
-    for name in results.datasets:
-        with suppress(PpropError, OSError):  # the table of datasets says why
-            claims += graph_claims(load_dataset(name), dataset_title(name))
-    found, missing = row_claims(results.evidence)
-    holds = {True: "yes", False: Strong("no"), None: "not decided"}
+    claims, missing = results.claims
     groups: dict[str | None, list[Cells]] = {}
-    for claim in (*claims, *found):
-        groups.setdefault(claim.statement, []).append((claim.where, claim.found, holds[claim.holds]))
+    for claim in claims:
+        verdict = Strong("no") if claim.holds is False else claim.verdict
+        groups.setdefault(claim.statement, []).append((claim.where, claim.found, verdict))
     if groups:
         caption = "What the paper's text claims, and what was found"
         yield Table.of(caption, "Dataset:text | Found:text | Holds:text", groups)
-    if found:
+    if claims:
         yield (
             "Differences in accuracy are judged split by split, ± half the 95 % interval of their mean: where it "
             "contains zero, nothing is decided. The best of several is the one with the highest mean on these "
@@ -259,6 +258,7 @@ def _claims(results: Results) -> Iterator[Block]:
 
 
 def _costs(results: Results) -> Iterator[Block]:
+    yield from times.cost_sentences(results.main, results.published.values())
     yield from _with_text(
         times.main_cost_table(results.main, results.published.values(), results.times),
         "Seconds are a run's share of the training that it was part of, so they add up to the time spent; runs "

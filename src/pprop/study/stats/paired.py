@@ -164,6 +164,25 @@ def split_means(values: Mapping[Seeds, float]) -> dict[int, float]:
     return {split: float(np.mean(group)) for split, group in by_split(values).items()}
 
 
+def split_estimate(values: Mapping[Seeds, float], resamples: int = 1000) -> Estimate:
+    """Return the mean of runs with the 95 % percentile bootstrap interval over splits: a draw has all runs of a split.
+
+    Examples
+    --------
+    >>> runs = {Seeds(split, init): float(split) for split in (1, 3) for init in range(50)}
+    >>> split_estimate(runs)
+    Estimate(mean=2.0, low=1.0, high=3.0, runs=100)
+    """
+    groups = by_split(values)
+    if not groups:
+        reject("values", "split_estimate", "at least one run", "none")
+    sums, counts = (np.array([measure(group) for group in groups.values()], dtype=float) for measure in (sum, len))
+    drawn = np.random.default_rng(0).integers(len(groups), size=(resamples, len(groups)))
+    low, high = np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [0.025, 0.975])
+    mean = float(sums.sum() / counts.sum())
+    return Estimate(mean, min(float(low), mean), max(float(high), mean), len(values))
+
+
 def split_gaps(first: Mapping[Seeds, float], second: Mapping[Seeds, float]) -> dict[int, float]:
     """Return the mean of the first minus that of the second on each split that both have.
 

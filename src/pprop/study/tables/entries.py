@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, final
 
-from pprop.study.cell import MODELS, Cell, Seeds
+from pprop.study.cell import MODELS, Cell, Seeds, is_original, name_of
 from pprop.study.experiment import Experiment, Published
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.stats.estimate import Estimate, estimate
@@ -24,6 +24,8 @@ _ORDER = ("mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp", "
 
 # The paper's own models, which are compared with all others.
 TESTED = ("ppnp", "appnp")
+# Models that are beside the paper's baselines: the paper has no MLP, and its bootstrapped feature propagation is not tuned.
+_BESIDE = ("mlp", "bootstrapped_fp")
 
 
 @final
@@ -354,9 +356,18 @@ def model_title(cell: Cell, settings: bool = False) -> str:
     ('V. GCN', 'mine:build (width=3)')
     """
     if cell.model in MODELS:
-        return MODELS[cell.model].title
+        return name_of(cell)
     text = ", ".join(f"{name}={value}" for name, value in sorted(cell.settings.items()))
     return f"{cell.model} ({text})" if text and settings else cell.model
+
+
+def is_papers_baseline(cell: Cell) -> bool:
+    """Return whether a model is one that the paper compares its own with.
+
+    >>> [is_papers_baseline(Cell(model, {}, "citeseer")) for model in ("gcn", "mlp", "bootstrapped_fp", "appnp", "mine:build")]
+    [True, False, False, False, False]
+    """
+    return cell.model in MODELS and cell.model not in TESTED and (cell.model not in _BESIDE or is_original(cell))
 
 
 def dataset_order(name: str) -> tuple[int, str]:
@@ -376,4 +387,5 @@ def model_order(cell: Cell) -> tuple[int, str]:
     >>> [cell.model for cell in sorted(cells, key=model_order)]
     ['gcn', 'appnp', 'mine:build']
     """
-    return (_ORDER.index(cell.model) if cell.model in _ORDER else len(_ORDER), cell.text)
+    place = _ORDER.index(cell.model) if cell.model in _ORDER else len(_ORDER)
+    return place, "" if is_original(cell) else cell.text

@@ -10,8 +10,8 @@ from typing import final
 from pprop.study.cell import MODELS
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
-from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title
-from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table
+from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title, is_papers_baseline
+from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table, listed
 
 OWN_OPPONENTS = ("gcn", "appnp")
 SIGNIFICANT = 0.05
@@ -27,10 +27,10 @@ class Comparison:
     entry, opponent
         The two.
     best
-        Whether the opponent is the best of the family, by our mean.
+        Whether the opponent is the best of the paper's baselines, or of a user's opponents, by our mean.
     runs, splits
-        The paired tests over runs and over split means, corrected over all opponents of the model on the dataset. Against
-        a model with one run per split both are the latter.
+        The paired tests over runs and over split means, corrected over the opponents of the model on the dataset that are
+        of one kind: the paper's baselines, or others. Against a model with one run per split both are the latter.
     published
         The paper's p-value, which names no opponent: given for the best baseline of the paper's own table.
     """
@@ -55,30 +55,47 @@ class Comparison:
 def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
     """Return all comparisons on one dataset: PPNP, APPNP against the baselines; users' models against GCN and APPNP.
 
+    The paper's baselines are one family of tests, MLP and the tuned Bt. FP, which it does not have, another one.
+
     Examples
     --------
     >>> comparisons([], "accuracy")
     []
     """
     run = [entry for entry in group if entry.sample is not None]
-    paper = [entry for entry in run if entry.experiment is not None]  # the corrections are over these alone
-    baselines = [entry for entry in paper if entry.cell.model in MODELS and entry.cell.model not in TESTED]
-    for_own = [entry for entry in paper if entry.cell.model in OWN_OPPONENTS]
+    known = [entry for entry in run if entry.experiment is not None]  # the corrections are over these alone
+    others = [entry for entry in known if entry.cell.model in MODELS and entry.cell.model not in TESTED]
+    papers = [entry for entry in others if is_papers_baseline(entry.cell)]
+    beside = [entry for entry in others if not is_papers_baseline(entry.cell)]
+    for_own = [entry for entry in known if entry.cell.model in OWN_OPPONENTS]
     best = _best_in_the_paper(group, metric)
     tested = [entry for entry in run if entry.cell.model in TESTED or entry.cell.model not in MODELS]
-    families = [baselines if entry.cell.model in TESTED else for_own for entry in tested]
-    pairs = zip(tested, families, strict=True)
+    families = [(papers, beside) if entry.cell.model in TESTED else (for_own,) for entry in tested]
+    pairs = ((entry, family) for entry, several in zip(tested, families, strict=True) for family in several if family)
     return [each for entry, family in pairs for each in _against(entry, family, metric, best)]
 
 
 def papers_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison]:
-    """Return the comparisons of PPNP and APPNP on all datasets.
+    """Return the comparisons of PPNP and APPNP with the paper's baselines on all datasets.
 
     >>> papers_comparisons({}, "accuracy")
     []
     """
     found = (each for group in by_dataset.values() for each in comparisons(group, metric))
-    return [each for each in found if each.entry.cell.model in TESTED]
+    return [each for each in found if each.entry.cell.model in TESTED and is_papers_baseline(each.opponent.cell)]
+
+
+def tuned_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison]:
+    """Return the comparisons of PPNP and APPNP with the tuned bootstrapped feature propagation on all datasets.
+
+    >>> tuned_comparisons({}, "accuracy")
+    []
+    """
+    found = (each for group in by_dataset.values() for each in comparisons(group, metric))
+    of_tested = (
+        each for each in found if each.entry.cell.model in TESTED and not is_papers_baseline(each.opponent.cell)
+    )
+    return [each for each in of_tested if each.opponent.cell.model == "bootstrapped_fp"]
 
 
 def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best: str | None) -> list[Comparison]:
@@ -88,15 +105,16 @@ def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best:
     of_family = zip(family, theirs, splits, strict=True)
     runs = [paired_test(ours, values) if MODELS[other.cell.model].seeded else test for other, values, test in of_family]
     paper = {"accuracy": entry.published.p_accuracy, "f1": entry.published.p_f1}.get(metric)
-    published = [paper if other.cell.model == papers_best else None for other in family]
-    best = [mean == max(means) for mean in means]
+    published = [paper if other.cell.config == papers_best else None for other in family]
+    of_kind = [entry.cell.model not in TESTED or is_papers_baseline(other.cell) for other in family]
+    best = [counts and mean == max(means) for counts, mean in zip(of_kind, means, strict=True)]
     found = zip(family, best, with_holm(runs), with_holm(splits), published, strict=True)
     return [Comparison(entry, *each) for each in found]
 
 
 def _best_in_the_paper(group: Sequence[Entry], metric: Metric) -> str | None:
-    """Return the baseline that has the highest published mean, whether it was run or not."""
-    printed = {entry.cell.model: entry.published for entry in group if entry.cell.model not in TESTED}
+    """Return the configuration of the baseline that has the highest published mean, whether it was run or not."""
+    printed = {entry.cell.config: entry.published for entry in group if entry.cell.model not in TESTED}
     means = {model: each.accuracy if metric == "accuracy" else each.f1 for model, each in printed.items()}
     known = {model: mean for model, mean in means.items() if mean is not None}
     return max(known, key=lambda model: known[model], default=None)
@@ -146,8 +164,8 @@ def significance_table(by_dataset: ByDataset) -> Table:
 
     def row(found: Sequence[Comparison]) -> Cells:
         near = min(found, key=lambda each: each.splits.difference)
-        wins = (f"{sum(each.wins(over_splits=which) for each in found)} of {len(found)}" for which in (False, True))
-        lead = Number(100 * near.splits.difference, 2, signed=True), PValue(near.runs.holm), PValue(near.splits.holm)
+        wins = (f"{sum(each.wins(over_splits=which) for each in found)} of {len(found)}" for which in (True, False))
+        lead = Number(100 * near.splits.difference, 2, signed=True), PValue(near.splits.holm)
         printed = ((each, each.published) for each in found if each.published is not None)
         papers = [(each.opponent.title, PValue(each.runs.p), PValue(p)) for each, p in printed]
         return near.entry.title, *wins, near.opponent.title, *lead, *(papers[0] if papers else (None, None, None))
@@ -157,11 +175,66 @@ def significance_table(by_dataset: ByDataset) -> Table:
         by_model = groupby(papers_comparisons({name: entries}, "accuracy"), key=lambda each: each.entry)
         groups[dataset_title(name)] = [row(list(found)) for _, found in by_model]
     heads = (
-        "Model:text | Better over runs | Better over split means | Nearest baseline:text | Difference, points | "
-        "p over runs, Holm | p over split means, Holm | Paper's opponent:text | p over runs | Paper's p"
+        "Model:text | Better over splits | Better over runs | Nearest baseline:text | Difference, points | "
+        "p over splits, Holm | Paper's opponent:text | p over runs | Paper's p"
     )
-    caption = f"Significantly better than how many baselines, p < {SIGNIFICANT} after Holm"
+    caption = f"Significantly better than how many of the paper's baselines, p < {SIGNIFICANT} after Holm"
     return Table.of(caption, heads, groups)
+
+
+def count_wins(found: Sequence[Comparison]) -> str:
+    """Say in how many comparisons the models are significantly better; empty where there are none.
+
+    >>> count_wins([])
+    ''
+    """
+    if not found:
+        return ""
+    models = list(dict.fromkeys(each.entry.title for each in found))
+    over_splits, over_runs = (sum(each.wins(over_splits=which) for each in found) for which in (True, False))
+    return (
+        f"{listed(models)} {'are' if len(models) > 1 else 'is'} significantly better than a baseline of the paper "
+        f"(p < {SIGNIFICANT} after Holm) in {over_splits} of {len(found)} comparisons over splits, and in {over_runs} over runs"
+    )
+
+
+def exceptions(found: Iterable[Comparison], metric: Metric, more: Iterable[Comparison] = ()) -> tuple[str, ...]:
+    """Return a sentence for each comparison that is not won over splits and over runs; with its p over `more` splits.
+
+    >>> exceptions([], "accuracy")
+    ()
+    """
+    points, later = metric == "accuracy", {each.where: each.splits for each in more}
+
+    def told(each: Comparison) -> str:
+        gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
+        over = f"p = {each.splits.holm:.2g} over splits, {each.runs.holm:.2g} over runs"
+        after = later.get(each.where)
+        over += "" if after is None else f", {after.holm:.2g} over {after.pairs} splits"
+        return f"{each.where}: {gap}{' points' if points else ''}, {over}."
+
+    return tuple(told(each) for each in found if not (each.wins(over_splits=True) and each.wins(over_splits=False)))
+
+
+def changed_verdicts(few: ByDataset, many: ByDataset) -> tuple[str, ...]:
+    """Return a sentence for each comparison of accuracies that more splits decide in another way than the table's.
+
+    >>> changed_verdicts({}, {})
+    ()
+    """
+    found = {
+        (each.entry.where, each.opponent.title): each
+        for group in few.values()
+        for each in comparisons(group, "accuracy")
+    }
+    changed: list[str] = []
+    for after in (each for group in many.values() for each in comparisons(group, "accuracy")):
+        before = found.get((after.entry.where, after.opponent.title))
+        if before is not None and before.wins(over_splits=True) != after.wins(over_splits=True):
+            then, now = (f"p = {each.splits.holm:.2g} over {each.splits.pairs} splits" for each in (before, after))
+            gap = Number(100 * after.splits.difference, 2, signed=True)
+            changed.append(f"{after.where}: {then}, {now} ({gap} points).")
+    return tuple(changed)
 
 
 def more_leads_table(many: ByDataset, few: ByDataset) -> Table:

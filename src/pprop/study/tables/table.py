@@ -44,19 +44,25 @@ def number(value: float | None, decimals: int = 2, signed: bool = False) -> Numb
 @final
 @dataclass(frozen=True)
 class Measure:
-    """A mean and the number behind its ±, if there is one.
+    """A mean, the number behind its ±, if there is one, and the same over splits, in brackets.
 
-    >>> str(Measure(75.731, 0.3))
-    '75.73 ± 0.30'
+    >>> str(Measure(75.731, 0.3)), str(Measure(75.731, 0.3, over_splits=0.5))
+    ('75.73 ± 0.30', '75.73 ± 0.30 (0.50)')
     """
 
     mean: float
     half: float | None
     decimals: int = 2
+    over_splits: float | None = None
+
+    @property
+    def halves(self) -> str:
+        """What is behind the mean."""
+        wider = "" if self.over_splits is None else f" ({self.over_splits:.{self.decimals}f})"
+        return "" if self.half is None else f"± {self.half:.{self.decimals}f}{wider}"
 
     def __str__(self) -> str:
-        half = "" if self.half is None else f" ± {self.half:.{self.decimals}f}"
-        return f"{Number(self.mean, self.decimals)}{half}"
+        return f"{Number(self.mean, self.decimals)} {self.halves}".strip()
 
 
 @final
@@ -299,9 +305,9 @@ def table_html(table: Table) -> str:
 def _html_cell(value: Value, column: Column) -> str:
     inner, more = (value.value, " strong") if isinstance(value, Strong) else (value, "")
     match inner:
-        case Measure(mean, half, decimals) if column.kind == "measure":
-            mean_cell = f'<td class="number{more}">{Number(mean, decimals)}</td>'
-            return f'{mean_cell}<td class="half{more}">{"" if half is None else f"± {half:.{decimals}f}"}</td>'
+        case Measure() if column.kind == "measure":
+            mean_cell = f'<td class="number{more}">{Number(inner.mean, inner.decimals)}</td>'
+            return f'{mean_cell}<td class="half{more}">{inner.halves}</td>'
         case _ if column.kind == "measure":
             return f'<td class="none" colspan="2">{"–" if inner is None else escape(str(inner))}</td>'
         case None:

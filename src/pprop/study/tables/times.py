@@ -130,6 +130,28 @@ def time_table(by_dataset: ByDataset) -> Table:
     return Table.of("Time per epoch, one run at a time", heads, groups, notes)
 
 
+def ratio_table(by_dataset: ByDataset) -> Table:
+    """Return the ratios to GCN's time per epoch alone: models down, datasets across, beside the paper's.
+
+    On a GPU where there is one; the table of times has all devices.
+
+    Examples
+    --------
+    >>> ratio_table({}).n_rows
+    0
+    """
+    columns: dict[str, dict[str, Value]] = {}
+    for name, group in by_dataset.items():
+        found = epoch_times(group)
+        device = max((one.device for one in found), default="")  # "cuda ..." comes after "cpu"
+        here = [one for one in found if one.device == device]
+        columns[dataset_title(name)] = {one.entry.title: Number(one.ratio) for one in here}
+        columns[f"{dataset_title(name)}, paper"] = {one.entry.title: number(one.paper_ratio) for one in here}
+    titles = dict.fromkeys(title for column in columns.values() for title in column)
+    rows = [(title, *(column.get(title) for column in columns.values())) for title in titles]
+    return Table.of("Time per epoch, as a multiple of GCN's", " | ".join(["Model:text", *columns]), {None: rows})
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Cost:
@@ -224,6 +246,31 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
         groups["All datasets"] = [total(everything)]
     heads = "Model:text | Runs | Epochs a run | GPU, s | CPU, s | CPU alone, s | Paper, ms an epoch | Authors' code, s"
     return Table.of("What the main table cost", heads, groups, _notes(everything))
+
+
+def cost_sentences(by_dataset: ByDataset, experiments: Iterable[Experiment]) -> list[str]:
+    """Return what the runs of the main table took, and what the authors' code would; nothing where there are none.
+
+    >>> cost_sentences({}, [])
+    []
+    """
+    known = tuple(experiments)
+    found = [cost for group in by_dataset.values() for cost in costs(group, known)]
+    both = [cost for cost in found if cost.authors is not None and cost.gpu and not cost.cpu]
+    if not found:
+        return []
+    told = [
+        f"The {sum(cost.runs for cost in found):,} runs of the main table took {sum(cost.gpu for cost in found):,.0f} seconds "
+        f"of a GPU and {sum(cost.cpu for cost in found):,.0f} of a CPU."
+    ]
+    if both:
+        ours, authors = sum(cost.gpu for cost in both), sum(cost.authors or 0.0 for cost in both)
+        told.append(
+            f"For the {len(both)} cells that ran on the GPU and that the paper timed, the authors' code would need "
+            f"{authors / 3600:.1f} hours on the paper's GPU of 2018, {authors / ours:,.0f} times our {ours:,.0f} seconds on "
+            "one of today: a ratio of machines as well as of programs."
+        )
+    return told
 
 
 def _seconds(value: float | None) -> Value:
