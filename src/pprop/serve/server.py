@@ -54,9 +54,11 @@ def address_of(made: socket.socket, limits: Limits) -> str:
 def run(app: object, made: socket.socket, started: Callable[[], None] | None = None) -> None:
     """Answer requests on a socket until SIGINT or SIGTERM; call `started` when the first may come."""
     uvicorn = require("uvicorn", extra="serve", purpose=PURPOSE)
+    from pprop.serve.protocol import Protocol
+
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Protocol,
         ws="none",
         lifespan="off",
         log_level="warning",
