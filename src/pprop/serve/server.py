@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from pprop._errors import InputError
 from pprop._optional import require
@@ -51,8 +52,8 @@ def address_of(made: socket.socket, limits: Limits) -> str:
     return f"http://{shown}:{made.getsockname()[1]}/"
 
 
-def run(app: object, made: socket.socket, started: Callable[[], None] | None = None) -> None:
-    """Answer requests on a socket until SIGINT or SIGTERM; call `started` when the first may come."""
+def make_server(app: object) -> Any:
+    """Return uvicorn's server of an application."""
     uvicorn = require("uvicorn", extra="serve", purpose=PURPOSE)
     from pprop.serve.protocol import Protocol
 
@@ -70,7 +71,12 @@ def run(app: object, made: socket.socket, started: Callable[[], None] | None = N
         limit_concurrency=512,
         h11_max_incomplete_event_size=2**14,
     )
-    server = uvicorn.Server(config)
+    return uvicorn.Server(config)
+
+
+def run(app: object, made: socket.socket, started: Callable[[], None] | None = None) -> None:
+    """Answer requests on a socket until SIGINT or SIGTERM; call `started` before the first is answered."""
+    server = make_server(app)
     if started is not None:
         started()
     server.run(sockets=[made])
