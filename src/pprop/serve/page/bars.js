@@ -49,15 +49,16 @@ export class Bars {
     this.#last = shown;
     classNames().forEach((name, i) => {
       const row = this.#rows.get(name);
-      row.network.style.setProperty("--p", shown.network[i]);
+      const alone = shown.network ? shown.network[i] : null;
+      row.network.style.setProperty("--p", alone ?? 0);
       row.result.style.setProperty("--p", shown.probabilities[i]);
-      write(row.before, percent(shown.network[i]));
+      write(row.before, alone === null ? "–" : percent(alone));
       write(row.after, percent(shown.probabilities[i]));
       row.tick.hidden = base === null;
       if (base) row.tick.style.setProperty("--p", base.probabilities[i]);
       row.item.classList.toggle("first", name === shown.predicted);
       row.button.setAttribute("aria-pressed", String(name === cls));
-      row.button.setAttribute("aria-label", `${name}: network alone ${percent(shown.network[i])}, after propagation ${percent(shown.probabilities[i])}. Explain this class.`);
+      row.button.setAttribute("aria-label", `${name}: ${alone === null ? "" : `network alone ${percent(alone)}, `}after propagation ${percent(shown.probabilities[i])}. Explain this class.`);
     });
     document.getElementById("bars-tick-key").hidden = base === null;
     this.#fold();
@@ -69,7 +70,7 @@ export class Bars {
     const many = names.length > LONG;
     this.#more.hidden = !many;
     if (!many || !this.#last) return;
-    const peak = names.map((_, i) => Math.max(this.#last.network[i], this.#last.probabilities[i]));
+    const peak = names.map((_, i) => Math.max(this.#last.network?.[i] ?? 0, this.#last.probabilities[i]));
     const rank = new Set([...peak.keys()].sort((a, b) => peak[b] - peak[a]).slice(0, SHORT));
     names.forEach((name, i) => (this.#rows.get(name).item.hidden = !this.#all && !rank.has(i)));
     put(this.#more, this.#all ? "Show the likeliest classes" : `Show all ${names.length} classes`);

@@ -159,6 +159,7 @@ export class Drawing {
       else if (op === "add" && known.has(source) && known.has(target)) wanted.set(edgeKey(source, target), { source, target, weight: 1, kind: "added" });
     }
     const heaviest = Math.max(...edges.map((edge) => edge.weight), 1e-12);
+    const even = edges.every((edge) => edge.weight === heaviest);
     for (const [key, item] of this.#edges) {
       if (wanted.has(key)) continue;
       item.group.remove();
@@ -176,7 +177,7 @@ export class Drawing {
         this.#edges.set(key, item);
       }
       Object.assign(item, { edge, from: String(edge.source), to: String(edge.target) });
-      item.line.setAttribute("stroke-width", (0.8 + 2.6 * Math.min(1, edge.weight / heaviest)).toFixed(2));
+      item.line.setAttribute("stroke-width", even ? 1.4 : (0.6 + 3.4 * Math.min(1, edge.weight / heaviest)).toFixed(2));
       item.group.dataset.edge = `${item.from} ${item.to}`;
       this.#dress(key);
     }
@@ -224,9 +225,10 @@ export class Drawing {
     for (const [id, { group, halo, ring, body, rim, node }] of this.#nodes) {
       const { x, y, r } = spots.get(id);
       group.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)})`);
-      const path = shapePath(shape(node.predicted), Number(r.toFixed(2)));
-      body.setAttribute("d", path);
-      rim.setAttribute("d", path);
+      const kind = shape(node.predicted);
+      body.setAttribute("d", shapePath(kind, Number(r.toFixed(2))));
+      rim.setAttribute("d", shapePath(kind, Number((r + 1).toFixed(2))));
+      rim.setAttribute("stroke-width", Math.min(3.5, 1.6 + r / 8).toFixed(2));
       ring.setAttribute("r", (r + 4).toFixed(2));
       halo.setAttribute("r", (Math.max(r, 9) + 7).toFixed(2));
     }

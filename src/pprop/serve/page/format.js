@@ -7,10 +7,9 @@ export const count = (n) => whole.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}%`;
 
-/** A share in percent that never says 0 of something that is there. */
-export function share(x) {
-  if (x > 0 && x < 0.0005) return "<0.1%";
-  return percent(x);
+/** A weight of propagation. They add up to one or, by the symmetric matrix, to a little more or less: no percentages. */
+export function weight(x) {
+  return x > 0 && x < 0.0005 ? "<0.001" : x.toFixed(3);
 }
 
 export const signed = (x, digits = 4) => (x < 0 ? MINUS : "+") + Math.abs(x).toFixed(digits);

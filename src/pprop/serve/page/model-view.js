@@ -9,6 +9,7 @@ import { listLink, nodeLink } from "./links.js";
 import { progress, report } from "./notices.js";
 import { classLabel } from "./palette.js";
 
+const NUMBER = "number";
 const rate = (x) => (x === null || x === undefined ? "–" : percent(x));
 
 function meter(value, tick, name) {
@@ -41,7 +42,7 @@ function section(id, heading, lead, ...children) {
 function head(model, found) {
   const facts = [
     ["nodes", count(model.nodes)], ["edges", count(model.edges)], ["features", count(model.features)],
-    ["training nodes", count(model.training_nodes)], ["alpha", String(model.alpha)], ["steps", model.steps === null ? "exact" : String(model.steps)],
+    ["training nodes", count(model.training_nodes)], ["alpha", model.alpha === null ? "none" : String(model.alpha)], ["steps", model.alpha === null ? "none" : model.steps === null ? "exact" : String(model.steps)],
   ];
   const right = found.accuracy === null
     ? "No labels outside training: there is nothing to compare the predictions with."
@@ -148,23 +149,35 @@ export class ModelView {
     const confusion = section("confusion", "Labels against predictions", "Rows are labels, columns predictions, of labelled nodes outside training. A cell leads to its nodes.",
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Confusion matrix" }, confusionTable(classes, found.confusion)));
     confusion.querySelector(".part-head").append(el("span", { class: "tools" }, save));
-    const number = "number";
     this.#host.replaceChildren(
       head(this.#model, found),
       el(
         "div",
         { class: "model-grid" },
-        confusion,
-        section("distance", "Distance to training", "Accuracy by steps to the nearest training node. The tick is the network alone.",
-          table("by-distance", [["steps", ""], ["nodes", number], ["", "meter-cell"], ["accuracy", number], ["network", number]], distanceRows(found.distance))),
-        section("uncertain", "Least certain", `The ${plural(found.uncertain.length, "node")} whose largest probability is smallest.`,
-          table("uncertain", [["node", ""], ["predicted", ""], ["sure", number], ["label", ""]], uncertainRows(found.uncertain)),
-          el("p", {}, listLink({ order: "confidence" }, { class: "more-link" }, "All nodes, least certain first"))),
-        section("classes", "Class sizes", "Nodes predicted to be of a class; the tick is how many are labelled so.",
-          table("class-sizes", [["class", ""], ["", "meter-cell"], ["predicted", number], ["labelled", number], ["training", number]], classRows(found.classes))),
-        section("confidence", "Sure and right", "How often the model is right where it is so sure. At the tick it is as often right as it says.",
-          table("confidence", [["sure", ""], ["nodes", number], ["", "meter-cell"], ["right", number]], confidenceRows(found.confidence))),
+        el("div", { class: "column" }, confusion, this.#distance(found), this.#confidence(found)),
+        el("div", { class: "column" }, this.#classes(found), this.#uncertain(found)),
       ),
     );
+  }
+
+  #distance(found) {
+    return section("distance", "Distance to training", "Accuracy by steps to the nearest training node. The tick is the network alone.",
+      table("by-distance", [["steps", ""], ["nodes", NUMBER], ["", "meter-cell"], ["accuracy", NUMBER], ["network", NUMBER]], distanceRows(found.distance)));
+  }
+
+  #confidence(found) {
+    return section("confidence", "Sure and right", "How often the model is right where it is so sure. At the tick it is as often right as it says.",
+      table("confidence", [["sure", ""], ["nodes", NUMBER], ["", "meter-cell"], ["right", NUMBER]], confidenceRows(found.confidence)));
+  }
+
+  #classes(found) {
+    return section("classes", "Class sizes", "Nodes predicted to be of a class; the tick is how many are labelled so.",
+      table("class-sizes", [["class", ""], ["", "meter-cell"], ["predicted", NUMBER], ["labelled", NUMBER], ["training", NUMBER]], classRows(found.classes)));
+  }
+
+  #uncertain(found) {
+    return section("uncertain", "Least certain", `The ${plural(found.uncertain.length, "node")} whose largest probability is smallest.`,
+      table("uncertain", [["node", ""], ["predicted", ""], ["sure", NUMBER], ["label", ""]], uncertainRows(found.uncertain)),
+      el("p", { class: "more-link" }, listLink({ order: "confidence" }, {}, "All nodes, least certain first")));
   }
 }

@@ -26,8 +26,8 @@ function section(id, heading, ...children) {
   return el("section", { class: `part part-${id}`, "aria-labelledby": `h-${id}` }, el("div", { class: "part-head" }, el("h2", { id: `h-${id}`, text: heading }), ...children));
 }
 
-/** Build the places inside `host` and return them by name. */
-export function skeleton(host) {
+/** Build the places inside `host` and return them by name. What the model cannot answer has no place. */
+export function skeleton(host, model) {
   const parts = {
     root: host,
     back: el("button", { type: "button", class: "plain", id: "back", "aria-label": "Back to the node before" }, "← Back"),
@@ -59,16 +59,18 @@ export function skeleton(host) {
   const head = el(
     "header",
     { class: "node-head" },
-    el("nav", { class: "way", "aria-label": "Nodes walked" }, parts.back, parts.crumbs),
+    el("nav", { class: "way", "aria-label": "Nodes walked" }, parts.back, parts.crumbs, parts.link),
     el("div", { class: "node-title" }, parts.title, parts.sub),
     el("div", { class: "node-verdict" }, parts.verdict, parts.story),
     parts.text,
   );
-  const picture = section("drawing", "Neighbourhood", el("span", { class: "tools" }, parts.size, parts.png, parts.link));
+  const picture = section("drawing", "Neighbourhood", el("span", { class: "tools" }, parts.size, parts.png));
   parts.drawing.append(parts.edgeBar);
   picture.append(parts.drawing, parts.caption, legend());
   const why = section("contributors", "Where it comes from", el("span", { class: "tools" }, parts.cls, parts.csv));
   why.append(el("p", { class: "faint", text: "Every node adds its weight times its own network output. The lines add up to the logit, exactly." }), parts.stale, parts.table, parts.more);
+  if (model.explains === false) for (const part of [picture, why]) part.hidden = true;
+  if (model.spreads === false) for (const part of [parts.sliders, parts.whatIf]) part.hidden = true;
   host.append(head, el("div", { class: "node-grid" }, picture, parts.bars, parts.sliders, why, parts.whatIf));
   return parts;
 }

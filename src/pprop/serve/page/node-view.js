@@ -32,6 +32,7 @@ export class NodeView {
   #base = null;
   #explanation = null;
   #k = CONTRIBUTORS;
+  #explains;
   #others = new Map();
   #edge = null;
   #result;
@@ -40,7 +41,8 @@ export class NodeView {
   #drawn;
 
   constructor(host, model) {
-    this.#parts = skeleton(host);
+    this.#parts = skeleton(host, model);
+    this.#explains = model.explains;
     const parts = this.#parts;
     parts.table.append(this.#table);
     this.#bars = new Bars(parts.bars, (name) => go({ cls: name }));
@@ -82,6 +84,7 @@ export class NodeView {
     if (this.#parts.size.value !== String(state.size)) this.#parts.size.value = String(state.size);
     this.#trained.want(state.id, state);
     this.#result.want(setting + JSON.stringify(state.edits), state);
+    if (this.#explains === false) return;
     this.#explained.want(setting + JSON.stringify([state.cls, this.#k]), state);
     this.#drawn.want(setting + state.size, state);
     if (this.#view && String(this.#view.centre) === state.id && state.edits !== previous.edits) this.#redraw();
@@ -141,11 +144,11 @@ export class NodeView {
     document.title = `${shorten(name, 60)} · pprop explorer`;
     const distance = node.training ? "a training node" : node.distance === null ? "no training node is reachable" : `${plural(node.distance, "step")} from a training node`;
     write(parts.sub, [named ? `Node ${node.id}` : null, plural(node.degree, "neighbour"), distance].filter(Boolean).join(" · "));
-    const network = Math.max(...node.network);
-    const alone = classNames()[node.network.indexOf(network)];
+    const network = node.network ? Math.max(...node.network) : null;
+    const alone = network === null ? null : classNames()[node.network.indexOf(network)];
     put(parts.verdict, classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) }));
     const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label says the same." : `Its label says ${node.label}.`;
-    const change = alone === node.predicted
+    const change = alone === null ? "" : alone === node.predicted
       ? `The network alone says so too, at ${percent(network)}.`
       : `The network alone says ${alone}, at ${percent(network)}; the neighbourhood changed that.`;
     const trained = base && base.predicted !== node.predicted ? ` As trained and without edits it is ${base.predicted}.` : "";
@@ -183,8 +186,7 @@ export class NodeView {
     const parts = this.#parts;
     parts.drawing.classList.remove("empty");
     this.#drawing.show(view, current().edits, this.#others);
-    const total = view.nodes.reduce((sum, node) => sum + node.influence, 0);
-    write(parts.caption, `${plural(view.nodes.length, "node")} that carry ${percent(total, 0)} of the influence`);
+    write(parts.caption, view.nodes.length === 1 ? "It has no neighbours." : `The ${view.nodes.length} nodes that weigh most in this prediction, and the edges among them.`);
   }
 
   #redraw() {

@@ -29,7 +29,7 @@ export class Sliders {
   #patch = {};
 
   constructor(host, model) {
-    this.#model = model;
+    this.#model = { ...model, alpha: model.alpha ?? 1 };
     this.#steps = offered(model.steps);
     this.#index = el("input", { type: "range", id: "steps", min: "0", max: String(this.#steps.length - 1), step: "1" });
     const marks = (input, at) => {
@@ -37,7 +37,7 @@ export class Sliders {
       mark.style.setProperty("--p", at);
       return el("span", { class: "slide" }, mark, input);
     };
-    const alphaAt = (model.alpha - 0.01) / 0.99;
+    const alphaAt = (this.#model.alpha - 0.01) / 0.99;
     const stepsAt = this.#steps.indexOf(model.steps) / (this.#steps.length - 1);
     host.append(
       el("div", { class: "control" }, el("label", { for: "alpha" }, "Alpha ", el("span", { class: "faint", text: "how much a node trusts itself" })), this.#alphaOut, marks(this.#alpha, alphaAt)),

@@ -1,7 +1,7 @@
 // One tooltip for the drawing: beside what it is about, inside the window.
 
 import { el, put } from "./dom.js";
-import { percent, share, shorten, title } from "./format.js";
+import { percent, shorten, title, weight } from "./format.js";
 import { classLabel } from "./palette.js";
 
 let box = null;
@@ -24,7 +24,7 @@ function lines(node, isCentre) {
   const rows = [
     ["predicted", [classLabel(node.predicted), ` ${percent(node.confidence)}`]],
     ["labelled", [node.label === null ? "no label" : classLabel(node.label)]],
-    ["influence", [node.influence === null ? "not in the drawing's graph" : share(node.influence)]],
+    ["weight", [node.influence === null ? "not among the nodes drawn" : weight(node.influence)]],
   ];
   return [
     el("p", { class: "tooltip-title", text: shorten(name, 120) }),
@@ -56,7 +56,7 @@ export function describe(node, isCentre) {
   parts.push(`predicted ${node.predicted}, ${percent(node.confidence, 0)}`);
   if (node.label !== null && node.label !== undefined) parts.push(node.label === node.predicted ? "labelled so" : `labelled ${node.label}`);
   if (node.training) parts.push("training node");
-  if (node.influence !== null) parts.push(`influence ${share(node.influence)}`);
+  if (node.influence !== null) parts.push(`weight ${weight(node.influence)}`);
   return parts.join(", ");
 }
 
