@@ -13,7 +13,8 @@ function cell(classes, row, column, n, total) {
     { "aria-label": said, title: `${said} (${percent(n / total, 0)} of the row)`, data: { cell: `${row} ${column}` } },
     count(n),
   );
-  link.style.setProperty("--p", (n / total).toFixed(4));
+  // Errors are small parts of a row: a deeper tint lets them be seen.
+  link.style.setProperty("--p", Math.min(1, (row === column ? 1 : 2.2) * (n / total)).toFixed(4));
   return el("td", { class: row === column ? "right" : "wrong" }, link);
 }
 
@@ -32,7 +33,7 @@ export function confusionTable(classes, matrix) {
   return el(
     "table",
     { class: "confusion", id: "confusion" },
-    el("thead", {}, el("tr", {}, el("td", { class: "corner faint" }, "label ↓  predicted →"), head, el("th", { scope: "col", class: "recall faint", text: "right" }))),
+    el("thead", {}, el("tr", {}, el("td", { class: "corner faint" }, el("span", { text: "label ↓  predicted →" })), head, el("th", { scope: "col", class: "recall faint", text: "right" }))),
     el("tbody", {}, rows),
   );
 }

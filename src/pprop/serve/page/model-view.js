@@ -59,7 +59,7 @@ function head(model, found) {
 function distanceRows(rows) {
   return rows.map((row) => {
     const filter = { distance: row.distance === null ? "unreachable" : String(row.distance) };
-    const name = row.distance === null ? "unreachable" : row.distance === 0 ? "0 (training)" : String(row.distance);
+    const name = row.distance === null ? "none" : String(row.distance);
     return el(
       "tr",
       {},
