@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from pprop._version import __version__
-from pprop.cli import build, data, demo, doctor, explain, live, ppr, predict, propagate, study, train, tune
+from pprop.cli import build, data, demo, doctor, explain, live, ppr, predict, propagate, serve, study, train, tune
 from pprop.cli.output import EXIT_CODES
 from pprop.cli.verbs import KEEP_LINES, examples, make_app, option, show_help
 
@@ -35,6 +35,8 @@ app = make_app(
     f"{examples(*EXAMPLES)}\n\n{KEEP_LINES}\nExit codes:\n{CODES}",
     *(demo.demo, train.train, tune.tune, predict.predict, explain.explain, live.live, ppr.ppr, propagate.propagate),
     build.build,
+    serve.serve,
+    serve.explore,
     doctor.doctor,
 )
 app.add_typer(data.app, name="data")

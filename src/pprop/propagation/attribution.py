@@ -112,6 +112,17 @@ class Attributor:
         """The largest |H_ij|."""
         return float(np.abs(self._H).max(initial=0.0))
 
+    @property
+    def predictions(self) -> Values:
+        """H, the predictions of each node on its own, shape (n, c)."""
+        return self._H
+
+    def row(self, node: int) -> Values:
+        """Return the whole row of P that belongs to a node, shape (n,)."""
+        if self._operator is None:
+            return np.eye(1, len(self._H), node)[0]
+        return np.ascontiguousarray(self._rows(np.array([node], dtype=np.int64))[0, :, 0])
+
     def exact(self, nodes: Nodes, most: int) -> list[Attribution]:
         """Return the attribution of every node, with up to `most` contributors; all sums are over whole rows of P."""
         most, found = min(most, len(self._H)), list[Attribution]()

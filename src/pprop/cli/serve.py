@@ -1,0 +1,152 @@
+"""``pprop serve`` and ``pprop explore``: a trained model over HTTP, and the page that shows where predictions come from."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pprop.cli.graphs import GraphInput, OtherGraphOption
+from pprop.cli.models import ModelArgument, load_model
+from pprop.cli.output import Session
+from pprop.cli.splits import SplitOptions, class_names
+from pprop.cli.verbs import option, verb
+from pprop.serve.limits import HOST, PORT, RATE, Limits
+
+if TYPE_CHECKING:
+    from pprop.estimators import NodeClassifier
+
+HostOption = Annotated[str, option("Address to listen on; any but loopback needs --token.")]
+PortOption = Annotated[int, option("Port to listen on; 0 is any that is free.")]
+TokenOption = Annotated[
+    str | None, option("What requests must show as 'Authorization: Bearer TOKEN'.", envvar="PPROP_TOKEN")
+]
+LiveOption = Annotated[
+    Path | None, option("Take edits of the graph, kept in this log and made again after a restart.", metavar="FILE")
+]
+AllowOption = Annotated[
+    list[str] | None, option("Another name of this server, as behind a proxy; may be repeated.", metavar="NAME")
+]
+RateOption = Annotated[float, option("Requests a second and client.")]
+BUNDLED = "citeseer"
+
+
+@verb(
+    "serve",
+    "pprop serve model",
+    "pprop serve model --live edits.log",
+    "pprop serve model --host 0.0.0.0 --token SECRET",
+)
+def serve(
+    session: Session,
+    model: ModelArgument,
+    graph: OtherGraphOption = None,
+    host: HostOption = HOST,
+    port: PortOption = PORT,
+    token: TokenOption = None,
+    live: LiveOption = None,
+    allow_host: AllowOption = None,
+    rate: RateOption = RATE,
+) -> None:
+    """Serve a saved model over HTTP: predictions, explanations, and a page to look at them.
+
+    The page is at the address that is printed, the endpoints are under /api/v1, and /openapi.json describes them. Ends with
+    Ctrl-C. Any address but loopback needs a token; it may also be in the environment variable PPROP_TOKEN.
+    """
+    from pprop.serve.server import check_packages
+
+    check_packages()
+    limits = Limits(host, port, token, tuple(allow_host or ()), rate)
+    fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+    _serve(session, fitted, model.resolve().name, limits, live)
+
+
+@verb("explore", "pprop explore", "pprop explore model", "pprop explore cora_ml --port 8000")
+def explore(
+    session: Session,
+    what: Annotated[
+        str, typer.Argument(metavar="[MODEL | DATASET]", help="A saved model, or a dataset to train one on first.")
+    ] = BUNDLED,
+    host: HostOption = HOST,
+    port: Annotated[int | None, option("Port to listen on.  [default: 8642, or any that is free]")] = None,
+    token: TokenOption = None,
+    live: LiveOption = None,
+    no_browser: Annotated[bool, option("Print the address and open nothing.", "--no-browser")] = False,
+) -> None:
+    """Open a page that shows predictions and the nodes that they came from.
+
+    Without a model the default one is trained on the bundled graph first, in less than a minute. Ends with Ctrl-C.
+    """
+    from pprop.serve.server import check_packages
+
+    check_packages()
+    limits = Limits(host, PORT if port is None else port, token)
+    folder = Path(what)
+    if (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists()):
+        fitted, title = load_model(folder, None, session), folder.resolve().name
+    else:
+        fitted, title = _trained(session, what), f"APPNP on {what}"
+    _serve(session, fitted, title, limits, live, any_port=port is None, browser=not no_browser)
+
+
+def _trained(session: Session, what: str) -> NodeClassifier:
+    """Train the default model on a graph."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from pprop.estimators import APPNPClassifier
+
+    origin = GraphInput(what)
+    graph = origin.read()
+    split, seed = SplitOptions().draw(graph, origin)
+    labels = class_names(graph)
+    session.say(f"No model is given: training APPNP on {origin.title}, {graph}.")
+    fitted = APPNPClassifier(graph, random_state=seed, verbose=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
+    fitted.source_ = origin.saved
+    accuracy = float(fitted.score(split.evaluation, labels[split.evaluation]))
+    seconds = fitted.record_.seconds
+    session.say(f"Trained in {seconds:.0f} seconds; {accuracy:.1%} of {len(split.evaluation):,} test nodes are right.")
+    return fitted
+
+
+def _serve(
+    session: Session,
+    fitted: NodeClassifier,
+    title: str,
+    limits: Limits,
+    live: Path | None,
+    *,
+    any_port: bool = False,
+    browser: bool = False,
+) -> None:
+    """Serve a fitted model until it is interrupted."""
+    from pprop.serve import server
+    from pprop.serve.app import create_app
+    from pprop.serve.holder import Holder
+    from pprop.serve.served import Served
+
+    del live
+    made = server.bound(limits, any_port=any_port)
+    with made:
+        holder = Holder(Served(fitted, title))
+        app = create_app(holder, limits)
+        address = server.address_of(made, limits)
+        record: dict[str, Any] = {"address": address, "model": title, "nodes": fitted.graph_.n_nodes}
+        shown = address if limits.token is None else f"{address}#token=TOKEN"
+        session.result(record, f"{title}: {shown}")
+        sys.stdout.flush()
+        session.say("Ctrl-C ends it.")
+
+        def started() -> None:
+            if browser:
+                import webbrowser
+
+                threading.Timer(0.3, webbrowser.open, [address]).start()
+
+        server.run(app, made, started)

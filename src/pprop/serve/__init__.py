@@ -1,0 +1,1 @@
+"""A trained model over HTTP, and the page that shows why a node got its class. Needs ``pprop[serve]``."""

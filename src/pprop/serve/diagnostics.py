@@ -1,0 +1,77 @@
+"""Where a model is wrong or unsure: on the labelled nodes that it was not trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pprop.serve.view import View
+
+UNCERTAIN = 20
+BINS = 10
+
+
+def diagnostics(view: View) -> dict[str, Any]:
+    """Return the confusion matrix, accuracies by distance and by confidence, class sizes and the least certain nodes."""
+    solved, count = view.default, len(view.classes)
+    tested = (view.codes >= 0) & ~view.training
+    right = solved.predicted == view.codes
+    confusion = np.zeros((count, count), dtype=np.int64)
+    np.add.at(confusion, (view.codes[tested], solved.predicted[tested]), 1)
+    unsure = np.argsort(solved.confidence, kind="stable")[:UNCERTAIN].tolist()
+    return {
+        "labelled": int(tested.sum()),
+        "accuracy": _mean(right[tested]),
+        "confusion": confusion.tolist(),
+        "classes": [
+            {
+                "name": name,
+                "labelled": int((view.codes == k).sum()),
+                "training": int(((view.codes == k) & view.training).sum()),
+                "predicted": int((solved.predicted == k).sum()),
+            }
+            for k, name in enumerate(view.classes)
+        ],
+        "distance": _by_distance(view, tested, right),
+        "confidence": _by_confidence(view, tested, right),
+        "uncertain": [view.brief(at, solved) for at in unsure],
+    }
+
+
+def _by_distance(view: View, tested: Any, right: Any) -> list[dict[str, Any]]:
+    alone = None if view.alone is None else view.alone == view.codes
+    rows: list[dict[str, Any]] = []
+    found = sorted(set(view.distance.tolist()), key=lambda steps: (steps < 0, steps))
+    for steps in found:
+        here = view.distance == steps
+        rows.append(
+            {
+                "distance": None if steps < 0 else steps,
+                "nodes": int(here.sum()),
+                "labelled": int((here & tested).sum()),
+                "accuracy": _mean(right[here & tested]),
+                "network_accuracy": None if alone is None else _mean(alone[here & tested]),
+            }
+        )
+    return rows
+
+
+def _by_confidence(view: View, tested: Any, right: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    place = np.minimum((view.default.confidence * BINS).astype(np.int64), BINS - 1)
+    for k in range(BINS):
+        here = place == k
+        rows.append(
+            {
+                "from": k / BINS,
+                "to": (k + 1) / BINS,
+                "nodes": int(here.sum()),
+                "accuracy": _mean(right[here & tested]),
+            }
+        )
+    return rows
+
+
+def _mean(values: Any) -> float | None:
+    return float(values.mean()) if len(values) else None

@@ -1,0 +1,172 @@
+"""A fitted model as the server holds it: its parts, its present view, and its model card."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import InputError
+from pprop._version import __version__
+from pprop.estimators import NodeClassifier
+from pprop.estimators.decomposed import Decomposed, decompose
+from pprop.graph import Graph
+from pprop.serve.spread import Solved, Spread
+from pprop.serve.view import View, network_of
+
+_FEW, _MANY = 4, 20  # neighbours of a node that is good to begin with
+
+
+@final
+class Served:
+    """A fitted model, and the graph that it is served on.
+
+    Parameters
+    ----------
+    model
+        Fitted.
+    title
+        What the page calls it.
+    names, texts
+        Of the nodes, by position, where the data has any.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), ids=list("abcde"))
+    >>> model = pprop.APPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
+    >>> served = Served(model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5), "a path")
+    >>> served.view.prediction(0, served.view.default)["predicted"]
+    'left'
+    """
+
+    def __init__(
+        self,
+        model: NodeClassifier,
+        title: str,
+        names: Sequence[str | None] | None = None,
+        texts: Sequence[str | None] | None = None,
+    ) -> None:
+        self.model, self.title, self.lock = model, title, threading.RLock()
+        self.classes = tuple(str(name) for name in model.classes_.tolist())
+        self.parts: Decomposed | None = None
+        self.refusal = ""
+        try:
+            self.parts = decompose(model.model_, model.weights_.values(), model.scaling_, type(model).__name__, "explain")
+        except InputError:
+            self.refusal = f"The predictions of {type(model).__name__} are no sum over the nodes of the graph."
+        self._names, self._texts = names, texts
+        graph = model.graph_
+        training = np.zeros(graph.n_nodes, dtype=bool)
+        training[model.known_nodes_] = True
+        keys = range(graph.n_nodes) if graph.ids is None else graph.ids.tolist()
+        self.view = self.view_of(graph, keys, training, names, texts, logits=model.logits_).prepared()
+
+    def view_of(
+        self,
+        graph: Graph,
+        keys: Sequence[Any],
+        training: NDArray[np.bool_],
+        names: Sequence[str | None] | None,
+        texts: Sequence[str | None] | None,
+        *,
+        logits: NDArray[Any] | None = None,
+        sequence: int = 0,
+    ) -> View:
+        """Return the view of a graph; `logits` are those of the model where the graph is its own."""
+        spread, refusal, H = None, self.refusal, None
+        network = None
+        if self.parts is not None:
+            H = self.parts.alone(graph).astype(np.float64)
+            network = network_of(H)
+            how = self.parts.description.propagation
+            if how is None:
+                refusal = "This model is the network alone: nothing is spread over the graph."
+                size = graph.n_nodes
+                default = Solved.of(H if logits is None else logits, None, None, lambda node: np.eye(1, size, node)[0])
+            else:
+                spread = Spread(graph, H, how, logits)
+                default = spread.default
+        else:
+            assert logits is not None  # such a model is not live
+            row = None
+            try:
+                found = self.model._node_sum().attributor  # pyright: ignore[reportPrivateUsage]
+                H, row = found.predictions, found.row
+                refusal = "This model was not trained to be spread with another alpha or number of steps."
+            except InputError:
+                pass
+            default = Solved.of(logits, self.model.alpha_, None, row)
+        return View(
+            graph=graph,
+            classes=self.classes,
+            keys=keys,
+            names=names,
+            texts=texts,
+            default=default,
+            H=H,
+            network=network,
+            spread=spread,
+            refusal=refusal,
+            training=training,
+            sequence=sequence,
+        )
+
+    def card(self, *, live: bool = False) -> dict[str, Any]:
+        """Return the model card."""
+        view, model = self.view, self.model
+        graph = view.graph
+        tested = (view.codes >= 0) & ~view.training
+        right = view.default.predicted[tested] == view.codes[tested]
+        settings = {name: _plain(value) for name, value in model.settings_.items()}
+        return {
+            "name": self.title,
+            "kind": type(model).__name__.replace("Classifier", "").removesuffix("Node"),
+            "graph": model.graph_.name,
+            "classes": list(view.classes),
+            "nodes": view.n,
+            "edges": graph.n_edges,
+            "features": 0 if graph.feature_shape is None else int(np.prod(graph.feature_shape[1:])),
+            "directed": graph.directed,
+            "weighted": graph.weights is not None,
+            "alpha": view.default.alpha,
+            "steps": view.default.steps,
+            "training_nodes": int(view.training.sum()),
+            "live": live,
+            "named": view.names is not None,
+            "explains": view.default.row is not None,
+            "spreads": view.spread is not None,
+            "pprop": __version__,
+            "accuracy": float(right.mean()) if len(right) else None,
+            "settings": settings,
+            "example": view.keys[example(view)],
+        }
+
+
+def example(view: View) -> int:
+    """Return a good node to begin with: of a few neighbours, which have put the network right where that can be seen."""
+    degree, default = view.degree, view.default
+    score = np.zeros(view.n)
+    score += 4.0 * ((degree >= _FEW) & (degree <= _MANY)) + 1.0 * (degree > 0)
+    score -= 2.0 * view.training
+    if view.alone is not None:
+        score += 3.0 * (view.alone != default.predicted)
+    score += 2.0 * ((view.codes >= 0) & (default.predicted == view.codes))
+    return int(np.argmax(score + default.confidence))
+
+
+def _plain(value: object) -> Any:
+    """Return a setting as JSON has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = cast("object", value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if isinstance(value, str | bool | int | float | None):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("list[object]", value)]
+    return str(value)

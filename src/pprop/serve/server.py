@@ -1,0 +1,73 @@
+"""A served model on an address, until it is interrupted."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+
+from pprop._errors import InputError
+from pprop._optional import require
+from pprop.serve.limits import Limits
+
+PURPOSE = "The server"
+
+
+def check_packages() -> None:
+    """Say which extra is missing, before anything else is done."""
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        require(package, extra="serve", purpose=PURPOSE)
+
+
+def bound(limits: Limits, *, any_port: bool = False) -> socket.socket:
+    """Return a socket at the address, or say why there is none; with `any_port` another port where that is in use."""
+    family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
+    host = limits.host.strip("[]")
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, limits.port))
+        made.listen(512)  # now, and not later: two sockets may be bound to a port that none listens on
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and any_port:
+            made.close()
+            return bound(Limits(limits.host, 0, limits.token))
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"Port {limits.port} of {limits.host} is in use. Choose another one with --port."
+        else:
+            text = f"Cannot listen on {limits.host} port {limits.port}: {error.strerror or error}."
+        raise OSError(text) from error
+    except OverflowError as error:
+        raise InputError(f"A port is a number from 0 to 65535. Got {limits.port} instead.") from error
+    return made
+
+
+def address_of(made: socket.socket, limits: Limits) -> str:
+    """Return the address of the page."""
+    host = limits.host if limits.host not in ("0.0.0.0", "::") else "127.0.0.1"
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{shown}:{made.getsockname()[1]}/"
+
+
+def run(app: object, made: socket.socket, started: Callable[[], None] | None = None) -> None:
+    """Answer requests on a socket until SIGINT or SIGTERM; call `started` when the first may come."""
+    uvicorn = require("uvicorn", extra="serve", purpose=PURPOSE)
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=512,
+        h11_max_incomplete_event_size=2**14,
+    )
+    server = uvicorn.Server(config)
+    if started is not None:
+        started()
+    server.run(sockets=[made])

@@ -1,0 +1,182 @@
+"""One state of the served graph: everything that requests read, computed once and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pprop.graph import Graph
+from pprop.serve.faults import Fault, unusable
+from pprop.serve.spread import Solved, Spread, Values, softmax
+
+Nodes = NDArray[np.int64]
+
+_SHOWN = 80  # characters of an unknown id that an answer repeats
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class View:
+    """The nodes of a graph by position, with all that is known and predicted of them.
+
+    Attributes
+    ----------
+    graph
+        n nodes.
+    classes
+        Of the model, as text.
+    keys
+        The id of each node, integer or text; n of them.
+    names, texts
+        A short and a long text of each node, where the data has any.
+    default
+        The predictions of the model.
+    H
+        What is spread: the predictions of the network for each node alone, shape (n, c); None where there is none.
+    network
+        Their probabilities, shape (n, c); None where no network sees each node alone.
+    spread
+        Makes predictions with another alpha; None where nothing is spread, and `refusal` says why.
+    refusal
+        Why there are no explanations, or no other alpha; empty where there are.
+    training
+        Whether the label of a node trained or stopped the model, shape (n,).
+    sequence
+        How many batches of edits have made this graph.
+    """
+
+    graph: Graph
+    classes: tuple[str, ...]
+    keys: Sequence[Any]
+    names: Sequence[str | None] | None
+    texts: Sequence[str | None] | None
+    default: Solved
+    H: Values | None
+    network: Values | None
+    spread: Spread | None
+    refusal: str
+    training: NDArray[np.bool_]
+    sequence: int = 0
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return self.graph.n_nodes
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Positions by the text of an id."""
+        return {str(key): at for at, key in enumerate(self.keys)}
+
+    @cached_property
+    def degree(self) -> Nodes:
+        """Number of neighbours of each node, shape (n,)."""
+        return np.diff(self.graph.indptr)
+
+    @cached_property
+    def labels(self) -> list[str | None]:
+        """The known class of each node as text."""
+        codes, names = self.graph.labels, self.graph.class_names
+        if codes is None:
+            return [None] * self.n
+        texts = list(names) if names is not None else [str(k) for k in range(self.graph.n_classes)]
+        return [None if code < 0 else texts[code] for code in codes.tolist()]
+
+    @cached_property
+    def codes(self) -> Nodes:
+        """The known class of each node as a position in `classes`; -1 where unknown, or none of the model's."""
+        place = {name: at for at, name in enumerate(self.classes)}
+        return np.array([-1 if label is None else place.get(label, -1) for label in self.labels], dtype=np.int64)
+
+    @cached_property
+    def searchable(self) -> list[str]:
+        """Id and name of each node, in the form in which they are searched."""
+        if self.names is None:
+            return [str(key).casefold() for key in self.keys]
+        return [f"{key}\n{name or ''}".casefold() for key, name in zip(self.keys, self.names, strict=True)]
+
+    @cached_property
+    def distance(self) -> Nodes:
+        """Steps from each node to the nearest training node, shape (n,); -1 where none is reachable."""
+        found = np.where(self.training, 0, -1).astype(np.int64)
+        front = self.training.astype(np.float64)
+        shape = (self.n, self.n)
+        # the structure alone: weights may be so small that their products vanish
+        receives = sparse.csr_array((np.ones(self.graph.n_entries), self.graph.indices, self.graph.indptr), shape=shape)
+        steps = 0
+        while front.any():
+            steps += 1
+            new = ((receives @ front) > 0) & (found < 0)
+            found[new] = steps
+            front = new.astype(np.float64)
+        return found
+
+    @cached_property
+    def alone(self) -> Nodes | None:
+        """The class that the network alone predicts for each node, shape (n,)."""
+        return None if self.network is None else self.network.argmax(axis=1)
+
+    def prepared(self) -> View:
+        """Compute what requests will need, so that none of them waits for it."""
+        for name in ("index", "degree", "labels", "codes", "searchable", "distance", "alone"):
+            getattr(self, name)
+        if self.default.row is not None:
+            self.default.row(0)
+        return self
+
+    def find(self, key: Any) -> int:
+        """Return the position of an id, or answer that there is no such node."""
+        at = self.index.get(str(key))
+        if at is None:
+            text = str(key)
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+            raise Fault(404, "unknown_node", f"There is no node {shown!r} in the graph.")
+        return at
+
+    def class_code(self, name: str) -> int:
+        """Return the position of a class, or answer that there is no such class."""
+        if name not in self.classes:
+            raise Fault(404, "unknown_class", f"The model has no class {name[:_SHOWN]!r}.")
+        return self.classes.index(name)
+
+    def solved(self, alpha: float | None, steps: int | None) -> Solved:
+        """Return the predictions at this alpha and number of steps; None: as the model was trained."""
+        if alpha is None and steps is None:
+            return self.default
+        if self.spread is None:
+            raise unusable(self.refusal or "This model spreads nothing, so alpha and steps change nothing.")
+        return self.spread.solved(alpha, steps)
+
+    def brief(self, at: int, solved: Solved) -> dict[str, Any]:
+        """Return the few words about a node."""
+        return {
+            "id": self.keys[at],
+            "name": None if self.names is None else self.names[at],
+            "predicted": self.classes[solved.predicted[at]],
+            "confidence": float(solved.confidence[at]),
+            "label": self.labels[at],
+            "training": bool(self.training[at]),
+        }
+
+    def prediction(self, at: int, solved: Solved) -> dict[str, Any]:
+        """Return all that is known of a node and its prediction."""
+        distance = int(self.distance[at])
+        return {
+            **self.brief(at, solved),
+            "probabilities": solved.probabilities[at].tolist(),
+            "network": None if self.network is None else self.network[at].tolist(),
+            "text": None if self.texts is None else self.texts[at],
+            "degree": int(self.degree[at]),
+            "distance": None if distance < 0 else distance,
+        }
+
+
+def network_of(H: NDArray[Any] | None) -> Values | None:
+    """Return the probabilities of logits, where there are any."""
+    return None if H is None else softmax(H)
