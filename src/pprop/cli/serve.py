@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, OtherGraphOption
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session
@@ -129,12 +130,17 @@ def _serve(
     from pprop.serve import server
     from pprop.serve.app import create_app
     from pprop.serve.holder import Holder
+    from pprop.serve.live import LiveHolder
+    from pprop.serve.names import names_of
     from pprop.serve.served import Served
 
-    del live
     made = server.bound(limits, any_port=any_port)
     with made:
-        holder = Holder(Served(fitted, title))
+        served = Served(fitted, title, *names_of(fitted))
+        holder = Holder(served) if live is None else LiveHolder(served, live)
+        if isinstance(holder, LiveHolder):
+            cut = " A half line at its end was never acknowledged and is cut off." if holder.log.cut else ""
+            session.say(f"{counted(holder.sequence, 'batch', 'batches')} of edits in {str(live)!r}.{cut}")
         app = create_app(holder, limits)
         address = server.address_of(made, limits)
         record: dict[str, Any] = {"address": address, "model": title, "nodes": fitted.graph_.n_nodes}

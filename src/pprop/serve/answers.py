@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from pprop.serve.faults import unusable
 from pprop.serve.layout import positions
@@ -195,8 +194,3 @@ def every_prediction(view: View, together: int = 500) -> Iterator[list[dict[str,
             {**view.brief(at, solved), "probabilities": solved.probabilities[at].tolist()}
             for at in range(begin, min(begin + together, view.n))
         ]
-
-
-def adjacency_of(view: View) -> sparse.csr_array:
-    """Return the adjacency of a view as a matrix that may be changed."""
-    return view.graph.adjacency.copy()

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from pprop._version import __version__
 from pprop.serve import schemas
+from pprop.serve.changing import changing_routes
 from pprop.serve.faults import Fault
 from pprop.serve.guard import Guard
 from pprop.serve.holder import Holder
@@ -61,6 +62,7 @@ def create_app(holder: Holder, limits: Limits, metrics: Metrics | None = None, f
     _handle_errors(app)
     _plain_routes(app, pages, counts, holder)
     app.include_router(reading_routes(holder, worker))
+    app.include_router(changing_routes(holder, worker, counts))
     card = holder.card()
     counts.model(card["name"], card["kind"], card["graph"] or "", __version__)
     counts.size(card["nodes"], card["edges"])

@@ -163,6 +163,14 @@ class Spread:
             Z += room
         return Z
 
+    def logits_of(self, node: int) -> Values:
+        """Return the logits of one node with the alpha and the steps of the model, shape (c,)."""
+        if self.steps is not None:
+            return self._row(node, self.how.alpha, self.steps) @ self.H
+        row = self.solved().row
+        assert row is not None
+        return row(node) @ self.H
+
     def _product(self, block: Values) -> Values:
         if self._matrix is None:
             self._matrix = self._operator.transition.to_scipy()
