@@ -5,6 +5,8 @@ import { count, percent } from "./format.js";
 import { listLink } from "./links.js";
 import { swatch } from "./palette.js";
 
+const MANY = 9;
+
 function cell(classes, row, column, n, total) {
   if (n === 0) return el("td", { class: "zero", text: "·", "aria-label": "0" });
   const said = row === column ? `${n} nodes labelled ${classes[row]} and predicted so` : `${n} nodes labelled ${classes[row]} but predicted ${classes[column]}`;
@@ -32,7 +34,7 @@ export function confusionTable(classes, matrix) {
   );
   return el(
     "table",
-    { class: "confusion", id: "confusion" },
+    { class: classes.length > MANY ? "confusion many" : "confusion", id: "confusion" },
     el("thead", {}, el("tr", {}, el("td", { class: "corner faint" }, el("span", { text: "label ↓  predicted →" })), head, el("th", { scope: "col", class: "recall faint", text: "right" }))),
     el("tbody", {}, rows),
   );

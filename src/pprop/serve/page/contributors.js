@@ -32,7 +32,9 @@ export function showContributors(table, answer, id) {
   const cls = classNames().indexOf(answer.class);
   const terms = [...contributors.map((one) => one.contribution), rest.contribution];
   const shown = roundToTotal(terms, logit, DIGITS);
-  const [least, most] = [Math.min(0, ...terms), Math.max(0, ...terms)];
+  // The rest is many nodes: its bar would make all others look small.
+  const single = terms.slice(0, -1);
+  const [least, most] = [Math.min(0, ...single), Math.max(0, ...single)];
   const rows = contributors.map((node, i) =>
     el(
       "tr",
@@ -50,7 +52,7 @@ export function showContributors(table, answer, id) {
     el("th", { scope: "row", text: rest.nodes === 0 ? "No other node" : `The other ${count(rest.nodes)} nodes` }),
     el("td", { class: "number wide", text: weight(rest.weight) }),
     el("td", { class: "wide" }),
-    el("td", { class: "bar-cell" }, bar(rest.contribution, least, most)),
+    el("td", { class: "bar-cell" }),
     el("td", { class: "number", id: "rest", title: String(rest.contribution), text: signed(shown.at(-1), DIGITS) }),
   );
   const weights = contributors.reduce((sum, one) => sum + one.weight, rest.weight);

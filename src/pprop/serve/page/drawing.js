@@ -253,7 +253,7 @@ export class Drawing {
 
   #key(event) {
     const id = event.target.closest?.("[data-node]")?.dataset.node;
-    if (id === undefined) return;
+    if (id === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key.startsWith("Arrow")) {
       event.preventDefault();
       const next = neighbourInDirection(this.#places, id, event.key);

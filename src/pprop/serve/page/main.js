@@ -29,11 +29,11 @@ function tab(id, patch) {
 
 function build(model) {
   setClasses(model.classes);
-  byId("graph-name").textContent = model.graph ?? "";
+  byId("graph-name").textContent = model.graph ?? model.name;
   byId("foot").replaceChildren(
     el("span", { text: `pprop ${model.pprop}` }),
     el("span", { text: `${model.kind} on ${plural(model.nodes, "node")} and ${plural(model.edges, "edge")}` }),
-    el("a", { href: new URL("docs", document.baseURI).pathname, text: "HTTP interface" }),
+    el("a", { href: "openapi.json", text: "HTTP interface" }),
   );
   const views = {
     node: new NodeView(byId("view-node"), model),

@@ -50,7 +50,7 @@ function head(model, found) {
   return el(
     "header",
     { class: "model-head" },
-    el("h1", { id: "model-title", text: `${model.kind} on ${model.graph}` }),
+    el("h1", { id: "model-title", text: model.graph === null ? model.name : `${model.kind} on ${model.graph}` }),
     el("p", { class: "verdict" }, found.accuracy === null ? null : el("span", { class: "number", id: "accuracy", text: percent(found.accuracy) }), el("span", { class: "story", text: right })),
     el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", { text: term }), el("dd", { text: value })))),
   );
@@ -129,7 +129,7 @@ export class ModelView {
   }
 
   async show() {
-    document.title = `${this.#model.graph} · pprop explorer`;
+    document.title = `${this.#model.graph ?? this.#model.name} · pprop explorer`;
     if (this.#found || this.#asking) return;
     this.#asking = true;
     try {

@@ -22,7 +22,7 @@ export function hideTooltip() {
 function lines(node, isCentre) {
   const name = title(node);
   const rows = [
-    ["predicted", [classLabel(node.predicted), ` ${percent(node.confidence)}`]],
+    ["predicted", [classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) })]],
     ["labelled", [node.label === null ? "no label" : classLabel(node.label)]],
     ["weight", [node.influence === null ? "not among the nodes drawn" : weight(node.influence)]],
   ];
