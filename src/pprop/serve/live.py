@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
@@ -17,6 +18,7 @@ from pprop.serve.log import Edit, EditLog
 from pprop.serve.served import Served
 from pprop.serve.view import View
 
+_EDGE = re.compile(r"The 'v' parameter of \w+ must be .*? which is (there already|not there) instead\.")
 _TOGETHER = 2000  # batches of a log that are made again together
 
 
@@ -128,9 +130,9 @@ class LiveHolder(Holder):
             calls.append(self._call(edit, new, free))
             free += edit["op"] == "add_node"
         try:
-            self._live.apply(calls)
+            self._live.apply(calls, places=[place(k, edit) for k, edit in enumerate(edits)])
         except InputError as error:
-            raise Fault(409, "edit", str(error)) from error
+            raise Fault(409, "edit", plainly(str(error))) from error
         self._free = free
 
     def _call(self, edit: Edit, new: dict[str, int | None], free: int) -> tuple[Any, ...]:
@@ -203,3 +205,22 @@ class LiveHolder(Holder):
         if texts is None:
             return None
         return [texts[at] if at < len(texts) else None for at in nodes.tolist()]
+
+
+def place(index: int, edit: Edit) -> str:
+    """Return what a sentence calls an edit.
+
+    >>> place(0, {"op": "remove_edge", "source": "a", "target": "b"})
+    "edit 1 (remove_edge 'a' 'b')"
+    """
+    names = [edit[part] for part in ("source", "target", "id") if part in edit]
+    return f"edit {index + 1} ({edit['op']} {' '.join(f'{name!r:.60}' for name in names)})"
+
+
+def plainly(text: str) -> str:
+    """Return a sentence of a live graph about an edge without the positions of its ends, which no request knows.
+
+    >>> plainly("No: The 'v' parameter of add_edge must be a node. Got (0, 1), which is there already instead.")
+    'No: The edge is there already.'
+    """
+    return _EDGE.sub(lambda found: f"The edge is {found[1]}.", text)

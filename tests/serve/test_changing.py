@@ -1,0 +1,293 @@
+"""Imagined changes, and live ones in a log that survives everything but damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pprop
+from pprop._errors import FormatError, InputError
+from pprop.serve.app import create_app
+from pprop.serve.holder import Holder
+from pprop.serve.limits import Limits
+from pprop.serve.live import LiveHolder
+from pprop.serve.log import EditLog
+from pprop.serve.served import Served
+from tests.serve.serving import CLASSES, Client, fitted, planted
+from tests.serve.test_bad_input import post, refused
+
+
+def probabilities(client: Client, key: str) -> list[float]:
+    return post(client, "predict", {"ids": [key]}).json()["predictions"][0]["probabilities"]
+
+
+def edges_of(graph: pprop.Graph) -> set[tuple[str, str]]:
+    matrix = sp.triu(graph.adjacency, 1).tocoo()
+    assert graph.ids is not None
+    return set(zip(graph.ids[matrix.row].tolist(), graph.ids[matrix.col].tolist(), strict=True))
+
+
+def expected(model: Any, graph: pprop.Graph) -> Any:
+    """Return the probabilities of the model on another graph, by the library."""
+    return model.on(graph).predict_proba()
+
+
+def changed(graph: pprop.Graph, remove: Any = (), add: Any = ()) -> pprop.Graph:
+    """Return a graph with other edges."""
+    matrix = graph.adjacency.toarray()
+    for u, v, weight in [*((u, v, 0.0) for u, v in remove), *add]:
+        matrix[u, v] = matrix[v, u] = weight
+    return graph.replace(adjacency=sp.csr_array(matrix))
+
+
+def test_a_what_if_is_what_the_model_says_on_that_graph(client: Client, model: Any):
+    graph = model.graph_
+    other = int(graph.indices[graph.indptr[5]])
+    new = next(k for k in range(60) if k != 5 and graph.adjacency[5, k] == 0)
+    body = {
+        "id": "n5",
+        "remove": [{"source": "n5", "target": f"n{other}"}],
+        "add": [{"source": f"n{new}", "target": "n5", "weight": 2.5}],
+    }
+    found = post(client, "what-if", body).json()
+    after = changed(graph, [(5, other)], [(5, new, 2.5)])
+    with pytest.warns(UserWarning, match="weighted"):
+        wanted = expected(model, after)
+    np.testing.assert_allclose(found["after"]["probabilities"], wanted[5], atol=1e-5)
+    np.testing.assert_allclose(found["before"]["probabilities"], model.predict_proba([5])[0], atol=1e-6)
+    assert found["after"]["degree"] == np.diff(after.indptr)[5]
+    moved = np.flatnonzero(wanted.argmax(axis=1) != model.predict_proba().argmax(axis=1))
+    assert found["moved_total"] == len(set(moved.tolist()) - {5})
+    assert probabilities(client, "n5") == found["before"]["probabilities"]  # the graph is unchanged
+
+
+def test_taking_an_edge_and_giving_it_back_changes_nothing(client: Client, model: Any):
+    graph = model.graph_
+    pair = {"source": "n5", "target": f"n{int(graph.indices[graph.indptr[5]])}"}
+    found = post(client, "what-if", {"id": "n5", "remove": [pair], "add": [pair]}).json()
+    np.testing.assert_allclose(found["after"]["probabilities"], found["before"]["probabilities"], atol=1e-6)
+
+
+def test_what_ifs_that_do_not_fit_the_graph(client: Client, model: Any):
+    graph = model.graph_
+    there = f"n{int(graph.indices[graph.indptr[5]])}"
+    absent = next(f"n{k}" for k in range(60) if k != 5 and graph.adjacency[5, k] == 0)
+    for body in (
+        {"id": "n5", "add": [{"source": "n5", "target": there}]},
+        {"id": "n5", "remove": [{"source": "n5", "target": absent}]},
+        {"id": "n5", "add": [{"source": "n5", "target": absent}] * 2},
+    ):
+        refused(post(client, "what-if", body), 409, "edge_state")
+    refused(post(client, "what-if", {"id": "n5", "add": [{"source": "n5", "target": "n1"}] * 101}), 422, "invalid")
+    for weight in (0, -1, 1e10):
+        refused(
+            post(client, "what-if", {"id": "n5", "add": [{"source": "n5", "target": "n1", "weight": weight}]}),
+            422,
+            "invalid",
+        )
+
+
+@pytest.mark.parametrize("edges", [[], [("n1", 1.0), ("n4", 1.0)]])
+def test_a_new_node_gets_the_prediction_that_it_would_have_in_the_graph(client: Client, model: Any, edges: Any):
+    graph = model.graph_
+    values = np.array([0.1, 3.0, 0.2, 0.5, 0.6, 0.7])
+    matrix = np.zeros((61, 61))
+    matrix[:60, :60] = graph.adjacency.toarray()
+    for key, weight in edges:
+        matrix[60, int(key[1:])] = matrix[int(key[1:]), 60] = weight
+    grown = pprop.Graph.from_scipy(
+        sp.csr_array(matrix), features=np.vstack([graph.features, values]), feature_names=graph.feature_names
+    )
+    wanted = expected(model, grown)[60]
+    body = {
+        "features": {f"f{k}": value for k, value in enumerate(values.tolist())},
+        "edges": [{"id": key, "weight": weight} for key, weight in edges],
+    }
+    found = post(client, "predict-new", body).json()
+    np.testing.assert_allclose(found["prediction"]["probabilities"], wanted, atol=1e-5)
+    assert found["prediction"]["predicted"] == CLASSES[int(wanted.argmax())]
+    assert (found["used"], found["left_out"]) == ([f"f{k}" for k in range(6)], [])
+    in_order = post(client, "predict-new", {**body, "features": values.tolist()}).json()
+    assert in_order["prediction"] == found["prediction"]
+    refused(post(client, "predict-new", {**body, "edges": [{"id": "n1"}, {"id": "n1"}]}), 422, "invalid")
+
+
+def test_a_server_without_a_log_takes_no_edits(client: Client):
+    refused(client.get("/api/v1/edits"), 404, "not_live")
+    edit = {"op": "remove_node", "id": "n1"}
+    assert "--live" in refused(post(client, "edits", {"edits": [edit]}), 404, "not_live")
+
+
+EDITS = (
+    {"op": "add_node", "id": "new", "features": {"f1": 3.0}},
+    {"op": "add_edge", "source": "new", "target": "n1"},
+    {"op": "set_features", "id": "n7", "features": [9.0, 0, 0, 0, 0, 0]},
+    {"op": "remove_node", "id": "n9"},
+)
+
+
+def check_edited(client: Client, model: Any) -> None:
+    """Compare a server after `EDITS` with the model on the graph that they make."""
+    graph = model.graph_
+    matrix = np.zeros((61, 61))
+    matrix[:60, :60] = graph.adjacency.toarray()
+    matrix[60, 1] = matrix[1, 60] = 1.0
+    features = np.vstack([graph.features, [0, 3.0, 0, 0, 0, 0]])
+    features[7] = [9.0, 0, 0, 0, 0, 0]
+    left = np.delete(np.arange(61), 9)
+    after = pprop.Graph.from_scipy(
+        sp.csr_array(matrix[np.ix_(left, left)]), features=features[left], feature_names=graph.feature_names
+    )
+    wanted = expected(model, after)
+    for key, row in (("new", 59), ("n1", 1), ("n7", 7), ("n59", 58)):
+        np.testing.assert_allclose(probabilities(client, key), wanted[row], atol=1e-5)
+    refused(post(client, "predict", {"ids": ["n9"]}), 404, "unknown_node")
+    card = client.get("/api/v1/model").json()
+    assert (card["nodes"], card["edges"], card["live"]) == (60, after.n_edges, True)
+    explained = client.get("/api/v1/explain?id=new&k=100").json()
+    total = sum(one["contribution"] for one in explained["contributors"]) + explained["rest"]["contribution"]
+    assert total == pytest.approx(explained["logit"], rel=1e-12)
+    assert client.get("/api/v1/search?q=new").json()["nodes"][0]["id"] == "new"
+    assert client.get("/api/v1/search?training=true").json()["total"] == len(set(model.known_nodes_.tolist()) - {9})
+
+
+def test_live_edits_are_there_and_are_there_again_after_a_restart(live: Any, model: Any):
+    client, _ = live()
+    before = probabilities(client, "n1")
+    assert client.get("/api/v1/edits").json() == {"sequence": 0, "log": "edits.log"}
+    assert post(client, "edits", {"edits": list(EDITS[:2])}).json() == {"sequence": 1, "applied": 2}
+    assert probabilities(client, "n1") != before
+    assert post(client, "edits", {"edits": list(EDITS[2:])}).json() == {"sequence": 2, "applied": 2}
+    check_edited(client, model)
+    client, holder = live()
+    assert holder.sequence == 2
+    check_edited(client, model)
+    assert post(client, "edits", {"edits": [{"op": "remove_node", "id": "new"}]}).json()["sequence"] == 3
+    assert "pprop_edits_total" in client.get("/metrics").text
+
+
+def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):
+    client, holder = live()
+    before, log = probabilities(client, "n1"), (tmp_path / "edits.log").read_bytes()
+    there = f"n{int(holder.served.model.graph_.indices[0])}"
+    cases: list[tuple[list[Any], int, str]] = [
+        ([EDITS[0], EDITS[1], EDITS[1]], 409, "The edge is there already"),
+        ([EDITS[1]], 404, "There is no node 'new'"),
+        ([EDITS[0], EDITS[0]], 409, "already"),
+        ([{**EDITS[0], "id": "n3"}], 409, "already"),
+        ([{**EDITS[0], "features": {"g": 1}}], 422, "no feature 'g'"),
+        ([{**EDITS[0], "features": [1.0]}], 422, "6 features"),
+        ([EDITS[3], EDITS[3]], 404, "no node 'n9'"),
+        ([EDITS[3], {"op": "set_features", "id": "n9", "features": {}}], 404, "no node"),
+        ([{"op": "add_edge", "source": "n0", "target": there}], 409, "edit 1 (add_edge 'n0'"),
+        ([{"op": "remove_edge", "source": "n0", "target": "n0"}], 409, "not there"),
+        ([{"op": "fly", "id": "n0"}], 422, "op"),
+        ([{"op": "add_edge", "source": "n0", "target": "n1", "weight": -1}], 422, "weight"),
+        ([{**EDITS[0], "id": ""}], 422, "empty"),
+        ([], 422, "at least 1"),
+    ]
+    for edits, status, text in cases:
+        answer = post(client, "edits", {"edits": edits})
+        assert answer.status_code == status, answer.text
+        assert text in answer.json()["message"]
+    assert probabilities(client, "n1") == before
+    assert (tmp_path / "edits.log").read_bytes() == log
+    assert holder.sequence == 0
+    assert post(client, "edits", {"edits": [EDITS[3], {**EDITS[0], "id": "n9"}]}).status_code == 200
+
+
+def test_nodes_without_ids_get_the_next_number(tmp_path: Path):
+    with_numbers = Served(fitted(planted(ids=False)), "numbers")
+    holder = LiveHolder(with_numbers, tmp_path / "log")
+    client = Client(create_app(holder, Limits()))
+    new = {"op": "add_node", "features": {"f1": 1.0}}
+    refused(post(client, "edits", {"edits": [{**new, "id": 99}]}), 409, "edit")
+    edits = [{**new, "id": 60}, {"op": "add_edge", "source": "60", "target": 3}, {"op": "remove_node", "id": 0}]
+    assert post(client, "edits", {"edits": edits}).status_code == 200
+    found = post(client, "predict", {"ids": [60, 1]}).json()["predictions"]
+    assert [one["id"] for one in found] == [60, 1]  # numbers stay, also after a node before them has gone
+    refused(post(client, "predict", {"ids": [0]}), 404, "unknown_node")
+    holder.log.close()
+
+
+def test_a_log_cut_in_the_middle_of_a_line(live: Any, tmp_path: Path):
+    client, _ = live()
+    post(client, "edits", {"edits": list(EDITS[:2])})
+    whole = (tmp_path / "edits.log").read_bytes()
+    post(client, "edits", {"edits": list(EDITS[2:])})
+    longer = (tmp_path / "edits.log").read_bytes()
+    for size in range(len(whole), len(longer), 7):
+        (tmp_path / "cut.log").write_bytes(longer[:size])
+        with EditLog(tmp_path / "cut.log", json.loads(whole.split(b"\n")[0][9:])["graph"]) as log:
+            assert (log.sequence, log.cut) == (1, size - len(whole))
+        assert (tmp_path / "cut.log").read_bytes() == whole
+
+
+def test_logs_that_are_refused(live: Any, tmp_path: Path):
+    client, holder = live()
+    post(client, "edits", {"edits": list(EDITS[:2])})
+    post(client, "edits", {"edits": list(EDITS[2:])})
+    path, graph = tmp_path / "edits.log", holder.served.model.graph_.fingerprint
+    with pytest.raises(InputError, match="in use by another server"):
+        EditLog(path, graph)
+    holder.log.close()
+    with pytest.raises(FormatError, match="belongs to another graph"):
+        EditLog(path, "f" * 32)
+    content = path.read_bytes()
+    (tmp_path / "damaged").write_bytes(content.replace(b'"f1"', b'"f2"'))
+    with pytest.raises(FormatError, match="damaged in line 2"):
+        EditLog(tmp_path / "damaged", graph)
+    first, _, last = content.split(b"\n")[:3]
+    (tmp_path / "missing").write_bytes(first + b"\n" + last + b"\n")
+    with pytest.raises(FormatError, match="damaged in line 2"):
+        EditLog(tmp_path / "missing", graph)
+    for other in (b"", b"hello", b"a,b\n1,2\n"):
+        (tmp_path / "other").write_bytes(other)
+        with pytest.raises(FormatError, match="is no log of edits"):
+            EditLog(tmp_path / "other", graph)
+        assert (tmp_path / "other").read_bytes() == other
+    with pytest.raises(InputError, match="is a folder"):
+        EditLog(tmp_path, graph)
+    with pytest.raises(InputError, match="does not exist"):
+        EditLog(tmp_path / "no" / "log", graph)
+
+
+def test_an_edit_that_cannot_be_written_is_taken_back(live: Any, monkeypatch: pytest.MonkeyPatch):
+    import os
+
+    client, holder = live()
+    before = probabilities(client, "n1")
+    real = os.fsync
+    calls: list[int] = []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 1:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    answer = post(client, "edits", {"edits": list(EDITS[:2])})
+    assert "No space left" in refused(answer, 503, "log")
+    assert probabilities(client, "n1") == before
+    assert post(client, "edits", {"edits": list(EDITS[:2])}).json()["sequence"] == 1
+    calls.clear()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    refused(post(client, "edits", {"edits": list(EDITS[2:])}), 503, "log")
+    monkeypatch.setattr(os, "fsync", real)
+    refused(post(client, "edits", {"edits": list(EDITS[2:])}), 503, "log")  # what is in the file is not known
+    refused(client.get("/readyz"), 503, "not_ready")
+    assert holder.sequence == 1
+
+
+def test_models_that_cannot_be_live(tmp_path: Path):
+    for model in (fitted(planted(), pprop.MLPNodeClassifier), fitted(planted(directed=True))):
+        with pytest.raises(InputError, match=r"--live needs a model|undirected"):
+            LiveHolder(Served(model, "x"), tmp_path / "log")
+        assert not (tmp_path / "log").exists()
+    assert Holder(Served(fitted(planted(directed=True)), "x")).ready
