@@ -1,6 +1,7 @@
 // Files to take along: the drawing with its legend as PNG, tables as CSV.
 
 import { svg } from "./dom.js";
+import { textWidth } from "./measure.js";
 import { classNames, colour, shape, shapePath } from "./palette.js";
 
 const SCALE = 2;
@@ -44,14 +45,15 @@ function legend(width, top, ink, family) {
   const group = svg("g", { "font-family": family, "font-size": 13, fill: ink });
   let [x, y] = [24, top];
   for (const name of classNames()) {
-    const wide = 30 + name.length * 7.4;
+    const wide = 36 + textWidth(name, 13);
     if (x + wide > width - 12) [x, y] = [24, y + 24];
     const probe = document.querySelector(`.swatch.${colour(name)}`);
     const fill = probe ? getComputedStyle(probe).fill : ink;
     group.append(svg("path", { d: shapePath(shape(name), 6), fill, transform: `translate(${x} ${y - 4})` }), svg("text", { x: x + 13, y, text: name }));
     x += wide;
   }
-  return { group, bottom: y + 24 };
+  group.append(svg("text", { x: 18, y: y + 26, "font-size": 12, "fill-opacity": 0.7, text: "Ring: training node. Rim: its label says otherwise. Size: influence." }));
+  return { group, bottom: y + 46 };
 }
 
 /** Save the drawing as it stands, twice as fine as the screen. */

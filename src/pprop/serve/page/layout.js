@@ -1,5 +1,7 @@
 // From the server's positions to places on the screen: scaled to the room there is, then moved apart where nodes overlap.
 
+import { textWidth } from "./measure.js";
+
 const ROUNDS = 60;
 const GAP = 5;
 
@@ -78,7 +80,7 @@ export function placeLabels(wanted, spots, width, height) {
   const placed = new Map();
   for (const { id, text } of wanted) {
     const { x, y, r } = spots.get(id);
-    const wide = text.length * 6.4 + 4;
+    const wide = textWidth(text, 13, 600) + 8;
     const choices = [
       { dx: 0, dy: r + 15, anchor: "middle", left: x - wide / 2, top: y + r + 4 },
       { dx: 0, dy: -r - 7, anchor: "middle", left: x - wide / 2, top: y - r - 18 },
