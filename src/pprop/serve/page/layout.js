@@ -13,11 +13,14 @@ export function place(nodes, centre, width, height) {
   const margin = Math.min(46, width / 9);
   const largest = Math.max(...nodes.map((node) => node.influence));
   const most = Math.max(13, Math.min(26, Math.min(width, height) / 20));
+  // The server's places lie in a square: they are drawn out to the room there is, but not out of shape.
+  const stretch = (axis) => Math.min(1.5, 1 / Math.max(0.1, ...nodes.map((node) => Math.abs(node[axis]))));
+  const [wide, high] = [stretch("x"), stretch("y")];
   const spots = nodes.map((node) => ({
     key: String(node.id),
     fixed: String(node.id) === centre,
-    x: width / 2 + node.x * (width / 2 - margin),
-    y: height / 2 + node.y * (height / 2 - margin),
+    x: width / 2 + node.x * wide * (width / 2 - margin),
+    y: height / 2 + node.y * high * (height / 2 - margin),
     r: radius(node.influence, largest, most),
   }));
   for (let round = 0; round < ROUNDS; round += 1) if (!separate(spots)) break;

@@ -149,7 +149,7 @@ export class NodeView {
     put(parts.verdict, classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) }));
     const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label says the same." : `Its label says ${node.label}.`;
     const change = alone === null ? "" : alone === node.predicted
-      ? `The network alone says so too, at ${percent(network)}.`
+      ? `The network alone says ${alone} too, at ${percent(network)}.`
       : `The network alone says ${alone}, at ${percent(network)}; the neighbourhood changed that.`;
     const trained = base && base.predicted !== node.predicted ? ` As trained and without edits it is ${base.predicted}.` : "";
     write(parts.story, `${label} ${change}${trained}`);
