@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ THEMES = ("light", "dark")
 
 
 @contextmanager
-def served(model: Path) -> Iterator[str]:
+def served(model: Path) -> Generator[str]:
     """The address of a server of a model."""
     command = [sys.executable, "-m", "pprop", "serve", str(model), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -72,10 +72,12 @@ def main() -> None:
         raise SystemExit("No Chromium is installed.")
     given.folder.mkdir(parents=True, exist_ok=True)
     with served(given.model) as address, sync_playwright() as driver:
-        window = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--hide-scrollbars"])
+        window: Any = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--hide-scrollbars"])
         for size, (width, height) in SIZES.items():
             for theme in THEMES:
-                phone = {"is_mobile": True, "has_touch": True, "device_scale_factor": 2} if size == "phone" else {}
+                phone: dict[str, Any] = (
+                    {"is_mobile": True, "has_touch": True, "device_scale_factor": 2} if size == "phone" else {}
+                )
                 view = {"width": width, "height": height}
                 context = window.new_context(viewport=view, color_scheme=theme, **phone)
                 page = context.new_page()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -103,7 +103,9 @@ class Truth:
     alone: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.alone = np.linalg.solve(spread(self.graph, ALPHA, STEPS), self.model.logits_.astype(np.float64))
+        self.alone = np.asarray(
+            np.linalg.solve(spread(self.graph, ALPHA, STEPS), self.model.logits_.astype(np.float64)), dtype=np.float64
+        )
 
     @property
     def classes(self) -> list[str]:
@@ -135,7 +137,7 @@ class Truth:
 
 
 @contextmanager
-def serving(served: Served, port: int = 0, token: str | None = None) -> Iterator[str]:
+def serving(served: Served, port: int = 0, token: str | None = None) -> Generator[str]:
     """The address of a server that runs in a thread."""
     import uvicorn
 
@@ -166,7 +168,7 @@ def need_browser() -> None:
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
+def chromium() -> Generator[Any]:
     """The installed browser, without a window."""
     from playwright.sync_api import sync_playwright
 

@@ -14,9 +14,9 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tests.serve import browser as tools
 
 import pprop
-from tests.serve import browser as tools
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,9 @@ def percents(values: Any) -> list[str]:
 def await_bars(page: Any, values: Any) -> None:
     """Wait until the bars say what the library says; fails by showing both."""
     wanted = percents(values)
-    script = "wanted => [...document.querySelectorAll('[data-result]')].every((item, i) => item.textContent === wanted[i])"
+    script = (
+        "wanted => [...document.querySelectorAll('[data-result]')].every((item, i) => item.textContent === wanted[i])"
+    )
     try:
         eventually(page, script, wanted)
     except Exception:
@@ -137,7 +139,8 @@ def test_contributions_add_up_to_the_logit_on_the_screen(page: Any, explorer: Ex
     explained = pprop.explain(truth.model, at, tools.SIZE)
     code = int(truth.model.logits_[at].argmax())
     table = page.eval_on_selector_all(
-        "#contributors tbody tr", "rows => rows.map(row => [row.dataset.contributor, row.cells[1].textContent, row.cells[4].textContent])"
+        "#contributors tbody tr",
+        "rows => rows.map(row => [row.dataset.contributor, row.cells[1].textContent, row.cells[4].textContent])",
     )
     rest, logit = number(page.inner_text("#rest")), number(page.inner_text("#logit"))
     assert len(table) == 12
@@ -157,7 +160,9 @@ def test_another_class_can_be_explained(page: Any, explorer: Explorer) -> None:
     at = truth.position(NODE)
     for code, name in enumerate(truth.classes):
         page.click(f"#bars [data-class='{code}'] button")
-        eventually(page, "name => document.querySelector('#contributors .total th').textContent === `Logit of ${name}`", name)
+        eventually(
+            page, "name => document.querySelector('#contributors .total th').textContent === `Logit of ${name}`", name
+        )
         assert number(page.inner_text("#logit")) == pytest.approx(float(truth.model.logits_[at, code]), abs=1e-4)
     assert f"class={quote(truth.classes[-1], safe='').replace('%20', '+')}" in page.url
 
@@ -231,7 +236,10 @@ def test_the_drawing_shows_classes_influence_training_and_weights(page: Any, exp
         assert ("training" in kinds) == (node in set(truth.model.known_nodes_.tolist()))
         label = truth.graph.labels[node]  # pyright: ignore[reportOptionalSubscript]
         assert ("wrong" in kinds) == (label >= 0 and tools.CLASSES[label] != predicted[node])
-    edges = page.eval_on_selector_all("#drawing .edge", "all => all.map(one => [one.dataset.edge, Number(one.querySelector('.line').getAttribute('stroke-width'))])")
+    edges = page.eval_on_selector_all(
+        "#drawing .edge",
+        "all => all.map(one => [one.dataset.edge, Number(one.querySelector('.line').getAttribute('stroke-width'))])",
+    )
     sizes: dict[float, set[float]] = {}
     for ends, width in edges:
         source, target = ends.split(" ")
@@ -260,7 +268,11 @@ def test_sliders_recompute_and_say_what_was_trained(page: Any, explorer: Explore
     await_bars(page, tools.softmax(truth.logits(0.35, 2))[at])
     assert page.inner_text("#steps-value") == "2"
     code = int(truth.logits(0.35, 2)[at].argmax())
-    eventually(page, "wanted => Math.abs(Number(document.querySelector('#logit').title) - wanted) < 1e-4", float(truth.logits(0.35, 2)[at, code]))
+    eventually(
+        page,
+        "wanted => Math.abs(Number(document.querySelector('#logit').title) - wanted) < 1e-4",
+        float(truth.logits(0.35, 2)[at, code]),
+    )
     assert "alpha=0.35" in page.url
     assert "steps=2" in page.url
     press_slider(page, "steps", "Home", 1)
@@ -370,7 +382,10 @@ def test_cells_of_the_model_lead_to_their_nodes(page: Any, explorer: Explorer) -
     predicted = [str(name) for name in truth.model.predict(range(tools.SIZE))]
     right = np.mean([predicted[node] == tools.CLASSES[labels[node]] for node in tested])
     assert page.inner_text("#accuracy") == percents([right])[0]
-    cells = page.eval_on_selector_all("#confusion [data-cell]", "all => Object.fromEntries(all.map(one => [one.dataset.cell, Number(one.textContent)]))")
+    cells = page.eval_on_selector_all(
+        "#confusion [data-cell]",
+        "all => Object.fromEntries(all.map(one => [one.dataset.cell, Number(one.textContent)]))",
+    )
     pairs = [(tools.CLASSES[labels[node]], predicted[node]) for node in tested]
     counted = {f"{truth.classes.index(a)} {truth.classes.index(b)}": pairs.count((a, b)) for a, b in pairs}
     assert cells == counted
@@ -381,7 +396,9 @@ def test_cells_of_the_model_lead_to_their_nodes(page: Any, explorer: Explorer) -
     listed = page.eval_on_selector_all("#node-list tbody tr", "all => all.map(one => one.dataset.node)")
     for name in listed:
         node = truth.position(name)
-        assert (truth.classes.index(tools.CLASSES[labels[node]]), truth.classes.index(predicted[node])) == tuple(map(int, wrong.split()))
+        assert (truth.classes.index(tools.CLASSES[labels[node]]), truth.classes.index(predicted[node])) == tuple(
+            map(int, wrong.split())
+        )
     page.click("#node-list a")
     page.wait_for_selector("#view-node.ready")
     eventually(page, "id => document.querySelector('.node.centre')?.dataset.node === id", listed[0])
@@ -426,6 +443,7 @@ def test_hostile_names_are_text(page: Any, explorer: Explorer) -> None:
     for at, name in ((7, tools.IMAGE), (8, tools.SCRIPT)):
         visit(page, explorer, f"#node=n{at}&size=80")
         eventually(page, "name => document.querySelector('#node-title').textContent === name", name)
+        eventually(page, "id => document.querySelector('.node.centre')?.dataset.node === id", f"n{at}")
         page.locator(f"{NODE_LINKS}.centre .body").hover()
         assert page.inner_text("#tooltip .tooltip-title") == name
     visit(page, explorer, f"#node={quote(tools.HOSTILE_ID, safe='')}")
@@ -467,7 +485,18 @@ def test_all_is_reached_by_the_keyboard_alone(page: Any, explorer: Explorer) -> 
     for _ in range(90):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id"))
-    assert {"search-input", "tab-node", "tab-model", "theme", "size", "png", "csv", "alpha", "steps", "explained-class"} <= reached
+    assert {
+        "search-input",
+        "tab-node",
+        "tab-model",
+        "theme",
+        "size",
+        "png",
+        "csv",
+        "alpha",
+        "steps",
+        "explained-class",
+    } <= reached
     assert {"edge-source", "edge-target", "cut-edge", "add-edge", "copy-link", "more"} <= reached
 
 
@@ -475,7 +504,8 @@ def test_every_control_has_a_name_and_every_id_is_one(page: Any, explorer: Explo
     unnamed = """() => [...document.querySelectorAll('a, button, input, select, [role=link]')].filter(one => one.offsetParent !== null
         && !one.textContent.trim() && !one.getAttribute('aria-label') && !(one.id && document.querySelector(`label[for="${one.id}"]`)))
         .map(one => one.outerHTML)"""
-    twice = "() => { const ids = [...document.querySelectorAll('[id]')].map(one => one.id); return ids.filter((id, i) => ids.indexOf(id) !== i); }"
+    twice = """() => [...document.querySelectorAll('[id]')].map(one => one.id)
+        .filter((id, i, all) => all.indexOf(id) !== i)"""
     for fragment in (f"#node={NODE}", "#view=model", "#view=nodes&order=confidence"):
         visit(page, explorer, fragment)
         assert page.evaluate(unnamed) == []
