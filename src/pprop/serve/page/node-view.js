@@ -84,10 +84,17 @@ export class NodeView {
     if (this.#parts.size.value !== String(state.size)) this.#parts.size.value = String(state.size);
     this.#trained.want(state.id, state);
     this.#result.want(setting + JSON.stringify(state.edits), state);
+    // While a slider moves the prediction comes first; table and drawing follow it.
+    const slides = state.id === previous.id && this.#shown?.key === state.id && (state.alpha !== previous.alpha || state.steps !== previous.steps);
+    if (!slides) this.#rest(state);
+    if (this.#view && String(this.#view.centre) === state.id && state.edits !== previous.edits) this.#redraw();
+  }
+
+  #rest(state) {
     if (this.#explains === false) return;
+    const setting = JSON.stringify([state.id, state.alpha, state.steps]);
     this.#explained.want(setting + JSON.stringify([state.cls, this.#k]), state);
     this.#drawn.want(setting + state.size, state);
-    if (this.#view && String(this.#view.centre) === state.id && state.edits !== previous.edits) this.#redraw();
   }
 
   /** Ask for everything anew. */
@@ -121,6 +128,7 @@ export class NodeView {
     this.#parts.root.classList.add("ready");
     if (answer.before) this.#whatIf.answer(answer);
     this.#paint();
+    if (current().view === "node" && current().id === state.id) this.#rest(current());
     const now = `${answer.after.predicted}, ${percent(answer.after.confidence, 0)}`;
     if (before && before.key !== state.id) announce(`Node ${state.id}: predicted ${now}.`);
     else if (before && before.predicted !== answer.after.predicted) announce(`The prediction is now ${now}; it was ${before.predicted}.`);
