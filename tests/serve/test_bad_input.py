@@ -143,6 +143,23 @@ def test_features_too_large_for_the_numbers_of_the_graph():
     assert "too large" in refused(post(client, "predict-new", {"features": {"f1": 1e300}}), 422, "invalid")
 
 
+def test_features_too_large_for_the_network(client: Client):
+    body = {"features": {f"f{k}": 1e300 for k in range(6)}}
+    assert "no finite number" in refused(post(client, "predict-new", body), 422, "invalid")
+
+
+def test_a_failure_of_the_server_is_one_sentence_too(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    from pprop.serve import diagnostics
+
+    monkeypatch.setattr(diagnostics, "diagnostics", lambda view: 1 / 0)
+    client = Client(create_app(Holder(served), Limits()))
+    refused(client.get("/api/v1/diagnostics"), 500, "failed")
+    assert "ZeroDivisionError" in caplog.text
+    assert client.get("/api/v1/model").status_code == 200
+
+
 def test_a_huge_body_is_refused_by_its_length(guarded: Client):
     headers = {"authorization": f"Bearer {TOKEN}"}
     refused(post(guarded, "predict", {"ids": ["n1"] * 400}, headers=headers), 413, "too_large")

@@ -120,6 +120,11 @@ def _handle_errors(app: FastAPI) -> None:
         assert isinstance(error, Fault)
         return Json(error.body, error.status, error.headers)
 
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        del request, error  # the guard writes it down
+        return Json({"error": "failed", "message": "The server has failed at this request, and goes on."}, 500)
+
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: Exception) -> Response:
         del request

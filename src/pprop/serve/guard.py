@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 import math
 import time
 from collections import OrderedDict
@@ -20,6 +21,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+LOG = logging.getLogger("pprop.serve")
 POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; script-src 'self'; frame-ancestors 'none'"
 )
@@ -109,6 +111,10 @@ class Guard:
         except Fault as fault:
             if not started:
                 await answer(fault, sent)
+        except Exception:  # the answer was sent by the application
+            LOG.exception("The request %s %s failed.", scope["method"], path[:200])
+            if not started:
+                raise
         finally:
             name = "/static" if path.startswith("/static/") else path if path in self._paths else _OTHER
             method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else _OTHER

@@ -102,7 +102,10 @@ def predict_new(
     if parts is None:
         raise unusable(view.refusal)
     row = feature_row(view.graph, features)
-    alone = parts.alone(Graph.from_scipy(sparse.csr_array((1, 1)), features=row.values)).astype(np.float64)
+    with np.errstate(all="ignore"):  # looked at below
+        alone = parts.alone(Graph.from_scipy(sparse.csr_array((1, 1)), features=row.values)).astype(np.float64)
+    if not np.isfinite(alone).all():
+        raise invalid("These features are so large that the network predicts no finite number.")
     at = [view.find(edge["id"]) for edge in edges]
     if len(set(at)) < len(at):
         raise invalid("A new node has one edge to each of its neighbours. Got one of them twice.")

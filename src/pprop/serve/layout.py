@@ -85,21 +85,23 @@ def _angles(ring: Nodes, parent: Nodes, groups: Nodes, size: Values) -> Values:
 
 def _settled(place: Values, linked: NDArray[np.bool_], ring: Nodes) -> Values:
     """Return the places after some rounds of forces: edges pull, all nodes push, and rings hold."""
-    count = len(place)
-    spacing = 1.6 / np.sqrt(count)  # what nodes keep between each other, in rings
+    spacing = 1.6 / np.sqrt(len(place))  # what nodes keep between each other, in rings
     pull = linked.astype(np.float64)
     pull /= np.maximum(pull.sum(axis=1, keepdims=True), 1.0)
+    wanted = ring * (1.0 - 0.1 * (ring - 1))
     for k in range(ROUNDS):
         heat = 0.3 * (1.0 - k / ROUNDS) + 0.02
-        apart = place[:, None, :] - place[None, :, :]
-        squares = np.einsum("ijk,ijk->ij", apart, apart)
-        np.fill_diagonal(squares, 1.0)
-        force = np.einsum("ij,ijk->ik", spacing**2 / np.maximum(squares, 1e-4), apart)
+        squares = (place**2).sum(axis=1)
+        push = np.add.outer(squares, squares)
+        push -= 2.0 * (place @ place.T)  # squared distances
+        np.maximum(push, 1e-4, out=push)
+        np.divide(spacing**2, push, out=push)
+        np.fill_diagonal(push, 0.0)
+        force = push.sum(axis=1)[:, None] * place - push @ place
         force += 0.35 * (pull @ place - place)
-        length = np.sqrt(np.einsum("ik,ik->i", place, place))
-        wanted = ring * (1.0 - 0.1 * (ring - 1))
+        length = np.sqrt(squares)
         force += 0.5 * ((wanted - length) / np.maximum(length, 1e-9))[:, None] * place
-        size = np.sqrt(np.einsum("ik,ik->i", force, force))
+        size = np.sqrt((force**2).sum(axis=1))
         place = place + force * np.minimum(1.0, heat / np.maximum(size, 1e-9))[:, None]
         place[0] = 0.0
     return place

@@ -130,7 +130,8 @@ class LiveHolder(Holder):
             calls.append(self._call(edit, new, free))
             free += edit["op"] == "add_node"
         try:
-            self._live.apply(calls, places=[place(k, edit) for k, edit in enumerate(edits)])
+            with np.errstate(all="ignore"):  # features may be so large that the network fails, which is refused
+                self._live.apply(calls, places=[place(k, edit) for k, edit in enumerate(edits)])
         except InputError as error:
             raise Fault(409, "edit", plainly(str(error))) from error
         self._free = free
