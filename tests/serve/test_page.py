@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from tests.serve import browser as tools
 
@@ -77,6 +78,11 @@ def visit(page: Any, explorer: Explorer, fragment: str = f"#node={NODE}") -> Non
 
 def eventually(page: Any, expression: str, argument: Any = None) -> None:
     page.wait_for_function(expression, arg=argument)
+
+
+def await_address(page: Any, part: str, *, there: bool = True) -> None:
+    """Wait until the address, which follows the page after a moment, has a part or lacks it."""
+    eventually(page, f"part => location.hash.includes(part) === {str(there).lower()}", part)
 
 
 def shown(page: Any, kind: str) -> list[str]:
@@ -164,7 +170,7 @@ def test_another_class_can_be_explained(page: Any, explorer: Explorer) -> None:
             page, "name => document.querySelector('#contributors .total th').textContent === `Logit of ${name}`", name
         )
         assert number(page.inner_text("#logit")) == pytest.approx(float(truth.model.logits_[at, code]), abs=1e-4)
-    assert f"class={quote(truth.classes[-1], safe='').replace('%20', '+')}" in page.url
+    await_address(page, f"class={quote(truth.classes[-1], safe='').replace('%20', '+')}")
 
 
 def test_a_search_by_keyboard_leads_to_a_node(page: Any, explorer: Explorer) -> None:
@@ -273,13 +279,13 @@ def test_sliders_recompute_and_say_what_was_trained(page: Any, explorer: Explore
         "wanted => Math.abs(Number(document.querySelector('#logit').title) - wanted) < 1e-4",
         float(truth.logits(0.35, 2)[at, code]),
     )
-    assert "alpha=0.35" in page.url
-    assert "steps=2" in page.url
+    await_address(page, "alpha=0.35")
+    await_address(page, "steps=2")
     press_slider(page, "steps", "Home", 1)
     await_bars(page, tools.softmax(truth.logits(0.35, 1))[at])
     page.click("#reset")
     await_bars(page, truth.model.predict_proba([at])[0])
-    assert "alpha" not in page.url
+    await_address(page, "alpha", there=False)
     assert page.is_disabled("#reset")
 
 
@@ -333,7 +339,7 @@ def test_edges_are_cut_and_added_and_the_edits_undone(page: Any, explorer: Explo
     await_bars(page, truth.edited({(NODE, stranger): 1.0})[at])
     page.click("#clear-edits")
     await_bars(page, plain)
-    assert "edit" not in page.url
+    await_address(page, "edit", there=False)
 
 
 def test_an_impossible_edit_is_refused_in_words(page: Any, explorer: Explorer) -> None:
@@ -585,3 +591,49 @@ def test_a_server_that_went_away_is_waited_for(explorer: Explorer) -> None:
         await_bars(page, tools.softmax(explorer.truth.logits(0.11))[explorer.truth.position(NODE)])
         eventually(page, "() => document.querySelector('.notice') === null")
     context.close()
+
+
+def fitted(kind: Any, graph: pprop.Graph, **settings: Any) -> Any:
+    """Another kind of model of the same nodes."""
+    assert graph.labels is not None
+    known = [node for node in range(0, tools.SIZE, 4) if graph.labels[node] >= 0]
+    model = kind(graph, hidden=8, dropout=0.0, max_epochs=5, random_state=0, backend="reference", **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(known, [tools.CLASSES[graph.labels[node]] for node in known], stopping=0.3)
+
+
+def test_a_model_that_is_no_sum_over_nodes_shows_its_probabilities(page: Any, explorer: Explorer) -> None:
+    model = fitted(pprop.GCNClassifier, explorer.truth.graph)
+    with tools.serving(tools.Served(model, "layers")) as address:
+        page.goto(f"{address}#node={NODE}")
+        page.wait_for_selector("#view-node.ready")
+        await_bars(page, model.predict_proba([explorer.truth.position(NODE)])[0])
+        assert set(shown(page, "network")) == {"–"}
+        for part in ("#drawing", "#contributors", "#alpha", "#edge-form"):
+            assert not page.is_visible(part)
+        page.click("#tab-model")
+        page.wait_for_selector("#confusion")
+
+
+def test_an_exact_model_of_a_directed_graph_is_drawn_with_arrows(page: Any, explorer: Explorer) -> None:
+    matrix = sparse.csr_array(sparse.triu(explorer.truth.graph.adjacency))
+    whole = explorer.truth.graph
+    graph = pprop.Graph.from_scipy(
+        matrix, True, features=whole.features, labels=whole.labels, class_names=tools.CLASSES
+    )
+    model = fitted(pprop.PPNPClassifier, graph, alpha=0.2)
+    with tools.serving(tools.Served(model, "arrows")) as address:
+        page.goto(f"{address}#node=20")
+        page.wait_for_selector(NODE_LINKS)
+        await_bars(page, model.predict_proba([20])[0])
+        assert page.inner_text("#steps-value") == "exact"
+        assert "the exact solution" in page.inner_text("#trained-note")
+        assert page.locator("svg.drawing.directed .edge").count() > 0
+        press_slider(page, "steps", "Home", 1)
+        transition = pprop.transition_matrix(graph).to_scipy().toarray()
+        exact = 0.2 * np.linalg.inv(np.eye(tools.SIZE) - 0.8 * transition)
+        alone = np.linalg.solve(exact, model.logits_.astype(np.float64))
+        await_bars(page, tools.softmax(0.8 * transition @ alone + 0.2 * alone)[20])
+        press_slider(page, "steps", "End", 1)
+        await_bars(page, model.predict_proba([20])[0])

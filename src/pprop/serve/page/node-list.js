@@ -33,7 +33,7 @@ export class NodeList {
 
   constructor(host) {
     this.#host = host;
-    this.#lane = new Lane((state, signal) => progress(search({ order: "confidence", ...state.filter, limit: PAGE }, signal)), (found, state) => this.#build(found, state), report);
+    this.#lane = new Lane((state, signal) => progress(search({ order: "confidence", ...state.filter, limit: PAGE }, signal)), (found, state) => this.#build(found, state), (error) => report(error, "list"));
   }
 
   forget() {
@@ -46,7 +46,7 @@ export class NodeList {
   }
 
   #build({ total, nodes }, state) {
-    clearNotice();
+    clearNotice("list");
     const offset = Number(state.filter.offset ?? 0);
     const save = el("button", { type: "button", class: "plain", id: "list-csv", text: "Save CSV" });
     save.addEventListener("click", () => this.#csv(state.filter, save).catch(report));

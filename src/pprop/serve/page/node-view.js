@@ -12,7 +12,7 @@ import { stateLink } from "./links.js";
 import { announce, clearNotice, progress, report } from "./notices.js";
 import { classLabel, classNames } from "./palette.js";
 import { Sliders } from "./sliders.js";
-import { current, go, walk, walked } from "./state.js";
+import { current, flush, go, walk, walked } from "./state.js";
 import { hideTooltip } from "./tooltip.js";
 import { WhatIf } from "./whatif.js";
 import { skeleton } from "./node-skeleton.js";
@@ -49,11 +49,15 @@ export class NodeView {
     this.#sliders = new Sliders(parts.sliders, model);
     this.#whatIf = new WhatIf(parts.whatIf, model.directed);
     this.#drawing = new Drawing(parts.drawing, { walk, edge: (edge) => this.#choose(edge), cut: (edge) => this.#edit(edge) }, model.directed);
-    const lane = (ask, done) => new Lane((state, signal) => progress(ask(state, signal)), done, (error, state) => this.#fail(error, state));
-    this.#trained = lane((state, signal) => api.predict(state.id, { alpha: null, steps: null }, signal), (answer) => this.#take(() => (this.#base = answer)));
-    this.#result = lane((state, signal) => this.#predict(state, signal), (answer, state) => this.#predicted(answer, state));
-    this.#explained = lane((state, signal) => api.explain(state, this.#k, signal), (answer, state) => this.#explain(answer, state));
-    this.#drawn = lane((state, signal) => this.#neighbourhood(state, signal), (answer) => this.#draw(answer));
+    const lane = (name, ask, done) => new Lane(
+      (state, signal) => progress(ask(state, signal)),
+      (answer, state) => (clearNotice(name), done(answer, state)),
+      (error, state) => this.#fail(error, state, name),
+    );
+    this.#trained = lane("trained", (state, signal) => api.predict(state.id, { alpha: null, steps: null }, signal), (answer) => this.#take(() => (this.#base = answer)));
+    this.#result = lane("result", (state, signal) => this.#predict(state, signal), (answer, state) => this.#predicted(answer, state));
+    this.#explained = lane("explained", (state, signal) => api.explain(state, this.#k, signal), (answer, state) => this.#explain(answer, state));
+    this.#drawn = lane("drawn", (state, signal) => this.#neighbourhood(state, signal), (answer) => this.#draw(answer));
     this.#wire(model);
   }
 
@@ -102,12 +106,12 @@ export class NodeView {
     for (const lane of [this.#trained, this.#result, this.#explained, this.#drawn]) lane.forget();
   }
 
-  #fail(error, state) {
+  #fail(error, state, source) {
     if (error instanceof api.ApiError && error.status === 404 && this.#shown?.key !== state.id) {
       this.#parts.root.classList.add("missing");
       document.title = "pprop explorer";
     }
-    report(error);
+    report(error, source);
   }
 
   async #predict(state, signal) {
@@ -123,7 +127,6 @@ export class NodeView {
   #predicted(answer, state) {
     const before = this.#shown;
     this.#shown = { key: state.id, ...answer.after, state };
-    clearNotice();
     this.#parts.root.classList.remove("missing");
     this.#parts.root.classList.add("ready");
     if (answer.before) this.#whatIf.answer(answer);
@@ -250,6 +253,7 @@ export class NodeView {
 
   async #copy() {
     try {
+      flush();
       await navigator.clipboard.writeText(location.href);
       write(this.#parts.link, "Link copied");
       announce("The link was copied.");

@@ -33,12 +33,14 @@ export async function progress(promise) {
   }
 }
 
-export function clearNotice() {
-  byId("notices").replaceChildren();
+/** Take a message away; with a source, only one of that source. */
+export function clearNotice(source = null) {
+  const shown = byId("notices").firstElementChild;
+  if (shown && (source === null || shown.dataset.source === source)) shown.remove();
 }
 
-function notice(kind, ...children) {
-  byId("notices").replaceChildren(el("div", { class: `notice ${kind}`, role: "alert" }, ...children));
+function notice(kind, source, ...children) {
+  byId("notices").replaceChildren(el("div", { class: `notice ${kind}`, role: "alert", data: { source } }, ...children));
 }
 
 function askToken(message) {
@@ -57,14 +59,14 @@ function askToken(message) {
     clearNotice();
     again();
   });
-  notice("token", form);
+  notice("token", "", form);
   input.focus();
 }
 
 async function waitForServer() {
   if (polling) return;
   polling = true;
-  notice("gone", el("p", { text: "The server does not answer. What you see is its last answer; the page asks again every two seconds." }));
+  notice("gone", "", el("p", { text: "The server does not answer. What you see is its last answer; the page asks again every two seconds." }));
   while (!(await alive())) await new Promise((resolve) => setTimeout(resolve, 2000));
   polling = false;
   clearNotice();
@@ -72,15 +74,16 @@ async function waitForServer() {
   again();
 }
 
-/** Show an error as what it is. */
-export function report(error) {
+/** Show an error as what it is. `source`: which part of the page asked; its next success takes the message away. */
+export function report(error, source = "") {
   if (error instanceof Unreachable) waitForServer();
   else if (error instanceof ApiError && error.status === 401) askToken(error.message);
   else {
     notice(
       "error",
+      source,
       el("p", { text: error.message }),
-      el("button", { type: "button", class: "plain", text: "Close", on: { click: clearNotice } }),
+      el("button", { type: "button", class: "plain", text: "Close", on: { click: () => clearNotice() } }),
     );
     if (!(error instanceof ApiError)) console.error(error);
   }

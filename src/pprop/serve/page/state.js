@@ -4,9 +4,13 @@
 const EMPTY = { view: "node", id: null, alpha: null, steps: null, cls: null, size: 40, edits: [], filter: {} };
 const FILTERS = ["q", "label", "predicted", "training", "distance", "confidence_from", "confidence_to", "order", "offset"];
 const TRAIL = 12;
+const PAUSE = 400; // milliseconds between two changes of the address
 const listeners = [];
 let state = { ...EMPTY };
 let trail = [];
+let dirty = false;
+let timer = 0;
+let written = 0;
 
 export const current = () => state;
 export const walked = () => trail;
@@ -69,6 +73,7 @@ function tell(previous) {
 
 /** Change the state. `push`: as a new entry of the history. */
 export function go(patch, { push = false } = {}) {
+  if (push) flush();
   const previous = state;
   const moved = "id" in patch && patch.id !== null && patch.id !== state.id;
   state = { ...state, ...patch };
@@ -77,10 +82,26 @@ export function go(patch, { push = false } = {}) {
     trail = at < 0 ? [...trail, patch.id].slice(-TRAIL) : trail.slice(0, at + 1);
     if (!("cls" in patch)) state.cls = null;
   }
-  const address = fragment(state);
-  if (push && address !== location.hash) history.pushState({ trail }, "", address);
-  else history.replaceState({ trail }, "", address);
+  if (!push) write();
+  else if (fragment(state) !== location.hash) history.pushState({ trail }, "", fragment(state));
   tell(previous);
+}
+
+/** Bring the address up to date now. */
+export function flush() {
+  clearTimeout(timer);
+  timer = 0;
+  if (!dirty) return;
+  dirty = false;
+  written = performance.now();
+  history.replaceState({ trail }, "", fragment(state));
+}
+
+/** Bring the address up to date soon: browsers refuse many changes of it in a short time, as a slider would make them. */
+function write() {
+  dirty = true;
+  if (timer) return;
+  timer = setTimeout(flush, Math.max(0, PAUSE - (performance.now() - written)));
 }
 
 /** Walk to a node. */
@@ -90,6 +111,9 @@ export const walk = (id) => go({ view: "node", id: String(id) }, { push: true })
 export const linkTo = (patch) => fragment({ ...state, ...patch });
 
 function restore(event) {
+  clearTimeout(timer);
+  timer = 0;
+  dirty = false;
   const previous = state;
   state = parse(location.hash);
   if (event?.state?.trail) trail = event.state.trail;
@@ -105,5 +129,6 @@ export function begin(example) {
   trail = history.state?.trail ?? [state.id];
   history.replaceState({ trail }, "", fragment(state));
   addEventListener("popstate", restore);
+  addEventListener("pagehide", flush);
   tell(EMPTY);
 }
