@@ -177,7 +177,7 @@ export class Drawing {
         this.#edges.set(key, item);
       }
       Object.assign(item, { edge, from: String(edge.source), to: String(edge.target) });
-      item.line.setAttribute("stroke-width", even ? 1.4 : (0.6 + 3.4 * Math.min(1, edge.weight / heaviest)).toFixed(2));
+      item.line.setAttribute("stroke-width", even ? 1.4 : (0.6 + 2.6 * Math.min(1, edge.weight / heaviest)).toFixed(2));
       item.group.dataset.edge = `${item.from} ${item.to}`;
       this.#dress(key);
     }
