@@ -132,7 +132,7 @@ async def all_lines(port: int) -> bytes:
     writer.write(f"GET /api/v1/predictions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
     content = (await reader.read()).partition(b"\r\n\r\n")[2]
     writer.close()
-    parts = []
+    parts = list[bytes]()
     while content:  # chunks: a length in hex digits, a line end, the content, a line end
         size, _, content = content.partition(b"\r\n")
         parts.append(content[: int(size, 16)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.serving import TOKEN, Client, fitted, planted
 
 from pprop._errors import InputError
 from pprop.serve import faults
@@ -15,9 +16,8 @@ from pprop.serve.app import create_app
 from pprop.serve.guard import POLICY
 from pprop.serve.holder import Holder
 from pprop.serve.limits import Limits
-from pprop.serve.page_files import FOLDER, PageFiles
+from pprop.serve.page_files import PageFiles
 from pprop.serve.served import Served
-from tests.serve.serving import TOKEN, Client, fitted, planted
 
 
 def refused(answer: Any, status: int, code: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.serve.serving import CLASSES, Client, fitted, planted
+from tests.serve.test_bad_input import post, refused
 
 import pprop
 from pprop._errors import FormatError, InputError
@@ -18,8 +20,6 @@ from pprop.serve.limits import Limits
 from pprop.serve.live import LiveHolder
 from pprop.serve.log import EditLog
 from pprop.serve.served import Served
-from tests.serve.serving import CLASSES, Client, fitted, planted
-from tests.serve.test_bad_input import post, refused
 
 
 def probabilities(client: Client, key: str) -> list[float]:

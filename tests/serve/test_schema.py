@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.serve.serving import Client
 
 pytest.importorskip("schemathesis", reason="schemathesis makes up requests")

@@ -45,9 +45,7 @@ def largest(scores: Values, most: int) -> Nodes:
     return found[np.lexsort((found, -scores[found]))][:most]
 
 
-def explain(
-    view: View, key: Any, k: int, name: str | None, alpha: float | None, steps: int | None
-) -> dict[str, Any]:
+def explain(view: View, key: Any, k: int, name: str | None, alpha: float | None, steps: int | None) -> dict[str, Any]:
     """Return the logit of a class as a sum over nodes, the largest terms by name."""
     at, solved = view.find(key), view.solved(alpha, steps)
     code = int(solved.predicted[at]) if name is None else view.class_code(name)

@@ -7,7 +7,7 @@ from typing import Any, final
 
 
 @final
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818  an answer, not a mistake of the server
     """An answer that is no success. The body is ``{"error": code, "message": sentence}``.
 
     >>> Fault(404, "unknown_node", "There is no node 'x' in the graph.").body

@@ -90,7 +90,9 @@ def _encoded(graph: Graph, recipe: Recipe, given: Mapping[str, Any]) -> Row:
     for name in given:
         if name not in known and name not in recipe.others:
             hint = nearest(name[:_SHOWN], known)
-            raise invalid(f"There is no column {name[:_SHOWN]!r} in the table that the model was trained on. {hint}".rstrip())
+            raise invalid(
+                f"There is no column {name[:_SHOWN]!r} in the table that the model was trained on. {hint}".rstrip()
+            )
     used = [name for name in given if name in recipe.encoders]
     cells = {name: pa.chunked_array([pa.array([_cell(given.get(name))], pa.string())]) for name in recipe.encoders}
     try:

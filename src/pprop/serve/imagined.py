@@ -81,7 +81,9 @@ def changed_graph(view: View, remove: Sequence[Change], add: Sequence[Change]) -
     matrix = sparse.csr_array((data, graph.indices, graph.indptr), shape=shape)
     if new:
         rows, columns = np.array(list(new)).T
-        matrix = sparse.csr_array(matrix + sparse.csr_array((np.array(list(new.values())), (rows, columns)), shape=shape))
+        matrix = sparse.csr_array(
+            matrix + sparse.csr_array((np.array(list(new.values())), (rows, columns)), shape=shape)
+        )
     return Graph.from_scipy(matrix, graph.directed)
 
 
@@ -115,7 +117,7 @@ def predict_new(
         weights = np.array([edge["weight"] for edge in edges], dtype=np.float64)
         ends, here = np.array(at, dtype=np.int64), np.full(count, n)
         rows, columns = (here, ends) if view.graph.directed else (np.r_[here, ends], np.r_[ends, here])
-        grown = view.graph.adjacency
+        grown: Any = view.graph.adjacency
         grown.resize((n + 1, n + 1))
         more = sparse.csr_array((np.resize(weights, len(rows)), (rows, columns)), shape=(n + 1, n + 1))
         graph = Graph.from_scipy(sparse.csr_array(grown + more), view.graph.directed)

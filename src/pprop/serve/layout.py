@@ -42,7 +42,7 @@ def positions(count: int, edges: NDArray[np.int64], groups: NDArray[np.int64], s
     np.fill_diagonal(linked, False)
     ring, parent = _rings(linked)
     angle = _angles(ring, parent, groups, size)
-    place = ring[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    place: Values = ring[:, None].astype(np.float64) * np.column_stack([np.cos(angle), np.sin(angle)])
     place = _settled(place, linked, ring)
     place /= max(float(np.abs(place).max()), 1e-9)
     place[0] = 0.0

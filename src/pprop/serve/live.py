@@ -117,7 +117,9 @@ class LiveHolder(Holder):
                 self._live.undo()
                 self._free = before
                 reason = error.strerror or str(error)
-                raise Fault(503, "log", f"The log of edits cannot be written ({reason}): nothing was changed.") from error
+                raise Fault(
+                    503, "log", f"The log of edits cannot be written ({reason}): nothing was changed."
+                ) from error
             self._fresh = False
             return sequence
 

@@ -20,7 +20,7 @@ AT_ONCE = 20  # predictions that are computed without a thread
 
 AlphaQuery = Annotated[float | None, Query(gt=0, le=1, allow_inf_nan=False)]
 StepsQuery = Annotated[int | None, Query(ge=1, le=MOST_STEPS)]
-IdQuery = Annotated[str, Query(description="The id of a node.")]
+IdQuery = Annotated[str, Query(alias="id", description="The id of a node.")]
 
 
 def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
@@ -92,22 +92,22 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
 
     @router.get("/explain", response_model=schemas.Explanation, summary="Where a logit came from")
     async def explain(
-        id: IdQuery,
+        key: IdQuery,
         k: Annotated[int, Query(ge=1, le=MOST_CONTRIBUTORS, description="Contributors to name.")] = 20,
         of_class: Annotated[str | None, Query(alias="class", description="Default: the predicted one.")] = None,
         alpha: AlphaQuery = None,
         steps: StepsQuery = None,
     ) -> Json:
-        return Json(await worker.run(answers.explain, await current(), id, k, of_class, alpha, steps))
+        return Json(await worker.run(answers.explain, await current(), key, k, of_class, alpha, steps))
 
     @router.get("/neighbourhood", response_model=schemas.Neighbourhood, summary="The ego graph of a node")
     async def neighbourhood(
-        id: IdQuery,
+        key: IdQuery,
         size: Annotated[int, Query(ge=1, le=MOST_NODES, description="Nodes to show.")] = 40,
         alpha: AlphaQuery = None,
         steps: StepsQuery = None,
     ) -> Json:
-        return Json(await worker.run(answers.neighbourhood, await current(), id, size, alpha, steps))
+        return Json(await worker.run(answers.neighbourhood, await current(), key, size, alpha, steps))
 
     @router.get("/diagnostics", response_model=schemas.Diagnostics, summary="Where the model is wrong or unsure")
     async def wrong_or_unsure() -> Json:

@@ -56,7 +56,9 @@ class Served:
         self.parts: Decomposed | None = None
         self.refusal = ""
         try:
-            self.parts = decompose(model.model_, model.weights_.values(), model.scaling_, type(model).__name__, "explain")
+            self.parts = decompose(
+                model.model_, model.weights_.values(), model.scaling_, type(model).__name__, "explain"
+            )
         except InputError:
             self.refusal = f"The predictions of {type(model).__name__} are no sum over the nodes of the graph."
         self._names, self._texts = names, texts
@@ -78,25 +80,26 @@ class Served:
         sequence: int = 0,
     ) -> View:
         """Return the view of a graph; `logits` are those of the model where the graph is its own."""
-        spread, refusal, H = None, self.refusal, None
-        network = None
+        spread, refusal, alone, network = None, self.refusal, None, None
         if self.parts is not None:
-            H = self.parts.alone(graph).astype(np.float64)
-            network = network_of(H)
+            alone = self.parts.alone(graph).astype(np.float64)
+            network = network_of(alone)
             how = self.parts.description.propagation
             if how is None:
                 refusal = "This model is the network alone: nothing is spread over the graph."
                 size = graph.n_nodes
-                default = Solved.of(H if logits is None else logits, None, None, lambda node: np.eye(1, size, node)[0])
+                default = Solved.of(
+                    alone if logits is None else logits, None, None, lambda node: np.eye(1, size, node)[0]
+                )
             else:
-                spread = Spread(graph, H, how, logits)
+                spread = Spread(graph, alone, how, logits)
                 default = spread.default
         else:
             assert logits is not None  # such a model is not live
             row = None
             try:
                 found = self.model._node_sum().attributor  # pyright: ignore[reportPrivateUsage]
-                H, row = found.predictions, found.row
+                alone, row = found.predictions, found.row
                 refusal = "This model was not trained to be spread with another alpha or number of steps."
             except InputError:
                 pass
@@ -108,7 +111,7 @@ class Served:
             names=names,
             texts=texts,
             default=default,
-            H=H,
+            H=alone,
             network=network,
             spread=spread,
             refusal=refusal,

@@ -147,7 +147,7 @@ class Spread:
         """Return the logits after K power steps, shape (n, c), from the blocks T^k H."""
         stay, room = 1.0 - alpha, np.empty_like(self.H)
         most = max(self.steps or 0, _KEPT // max(self.H.nbytes, 1))
-        Z = self.H * (alpha if steps else 1.0)
+        total = self.H * (alpha if steps else 1.0)
         block = self.H
         for k in range(1, steps + 1):
             left = stay**k
@@ -160,8 +160,8 @@ class Spread:
                 if k == len(self._blocks) and k <= most:
                     self._blocks.append(block)
             np.multiply(block, left if k == steps else alpha * left, out=room)
-            Z += room
-        return Z
+            total += room
+        return total
 
     def logits_of(self, node: int) -> Values:
         """Return the logits of one node with the alpha and the steps of the model, shape (c,)."""

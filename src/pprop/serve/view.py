@@ -112,7 +112,8 @@ class View:
         steps = 0
         while front.any():
             steps += 1
-            new = ((receives @ front) > 0) & (found < 0)
+            arrived: Values = np.asarray(receives @ front)
+            new: NDArray[np.bool_] = (arrived > 0) & (found < 0)
             found[new] = steps
             front = new.astype(np.float64)
         return found
