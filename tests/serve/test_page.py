@@ -53,7 +53,7 @@ def page(explorer: Explorer) -> Iterator[Any]:
     """A page of its own, wide and light; anything in the console that is an error fails the test."""
     context = explorer.browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     made = context.new_page()
-    made.set_default_timeout(10000)
+    made.set_default_timeout(30000)
     said: list[str] = []
     made.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     made.on("pageerror", lambda error: said.append(str(error)))
