@@ -3,14 +3,15 @@
     python experiments/serve_fuzz.py --cases 10000 > results/serve_fuzz.txt
 
 A small live model is served on loopback. schemathesis makes up requests to each endpoint, half of them as the document
-wants them and half not. An answer must be no failure of the server (5xx), have a status that the document names for that
-endpoint, the content type and the shape that it promises; unsound requests must be refused. Edits are made for real, so the
-graph changes under the other requests.
+wants them and half not; most of the former name nodes and features that there are. An answer must be no failure of the
+server (5xx), have a status that the document names for that endpoint, the content type and the shape that it promises;
+unsound requests must be refused. Edits are made for real, so the graph changes under the other requests.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import tempfile
 import threading
@@ -89,9 +90,11 @@ def fuzz(address: str, cases: int, seed: int = 0) -> tuple[Counter[str], list[st
     each = max(cases // (2 * len(operations)), 1)
     counts: Counter[str] = Counter()
     faults: list[str] = []
+    rng = random.Random(seed)
     with requests.Session() as session:
 
         def call(case: Any) -> None:
+            name_nodes(case, rng)
             answer = case.call(base_url=address, session=session, timeout=60)
             counts[f"{case.operation.method.upper()} {case.operation.path} {answer.status_code}"] += 1
             case.validate_response(answer, checks=checks)
@@ -104,6 +107,34 @@ def fuzz(address: str, cases: int, seed: int = 0) -> tuple[Counter[str], list[st
                     faults.append(f"{operation.method.upper()} {operation.path} ({mode.value}): {fault}")
             seed += 1
     return counts, faults
+
+
+def name_nodes(case: Any, rng: random.Random) -> None:
+    """Put nodes of the graph in the place of most made-up ones in a sound request, which would hardly ever name one."""
+    if not case.meta.generation.mode.is_positive:
+        return
+
+    def named(value: Any) -> Any:
+        if isinstance(value, list):
+            return [named(one) for one in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        found = {key: named(one) for key, one in cast("dict[str, Any]", value).items()}
+        for key in found:
+            if key in ("id", "source", "target") and found.get("op") != "add_node" and rng.random() < 0.9:
+                found[key] = str(rng.randrange(60))
+            elif key == "ids":
+                found[key] = [str(rng.randrange(60)) for _ in found[key]]
+            elif key == "features" and rng.random() < 0.7:
+                found[key] = {f"f{rng.randrange(6)}": rng.uniform(-3, 3)}
+            elif key == "class" and rng.random() < 0.7:
+                found[key] = rng.choice(CLASSES)
+        return found
+
+    if case.query:
+        case.query = named(case.query)
+    if isinstance(case.body, dict):
+        case.body = named(case.body)
 
 
 def made_up(call: Callable[[Any], None], strategy: Any, examples: int, number: int) -> str:

@@ -3,10 +3,10 @@
     python experiments/serve_kill.py --kills 50 > results/serve_kill.txt
 
 A small model is served on loopback. Four clients send batches of edits without a pause: each adds a node of its own and one
-edge of it, so that a half batch would be seen. The server is killed (SIGKILL) at a random moment, started again with the same
-log, and asked for all nodes: every batch that was acknowledged must be there, with its edge, and of the others each is there
-as a whole or not at all. Every few kills the last line of the log is cut at a random byte as well, as by a machine that went
-down in the middle of a write; that line was not acknowledged then.
+edge of it, so that a half batch would be seen. The server is killed (SIGKILL) at a random moment after its first answer,
+started again with the same log, and asked for all nodes: every batch that was acknowledged must be there, with its edge, and
+of the others each is there as a whole or not at all. Every few kills the beginning of a line is put at the end of the log as
+well, as by a machine that went down in the middle of a write.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def serve(folder: Path, port: int) -> None:
     """Run the command, silently."""
     from pprop.cli.app import run
 
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
     words = ["serve", str(folder / "model"), "--graph", str(folder / "graph.npz"), "--port", str(port)]
     sys.exit(run([*words, "--live", str(folder / "edits.log")]))
 
@@ -74,7 +74,7 @@ def start(folder: Path) -> tuple[BaseProcess, str]:
             call(address, "/readyz")
         except OSError:
             if not process.is_alive():
-                raise RuntimeError("The server did not start.") from None
+                raise RuntimeError(f"The server did not start: {(folder / 'said').read_text()}") from None
             time.sleep(0.05)
         else:
             return process, address
@@ -138,7 +138,9 @@ def main() -> None:
             ]
             for thread in threads:
                 thread.start()
-            time.sleep(random.uniform(0.05, 1.0))
+            while len(acknowledged) == before and any(thread.is_alive() for thread in threads):
+                time.sleep(0.001)
+            time.sleep(random.uniform(0.0, 0.5))
             server.kill()
             stop.set()
             server.join()

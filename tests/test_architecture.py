@@ -37,11 +37,16 @@ RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}
 
 # A package that only these layers import.
 ONLY_IN = {
+    "fastapi": {"serve"},
     "matplotlib": {"study"},
     "numba": {"kernels"},
     "optuna": {"tuning"},
+    "prometheus_client": {"serve"},
+    "pydantic": {"serve"},
     "pyspark": {"spark"},
+    "starlette": {"serve"},
     "triton": {"kernels"},
+    "uvicorn": {"serve"},
 }
 # A package that these layers do not import.
 NEVER_IN = {"torch": {"graph", "datasets"}}

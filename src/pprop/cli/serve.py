@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,7 +137,7 @@ def _serve(
 
     made = server.bound(limits, any_port=any_port)
     with made:
-        served = Served(fitted, title, *names_of(fitted))
+        served = Served(fitted, title, *names_of(fitted.graph_, fitted.source_))
         holder = Holder(served) if live is None else LiveHolder(served, live)
         if isinstance(holder, LiveHolder):
             cut = " A half line at its end was never acknowledged and is cut off." if holder.log.cut else ""
@@ -155,4 +156,5 @@ def _serve(
 
                 threading.Timer(0.3, webbrowser.open, [address]).start()
 
-        server.run(app, made, started)
+        with suppress(KeyboardInterrupt):  # the way to end it
+            server.run(app, made, started)

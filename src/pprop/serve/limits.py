@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from dataclasses import dataclass, field
 from typing import final
 
@@ -80,6 +78,9 @@ class Limits:
         A name that anyone may register is not accepted, because it may point here: a page of another site would then
         talk to this server as its own. An address cannot be pointed elsewhere.
         """
+        import ipaddress
+        import socket
+
         name = host_name(host)
         if name in {"localhost", self.host.lower(), *(one.lower() for one in self.hosts)}:
             return True
@@ -106,6 +107,8 @@ def is_loopback(host: str) -> bool:
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "10.0.0.7")]
     [True, True, True, False, False]
     """
+    import ipaddress  # here: the command's help does without
+
     if host.lower() == "localhost":
         return True
     try:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 from pprop._errors import PpropError
-from pprop.estimators import NodeClassifier
+from pprop.estimators import GraphSource
+from pprop.graph import Graph
 
 NAMES = ("name", "title")
 TEXTS = ("text", "abstract", "description", "summary")
@@ -21,12 +22,12 @@ class Names(NamedTuple):
     texts: Sequence[str | None] | None
 
 
-def names_of(model: NodeClassifier) -> Names:
-    """Return the names of the nodes of a model's graph: the column ``name`` or ``title``, and ``text`` or ``abstract``.
+def names_of(graph: Graph, source: GraphSource | None) -> Names:
+    """Return the names of the nodes of a graph: the column ``name`` or ``title``, and ``text`` or ``abstract``.
 
-    Only a graph that was read from tables has such columns; the model remembers where.
+    Only a graph that was read from tables has such columns; a model remembers their source.
     """
-    source, ids = model.source_, model.graph_.ids
+    ids = graph.ids
     arguments: Mapping[str, Any] = {} if source is None else source.arguments
     file = arguments.get("nodes")
     if not isinstance(file, str) or ids is None:
