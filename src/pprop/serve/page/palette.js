@@ -1,0 +1,42 @@
+// How a class looks: one of eight colours that colour-blind eyes tell apart; beyond eight classes the shape changes too.
+
+import { el, svg } from "./dom.js";
+
+const COLOURS = 8;
+const SHAPES = ["circle", "square", "diamond"];
+let classes = [];
+
+export function setClasses(names) {
+  classes = names;
+}
+
+export const classNames = () => classes;
+export const indexOf = (name) => classes.indexOf(name);
+
+/** The CSS class that sets --k to the colour of a class. */
+export const colour = (name) => (indexOf(name) < 0 ? "k-none" : `k${indexOf(name) % COLOURS}`);
+export const shape = (name) => SHAPES[Math.max(0, Math.floor(indexOf(name) / COLOURS)) % SHAPES.length];
+
+/** The outline of a node of radius r; every shape has about the same area. */
+export function shapePath(kind, r) {
+  if (kind === "square") {
+    const a = r * 0.89;
+    return `M${-a} ${-a}H${a}V${a}H${-a}Z`;
+  }
+  if (kind === "diamond") {
+    const a = r * 1.25;
+    return `M0 ${-a}L${a} 0 0 ${a} ${-a} 0Z`;
+  }
+  return `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`;
+}
+
+/** A small sign of a class for text and tables. */
+export function swatch(name) {
+  return svg(
+    "svg",
+    { class: `swatch ${colour(name)}`, viewBox: "-7 -7 14 14", "aria-hidden": "true" },
+    svg("path", { d: shapePath(shape(name), 5) }),
+  );
+}
+
+export const classLabel = (name) => el("span", { class: "class-label" }, swatch(name), el("span", { text: name }));
