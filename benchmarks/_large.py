@@ -32,7 +32,7 @@ def large_steps(transition: Transition, alpha: float, steps: int, device: str, *
 
         return LargeSteps(transition, alpha, steps)
     from pprop.kernels.triton_gpu.large_steps import LargeSteps as GpuLargeSteps
-    from pprop.kernels.triton_gpu.large_steps import LargeTuning
+    from pprop.kernels.triton_gpu.launch import LargeTuning
 
     return GpuLargeSteps(transition, alpha, steps, LargeTuning(**tuning))
 

@@ -226,7 +226,8 @@ def time_reordering(transition: Transition, H: Tensor) -> float:
     import torch
 
     from _large import milliseconds
-    from pprop.kernels.triton_gpu.large_steps import LargeTuning, Renumbered
+    from pprop.kernels.triton_gpu.large_steps import Renumbered
+    from pprop.kernels.triton_gpu.launch import LargeTuning
 
     scale = torch.from_numpy(transition.row_scale).to(H)
     given = [torch.from_numpy(array).to(H.device) for array in (transition.indptr, transition.indices)]

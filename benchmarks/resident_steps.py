@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from _large import copy_bandwidth, milliseconds
-from pprop.kernels.triton_gpu.large_steps import PANEL, LargeTuning, Renumbered, run_steps
+from pprop.kernels.triton_gpu.large_steps import PANEL, Renumbered, run_steps
+from pprop.kernels.triton_gpu.launch import LargeTuning
 
 BLOCK = 2**27
 ALPHA = 0.1

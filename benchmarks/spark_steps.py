@@ -13,6 +13,7 @@ counters (shuffle read and written), plus, of our steps, the files of states: wr
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pprop.spark.foreign import arrow, sql_functions
 
 SKEW = (0.57, 0.19, 0.19)
 
@@ -129,8 +132,7 @@ def rmat(n: int, edges: int, seed: int) -> tuple[Any, Any]:
 
 def write_input(given: argparse.Namespace) -> tuple[int, Path, Path]:
     """Write edges and predictions as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    pa, pq = arrow(), importlib.import_module("pyarrow.parquet")
 
     n = int(given.entries / 16)
     edges, predictions = given.folder / "edges.parquet", given.folder / "predictions.parquet"
@@ -189,14 +191,13 @@ def compare(spark: Any, given: argparse.Namespace, watch: Watch) -> dict[str, An
 
 def pprop_column(file: Path, name: str) -> Any:
     """Read one column of a Parquet file."""
-    import pyarrow.parquet as pq
-
+    pq: Any = importlib.import_module("pyarrow.parquet")
     return pq.read_table(file, columns=[name]).column(name).to_numpy()
 
 
 def joins(spark: Any, given: argparse.Namespace, n: int, edges: Path, predictions: Path) -> dict[str, Any]:
     """Make the same steps by joins; scaled as ours are."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     names = [f"c{k}" for k in range(given.columns)]
     listed = spark.read.parquet(str(edges))
@@ -206,14 +207,28 @@ def joins(spark: Any, given: argparse.Namespace, n: int, edges: Path, prediction
     degrees = both.groupBy("source").count().selectExpr("source AS id", "1 / sqrt(count) AS scale").cache()
     degrees.count()
     own = spark.read.parquet(str(predictions)).join(degrees, "id").cache()
-    state = own.select("id", *(F.col(name) * F.col("scale") for name in names)).toDF("id", *names).cache()
-    state.count(), own.count()
-    times, bytes_moved = [], []
+    state = own.select("id", *(sql.col(name) * sql.col("scale") for name in names)).toDF("id", *names).cache()
+    state.count()
+    own.count()
+    times: list[float] = []
+    bytes_moved: list[int] = []
     for _ in range(given.join_steps):
         before, began = shuffled(spark), time.perf_counter()
-        sums = both.join(state, both["source"] == state["id"]).groupBy("target").agg(*(F.sum(name).alias(name) for name in names))
-        joined = sums.join(own.select("id", "scale", *(F.col(name).alias(f"h{name}") for name in names)), sums["target"] == F.col("id"))
-        new = [(0.9 * F.col("scale") * F.col("scale") * F.col(name) + 0.1 * F.col("scale") * F.col(f"h{name}")).alias(name) for name in names]
+        sums = (
+            both.join(state, both["source"] == state["id"])
+            .groupBy("target")
+            .agg(*(sql.sum(name).alias(name) for name in names))
+        )
+        joined = sums.join(
+            own.select("id", "scale", *(sql.col(name).alias(f"h{name}") for name in names)),
+            sums["target"] == sql.col("id"),
+        )
+        new = [
+            (
+                0.9 * sql.col("scale") * sql.col("scale") * sql.col(name) + 0.1 * sql.col("scale") * sql.col(f"h{name}")
+            ).alias(name)
+            for name in names
+        ]
         state = joined.select("id", *new).cache()
         state.count()
         times.append(time.perf_counter() - began)
@@ -225,15 +240,15 @@ def joins(spark: Any, given: argparse.Namespace, n: int, edges: Path, prediction
 
 def star(spark: Any, given: argparse.Namespace) -> dict[str, Any]:
     """Pack and propagate a star, and compare the times of the tasks of every stage."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     from pprop import spark as ours
 
     leaves = int(given.star)
-    edges = spark.range(leaves).select(F.lit(0).cast("bigint").alias("source"), (F.col("id") + 1).alias("target"))
+    edges = spark.range(leaves).select(sql.lit(0).cast("bigint").alias("source"), (sql.col("id") + 1).alias("target"))
     ids = spark.range(leaves + 1)
     folder = ours.pack_graph(edges, given.folder / "graph", nodes=ids, partitions=8)
-    predictions = ids.select("id", *(F.sin(F.col("id") + k).alias(f"c{k}") for k in range(8)))
+    predictions = ids.select("id", *(sql.sin(sql.col("id") + k).alias(f"c{k}") for k in range(8)))
     predictions.write.parquet(str(given.folder / "predictions"))
     ours.propagate(folder, str(given.folder / "predictions"), steps=1, work=given.folder / "first")
     ours.propagate(folder, str(given.folder / "predictions"), steps=4, tasks=8, work=given.folder / "work").count()
@@ -246,7 +261,12 @@ def star(spark: Any, given: argparse.Namespace) -> dict[str, Any]:
         with urllib.request.urlopen(f"{base}/{stage['stageId']}/{stage['attemptId']}/taskList?length=1000") as answer:
             times = [task["taskMetrics"]["executorRunTime"] for task in json.loads(answer.read())]
         worst.append(
-            {"stage": stage["name"].split(" at ")[0], "tasks": len(times), "median_ms": statistics.median(times), "largest_ms": max(times)}
+            {
+                "stage": stage["name"].split(" at ")[0],
+                "tasks": len(times),
+                "median_ms": statistics.median(times),
+                "largest_ms": max(times),
+            }
         )
     worst.sort(key=lambda one: -one["largest_ms"] / max(one["median_ms"], 1))
     return {"leaves": leaves, "stages": len(worst), "worst": worst[:5]}

@@ -48,7 +48,7 @@ def dense_twin(transition, H, steps, *, transposed):
 
 
 def small_tuning():
-    from pprop.kernels.triton_gpu.large_steps import LargeTuning
+    from pprop.kernels.triton_gpu.launch import LargeTuning
 
     return LargeTuning(short=4, short_rows=8, short_unroll=2, middle_entries=4, piece=8, piece_entries=4)
 

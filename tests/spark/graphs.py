@@ -41,7 +41,9 @@ def make_tables(spark: Any, kind: str = "string", seed: int = 0) -> Tables:
     source[90] = target[90]
     weights = rng.random(200).round(3) + 0.001
     H = rng.standard_normal((N, 3))
-    ids: list[Any] = [f"n{k}ä" if k % 2 else f"n{k}" for k in range(N)] if kind == "string" else [7 * k for k in range(N)]
+    ids: list[Any] = (
+        [f"n{k}ä" if k % 2 else f"n{k}" for k in range(N)] if kind == "string" else [7 * k for k in range(N)]
+    )
     rows = [(ids[s], ids[t], float(w)) for s, t, w in zip(source, target, weights, strict=True)]
     edges = spark.createDataFrame(rows, f"source {kind}, target {kind}, weight double")
     given = [(ids[k], *map(float, H[k])) for k in rng.permutation(N)]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.graphs import Tables, make_tables
 
 from pprop import InputError, MissingDependencyError
-from tests.spark.graphs import Tables, make_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -85,9 +85,9 @@ def test_wrong_predictions(tables: Tables, folder: Any, tmp_path: Path) -> None:
         propagate(folder, given.select("id"))
     with pytest.raises(InputError, match="ids of one type"):
         propagate(folder, given.selectExpr("CAST(1 AS BIGINT) id", "a"))
-    with pytest.raises(InputError, match="'tol' parameter of .* must be None where steps are given"):
+    with pytest.raises(InputError, match=r"'tol' parameter of .* must be None where steps are given"):
         propagate(folder, given, 0.1, 3, 1e-3)
-    with pytest.raises(InputError, match="'directed' parameter of .* must be left out for a graph that is packed"):
+    with pytest.raises(InputError, match=r"'directed' parameter of .* must be left out for a graph that is packed"):
         propagate(folder, given, directed=True)
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
@@ -113,7 +113,9 @@ def test_java_is_found_or_its_absence_said(monkeypatch: pytest.MonkeyPatch, tmp_
     from pprop.spark import find_java
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(MissingDependencyError, match="Spark needs Java 17 or newer, and JAVA_HOME, .* has no bin/java"):
+    with pytest.raises(
+        MissingDependencyError, match=r"Spark needs Java 17 or newer, and JAVA_HOME, .* has no bin/java"
+    ):
         find_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))

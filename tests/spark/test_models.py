@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.spark.graphs import make_tables
 
 import pprop
 from pprop.estimators.loading import saved_recipe
 from pprop.models import PropagationSettings
 from pprop.scale import find_neighbourhoods
-from tests.spark.graphs import make_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 N, CLASSES = 120, ("art", "law")
@@ -46,7 +46,7 @@ def test_pushed_rows_are_those_of_ppr(spark: Any, tmp_path: Path) -> None:
     graph = folder.graph()
     ids: Any = graph.ids
     at = np.flatnonzero(ids < 70)
-    push = pprop.propagation.LocalPush(graph, 0.2).rows(at, 1e-5, 6, to_eps=True)
+    push = pprop.LocalPush(graph, 0.2).rows(at, 1e-5, 6, to_eps=True)
     expected = {
         (int(ids[at[k]]), int(ids[push.matrix.indices[e]])): push.matrix.data[e]
         for k in range(len(at))
@@ -74,7 +74,8 @@ def test_a_model_is_trained_and_applied(planted: tuple[Any, Any], tmp_path: Path
     assert right > 0.8
     # the same model on the whole graph, on one machine
     table = nodes.toArrow()
-    whole = pprop.Graph.from_pandas(edges.toArrow(), table, feature_columns=saved_recipe(tmp_path / "model"))
+    recipe: Any = saved_recipe(tmp_path / "model")
+    whole = pprop.Graph.from_pandas(edges.toArrow(), table, feature_columns=recipe)
     loaded = pprop.load(tmp_path / "model", whole)
     shares = loaded.predict_proba(np.arange(N))
     for k, one in enumerate(table.column("id").to_pylist()):

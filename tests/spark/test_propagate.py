@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.spark.graphs import Tables, in_order, make_tables, rows_by_id
 
 import pprop
 from pprop import InputError
-from tests.spark.graphs import Tables, in_order, make_tables, rows_by_id
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves its sockets to the collector
 
@@ -33,7 +33,9 @@ def test_packing_gives_the_graph_of_read_edges(
     tables = make_tables(spark, kind)
     said: list[str] = []
     how: dict[str, Any] = {"directed": directed, "weight": weight}
-    folder = pack_graph(tables.edges, tmp_path / "graph", nodes=tables.predictions, partitions=3, say=said.append, **how)
+    folder = pack_graph(
+        tables.edges, tmp_path / "graph", nodes=tables.predictions, partitions=3, say=said.append, **how
+    )
     folder.verify()
     with pytest.warns(UserWarning, match="weight") if weight is None else _nothing():
         expected = tables.graph(tmp_path, **how)

@@ -122,13 +122,13 @@ def accuracies(entries: list[Entry]) -> dict[str, dict[Seeds, float]]:
     return {entry.cell.model: entry.accuracies for entry in entries}
 
 
-def found_in(**evidence: Any) -> dict[str, tuple[str, bool | None]]:
+def found_in(**evidence: Any) -> dict[str, tuple[str, bool | str | None]]:
     claims, missing = row_claims({part: {"citeseer": data} for part, data in evidence.items()})
     assert len({claim.statement for claim in claims}) + len(missing) == 16
     return {claim.statement.split(" (")[0]: (claim.found, claim.holds) for claim in claims}
 
 
-def in_figure(figure: str, places: dict[Any, dict[Seeds, float]]) -> dict[str, tuple[str, bool | None]]:
+def in_figure(figure: str, places: dict[Any, dict[Seeds, float]]) -> dict[str, tuple[str, bool | str | None]]:
     return found_in(**{figure: places})
 
 

@@ -10,7 +10,22 @@ import typer
 from typer.main import get_command
 
 from pprop._version import __version__
-from pprop.cli import build, data, demo, doctor, explain, live, ppr, predict, propagate, serve, spark, study, train, tune
+from pprop.cli import (
+    build,
+    data,
+    demo,
+    doctor,
+    explain,
+    live,
+    ppr,
+    predict,
+    propagate,
+    serve,
+    spark,
+    study,
+    train,
+    tune,
+)
 from pprop.cli.output import EXIT_CODES
 from pprop.cli.verbs import KEEP_LINES, examples, make_app, option, show_help
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from pprop.cli.output import Session, check_folder
 from pprop.cli.verbs import AlphaOption, ForceOption, Options, examples, make_app, option, out_option, verb
 from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, STEPS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 EdgesArgument = Annotated[
     str, typer.Argument(metavar="EDGES", help="Parquet file or folder with one edge per row, or a packed graph.")
@@ -28,12 +25,16 @@ class Cluster(Options):
     panel: ClassVar[str] = "Spark"
     source: Annotated[str, option("Column of EDGES where edges begin.", metavar="COLUMN")] = "source"
     target: Annotated[str, option("Column of EDGES where edges end.", metavar="COLUMN")] = "target"
-    weight: Annotated[str | None, option("Column of EDGES with weights; by default there are none.", metavar="COLUMN")] = None
+    weight: Annotated[
+        str | None, option("Column of EDGES with weights; by default there are none.", metavar="COLUMN")
+    ] = None
     id_column: Annotated[str, option("Column with the nodes' ids.", metavar="COLUMN")] = "id"
     directed: Annotated[bool, option("Keep the directions of the edges.", "--directed")] = False
     work: Annotated[
         Path | None,
-        option("Folder that all machines see: the packed graph, states, and where a killed job goes on.", metavar="FOLDER"),
+        option(
+            "Folder that all machines see: the packed graph, states, and where a killed job goes on.", metavar="FOLDER"
+        ),
     ] = None
     master: Annotated[
         str | None, option("Of a new session: 'local[2]', 'spark://...'; spark-submit sets its own.", metavar="URL")
@@ -91,9 +92,15 @@ def propagate(
     alpha: AlphaOption = POSITIVE_ALPHA.default,
     steps: Annotated[int | None, option(f"Power steps.  [default: {STEPS.default}]")] = None,
     tol: Annotated[float | None, option("Instead of --steps: the relative error that is certified.")] = None,
-    normalization: Annotated[str, option("sym, row (probabilities stay probabilities) or col.")] = NORMALIZATION.default,
-    columns: Annotated[str | None, option("Columns of PREDICTIONS, separated by commas; by default all numbers.")] = None,
-    memory: Annotated[float | None, option("GB of a machine that a state may take.  [default: half]", metavar="GB")] = None,
+    normalization: Annotated[
+        str, option("sym, row (probabilities stay probabilities) or col.")
+    ] = NORMALIZATION.default,
+    columns: Annotated[
+        str | None, option("Columns of PREDICTIONS, separated by commas; by default all numbers.")
+    ] = None,
+    memory: Annotated[
+        float | None, option("GB of a machine that a state may take.  [default: half]", metavar="GB")
+    ] = None,
     cluster: Cluster,
     out: OutOption,
     force: ForceOption = False,
@@ -152,7 +159,7 @@ def ppr(
     from pprop.spark import ppr_topk
 
     most, finest = NEIGHBOURS if topk is None else topk, EPS if eps is None else eps
-    how = {"work": cluster.work, "say": session.say, **cluster.edges}
+    how: dict[str, Any] = {"work": cluster.work, "say": session.say, **cluster.edges}
     found = ppr_topk(edges, nodes, alpha, finest, most, normalization, **how)
     _write(session, found, out, force=force, alpha=alpha, eps=finest, topk=most)
 
@@ -181,12 +188,19 @@ def train(
     cluster.begin()
     from pprop.spark import train as fit
 
-    how = {"work": cluster.work, "say": session.say, **cluster.edges}
+    how: dict[str, Any] = {"work": cluster.work, "say": session.say, **cluster.edges}
     model = fit(nodes, edges, label_column, out, alpha=alpha, random_state=seed, **how)
     session.keep(out)
     record = model.record_
-    facts = {"out": out, "epochs": record.epochs, "stopping_accuracy": record.stopping_accuracy, "seconds": record.seconds}
-    session.result(facts, f"{out}: {record.epochs} epochs, {100 * record.stopping_accuracy:.1f} % of the stopping nodes")
+    facts = {
+        "out": out,
+        "epochs": record.epochs,
+        "stopping_accuracy": record.stopping_accuracy,
+        "seconds": record.seconds,
+    }
+    session.result(
+        facts, f"{out}: {record.epochs} epochs, {100 * record.stopping_accuracy:.1f} % of the stopping nodes"
+    )
 
 
 def _check_out(out: Path, *, force: bool) -> None:
@@ -195,7 +209,7 @@ def _check_out(out: Path, *, force: bool) -> None:
         raise typer.BadParameter(f"{str(out)!r} is there already. Give another folder, or --force to replace it.")
 
 
-def _write(session: Session, found: DataFrame, out: Path, *, force: bool, **record: Any) -> None:
+def _write(session: Session, found: Any, out: Path, *, force: bool, **record: Any) -> None:
     found.write.mode("overwrite" if force else "error").parquet(str(out))
     session.keep(out)
     session.result({"out": out, "columns": found.columns, **record}, f"{out}: {', '.join(found.columns[:6])}")

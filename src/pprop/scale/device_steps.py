@@ -81,7 +81,8 @@ class DeviceSteps(PanelSteps):
     place = torch.device("cuda")
 
     def _run(self, normalization: str, self_loops: bool, put: Callable[[Values, int, int], None] | None) -> Values:
-        from pprop.kernels.triton_gpu.large_steps import LargeTuning, run_steps
+        from pprop.kernels.triton_gpu.large_steps import run_steps
+        from pprop.kernels.triton_gpu.launch import LargeTuning
 
         assert put is not None
         n, plan, tuning = self._rows.n_nodes, self._plan, LargeTuning()

@@ -31,7 +31,8 @@ def write_rows(path: Path, first: int, rows: NDArray[Any]) -> int:
     `rows` must have the type of the array. Nothing else of the file is read or written, so that tasks on several machines
     may write neighbouring rows.
     """
-    data = memoryview(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
+    flat: Any = np.ascontiguousarray(rows).reshape(-1).view(np.uint8)
+    data = memoryview(flat)
     size = math.prod(rows.shape[1:]) * rows.dtype.itemsize
     stream = os.open(path, os.O_WRONLY)
     try:

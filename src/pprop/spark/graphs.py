@@ -5,21 +5,18 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, cast, final
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.graph.files import path_of
 from pprop.graph.folder import GraphFolder
+from pprop.spark.foreign import DataFrame, Say, SparkSession, sql_functions
 from pprop.spark.pack import pack_graph
 from pprop.spark.tables import Edges
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @final
@@ -44,10 +41,10 @@ def work_folder(spark: SparkSession, work: object, function: str) -> Path:
     return folder
 
 
-def is_packed(edges: object) -> bool:
+def is_packed(edges: Any) -> bool:
     """Whether `edges` are a graph folder already."""
     return isinstance(edges, GraphFolder) or (
-        isinstance(edges, str | PathLike) and Path(edges, "manifest.json").exists()
+        isinstance(edges, str | PathLike) and Path(cast("str", edges), "manifest.json").exists()
     )
 
 
@@ -58,7 +55,7 @@ def packed_graph(
     folder: Path,
     columns: EdgeColumns,
     function: str,
-    say: Callable[[str], object],
+    say: Say,
 ) -> GraphFolder:
     """Return a graph folder: the one given, or that of edges, packed into `folder` where it is not there yet.
 
@@ -69,17 +66,21 @@ def packed_graph(
     """
     if is_packed(edges):
         if columns != EdgeColumns():
-            name, value = next((name, value) for name, value in asdict(columns).items() if value != getattr(EdgeColumns(), name))
+            name, value = next(
+                (name, value) for name, value in asdict(columns).items() if value != getattr(EdgeColumns(), name)
+            )
             reject(name, function, "left out for a graph that is packed", describe(value))
         return edges if isinstance(edges, GraphFolder) else GraphFolder.open(edges)
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     packed, record = folder / "graph", folder / "graph.of"
     if packed.exists():
         known = Edges.read(spark, edges, columns.source, columns.target, columns.weight, function)
-        count = None if nodes is None else nodes.agg(F.sum(F.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0]
+        count = None if nodes is None else nodes.agg(sql.sum(sql.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0]
         text = f"{known.digest} {columns.directed} {count}"
-        if not record.exists():  # killed between the two: the folder is whole, and the digests of the packing were equal
+        if (
+            not record.exists()
+        ):  # killed between the two: the folder is whole, and the digests of the packing were equal
             record.write_text(text)
         if record.read_text() != text:
             raise InputError(

@@ -6,21 +6,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from pprop._errors import CapacityError, InputError
 from pprop._validate import counted
+from pprop.graph.folder import GraphFolder
 from pprop.spark.arrays import new_array, write_rows
+from pprop.spark.foreign import DataFrame, RecordBatch, SparkSession, arrow, sql_functions
 from pprop.spark.session import run_tasks
 from pprop.spark.tables import Edges
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from pprop.graph import GraphFolder
 
 MOST_NODES = 2**31 - 2  # columns take four bytes
 _PART = 33  # bits of `monotonically_increasing_id` below the number of a partition
@@ -52,15 +48,17 @@ class Numbering:
     @classmethod
     def of_positions(cls, edges: Edges, n: int, heavy: int) -> Numbering:
         """Return the numbering of ids that are positions already."""
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
         if edges.kind != "bigint":
-            raise InputError("Ids that are text are no positions: give a table of nodes, or none, and not their number.")
+            raise InputError(
+                "Ids that are text are no positions: give a table of nodes, or none, and not their number."
+            )
         ends = _ends(edges)
-        low, high = ends.agg(F.min("id"), F.max("id")).collect()[0]
+        low, high = ends.agg(sql.min("id"), sql.max("id")).collect()[0]
         if low is not None and (low < 0 or high >= n):
             raise InputError(f"Ids must be positions from 0 to {n - 1:,}. Got {low if low < 0 else high:,} instead.")
-        rows = ends.groupBy("id").count().filter(F.col("count") > heavy).collect()
+        rows = ends.groupBy("id").count().filter(sql.col("count") > heavy).collect()
         return cls(None, n, [(row["id"], row["id"], row["count"]) for row in rows], [], (n, 0), edges.kind)
 
     @classmethod
@@ -78,17 +76,17 @@ class Numbering:
         folder
             Where the numbers are written; those that are there are used.
         """
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
         report = folder.with_suffix(".json")
         if not report.exists():
-            ends = _ends(edges).select("id", F.lit(0).alias("given"), F.lit(1).alias("ends"))
+            ends = _ends(edges).select("id", sql.lit(0).alias("given"), sql.lit(1).alias("ends"))
             if nodes is not None:
-                ends = ends.unionAll(nodes.select("id", F.lit(1).alias("given"), F.lit(0).alias("ends")))
-            known = ends.groupBy("id").agg(F.sum("given").alias("given"), F.sum("ends").alias("ends"))
+                ends = ends.unionAll(nodes.select("id", sql.lit(1).alias("given"), sql.lit(0).alias("ends")))
+            known = ends.groupBy("id").agg(sql.sum("given").alias("given"), sql.sum("ends").alias("ends"))
             # in an order of their own within a partition, so that a second time gives the same numbers
             placed = known.repartition(parts, "id").sortWithinPartitions("id")
-            placed = placed.withColumn("at", F.monotonically_increasing_id())
+            placed = placed.withColumn("at", sql.monotonically_increasing_id())
             placed.write.mode("overwrite").parquet(str(folder))
             report.write_text(json.dumps(cls._count(spark.read.parquet(str(folder)), nodes is not None, heavy)))
         found = json.loads(report.read_text())
@@ -115,14 +113,16 @@ class Numbering:
     @staticmethod
     def _count(placed: DataFrame, given: bool, heavy: int) -> dict[str, Any]:
         """Return how many nodes and bytes each partition has, what is wrong with ids, and the hubs."""
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
-        part = F.shiftright("at", _PART).alias("part")
-        size = F.sum(F.octet_length(F.col("id").cast("string")))
-        parts = sorted(tuple(row) for row in placed.groupBy(part).agg(F.count(F.lit(1)), size).collect())
-        unknown = placed.filter("given = 0").agg(F.count(F.lit(1)), F.min("id")).collect()[0] if given else (0, None)
-        repeated = placed.filter("given > 1").agg(F.count(F.lit(1)), F.min("id")).collect()[0]
-        hubs = placed.filter(F.col("ends") > heavy).select("id", "at", "ends").collect()
+        part = sql.shiftright("at", _PART).alias("part")
+        size = sql.sum(sql.octet_length(sql.col("id").cast("string")))
+        parts = sorted(tuple(row) for row in placed.groupBy(part).agg(sql.count(sql.lit(1)), size).collect())
+        unknown = (
+            placed.filter("given = 0").agg(sql.count(sql.lit(1)), sql.min("id")).collect()[0] if given else (0, None)
+        )
+        repeated = placed.filter("given > 1").agg(sql.count(sql.lit(1)), sql.min("id")).collect()[0]
+        hubs = placed.filter(sql.col("ends") > heavy).select("id", "at", "ends").collect()
         return {
             "parts": parts,
             "unknown": tuple(unknown) if unknown[0] else None,
@@ -132,17 +132,19 @@ class Numbering:
 
     def positions(self, spark: SparkSession) -> DataFrame:
         """Return a table of ``id`` and ``position``, of ids that are no positions."""
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
         placed = spark.read.parquet(str(self.folder))
         starts = spark.createDataFrame([one[:2] for one in self.starts], "part bigint, first bigint")
-        at = placed.select("id", F.shiftright("at", _PART).alias("part"), F.col("at").bitwiseAND(2**_PART - 1).alias("k"))
-        joined = at.join(F.broadcast(starts), "part")
-        return joined.select("id", (F.col("first") + F.col("k")).alias("position"))
+        at = placed.select(
+            "id", sql.shiftright("at", _PART).alias("part"), sql.col("at").bitwiseAND(2**_PART - 1).alias("k")
+        )
+        joined = at.join(sql.broadcast(starts), "part")
+        return joined.select("id", (sql.col("first") + sql.col("k")).alias("position"))
 
     def write_ids(self, spark: SparkSession, folder: Path) -> dict[str, tuple[Any, tuple[int, ...]]]:
         """Write the ids as arrays of a graph folder; return their types and shapes."""
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
         if self.folder is None:
             return {}
@@ -157,8 +159,8 @@ class Numbering:
             new_array(folder / f"{name}.npy", dtype, shape)
         starts = {part: (first, byte) for part, first, byte in self.starts}
 
-        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            import pyarrow as pa
+        def write(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+            pa = arrow()
 
             place: tuple[int, int] | None = None
             for batch in batches:
@@ -179,8 +181,8 @@ class Numbering:
 
         parts = max(starts, default=0) + 1
         placed = spark.read.parquet(str(self.folder)).select("id", "at")
-        placed = placed.repartitionById(parts, F.shiftright("at", _PART).cast("int")).sortWithinPartitions("at")
-        placed.mapInArrow(write, "rows bigint").agg(F.sum("rows")).collect()
+        placed = placed.repartitionById(parts, sql.shiftright("at", _PART).cast("int")).sortWithinPartitions("at")
+        placed.mapInArrow(write, "rows bigint").agg(sql.sum("rows")).collect()
         return arrays
 
 
@@ -192,15 +194,13 @@ def _ends(edges: Edges) -> DataFrame:
 
 def folder_positions(spark: SparkSession, graph: GraphFolder) -> DataFrame | None:
     """Return a table of ``id`` and ``position`` of a graph folder; None where its nodes have no ids."""
-    from pprop.graph import GraphFolder
-
     if graph.ids is None:
         return None
     path, n = graph.path, graph.n_nodes
     kind = "string" if "ids.offsets" in graph.arrays else "bigint"
 
-    def read(index: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def read(index: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         rows = np.arange(index * CHUNK, min((index + 1) * CHUNK, n))
         ids: Any = GraphFolder.open(path).ids

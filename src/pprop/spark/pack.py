@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +23,11 @@ from pprop.graph.folder import GraphFolder
 from pprop.graph.folder_arrays import HEADER, Digest, map_array
 from pprop.graph.folder_manifest import check_target, write_manifest
 from pprop.spark.arrays import new_array
+from pprop.spark.foreign import DataFrame, Say, SparkSession, silent, sql_functions
 from pprop.spark.numbering import MOST_NODES, Numbering
 from pprop.spark.pack_tasks import SORTED, Layout, PlaceEntries, SortEntries, SumBytes
 from pprop.spark.session import check_disk, check_executors, run_tasks, session_of
 from pprop.spark.tables import Edges, check_columns, column, id_type, read_frame, same_type
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FUNCTION = "pprop.spark.pack_graph"
 PART = 2**23  # entries of a part, about: sorted in memory, they take some 300 MB with weights
@@ -51,7 +48,7 @@ def pack_graph(
     partitions: int | None = None,
     replace: bool = False,
     restart: bool = False,
-    say: Callable[[str], object] | None = None,
+    say: Say | None = None,
 ) -> GraphFolder:
     """Pack edges into a graph folder, in Spark; it is what `pprop.build_graph` makes of the same edges, nodes in another order.
 
@@ -85,7 +82,7 @@ def pack_graph(
     MissingDependencyError
         There is no Spark or no Java, or executors lack pprop.
     """
-    tell = say or (lambda _: None)
+    tell = say or silent
     directed = check_bool(directed, "directed", FUNCTION)
     target_folder = check_target(out, "out", FUNCTION, replace=check_bool(replace, "replace", FUNCTION)).absolute()
     spark = session_of(edges, nodes)
@@ -105,9 +102,9 @@ def pack_graph(
     parts = partitions or max(-(-entries // PART), 2 * executors.tasks)
     facts = {"edges": given.digest, "directed": directed, "parts": parts, "nodes": None if table is not None else nodes}
     if table is not None:
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
-        facts["nodes"] = str(table.agg(F.sum(F.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0])
+        facts["nodes"] = str(table.agg(sql.sum(sql.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0])
     _take_up(work, facts, restart=check_bool(restart, "restart", FUNCTION))
     check_disk(work, 2 * entries * (12 if given.weighted else 4))
     heavy = max(entries // parts // _HUB, LEAST_HUB)
@@ -117,7 +114,9 @@ def pack_graph(
         numbering = Numbering.of_ids(spark, given, table, heavy, work / "nodes", parts)
     if numbering.n == 0:
         reject("edges", FUNCTION, "at least one edge or node", "none")
-    tell(f"{counted(numbering.n, 'node')}, {counted(given.count, 'edge')}; {counted(parts, 'part')}, {counted(len(numbering.hubs), 'hub')}.")
+    tell(
+        f"{counted(numbering.n, 'node')}, {counted(given.count, 'edge')}; {counted(parts, 'part')}, {counted(len(numbering.hubs), 'hub')}."
+    )
     layout = _layout(numbering, parts, heavy)
     reports = _sorted_parts(spark, given, numbering, layout, work, directed=directed)
     folder = _placed(spark, layout, reports, numbering, work, directed=directed, weighted=given.weighted)
@@ -170,28 +169,28 @@ def _sorted_parts(
     spark: SparkSession, edges: Edges, numbering: Numbering, layout: Layout, work: Path, *, directed: bool
 ) -> list[dict[str, Any]]:
     """Write the sorted entries of every part; return what the tasks say of them."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     file, folder = work / "sorted.json", work / "sorted"
     if file.exists():
         return _reports(file)
     folder.mkdir(exist_ok=True)
     frame = _numbered(spark, edges, numbering)
-    source, target = F.col("source"), F.col("target")
-    there = F.shiftleft(target, 32).bitwiseOR(F.shiftleft(source, 1))
+    source, target = sql.col("source"), sql.col("target")
+    there = sql.shiftleft(target, 32).bitwiseOR(sql.shiftleft(source, 1))
     if directed:
         frame = frame.withColumn("key", there)
     else:
-        back = F.shiftleft(source, 32).bitwiseOR(F.shiftleft(target, 1)).bitwiseOR(F.lit(1))
-        both = F.when(source == target, F.array(there)).otherwise(F.array(there, back))
-        frame = frame.withColumn("key", F.explode(both))
-    part = F.expr(f"CAST(shiftright(key, 32) DIV {layout.rows} AS INT)")
+        back = sql.shiftleft(source, 32).bitwiseOR(sql.shiftleft(target, 1)).bitwiseOR(sql.lit(1))
+        both = sql.when(source == target, sql.array(there)).otherwise(sql.array(there, back))
+        frame = frame.withColumn("key", sql.explode(both))
+    part = sql.expr(f"CAST(shiftright(key, 32) DIV {layout.rows} AS INT)")
     if layout.hubs:
         rows = [(hub, layout.first_part(k), layout.pieces[k]) for k, hub in enumerate(layout.hubs)]
         hubs = spark.createDataFrame(rows, "hub bigint, first int, pieces int")
-        frame = frame.join(F.broadcast(hubs), F.shiftright("key", 32) == F.col("hub"), "left")
-        piece = F.expr(f"CAST(first + (shiftright(key, 1) & {2**31 - 1}) * pieces DIV {layout.n} AS INT)")
-        part = F.when(F.col("hub").isNull(), part).otherwise(piece)
+        frame = frame.join(sql.broadcast(hubs), sql.shiftright("key", 32) == sql.col("hub"), "left")
+        piece = sql.expr(f"CAST(first + (shiftright(key, 1) & {2**31 - 1}) * pieces DIV {layout.n} AS INT)")
+        part = sql.when(sql.col("hub").isNull(), part).otherwise(piece)
     columns = ["key", "weight"] if edges.weighted else ["key"]
     spread = frame.select(*columns, part.alias("part")).repartitionById(layout.parts, "part").select(*columns)
     rows = spread.mapInArrow(SortEntries(layout, folder, edges.weighted), SORTED).collect()
@@ -211,23 +210,23 @@ def _numbered(spark: SparkSession, edges: Edges, numbering: Numbering) -> DataFr
 
     The rows of a hub are joined in several partitions: by a salt, which the table of positions has for hubs alone.
     """
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     frame = edges.frame
     if numbering.folder is None:
         return frame
-    positions = numbering.positions(spark).withColumn("salt", F.lit(0))
+    positions = numbering.positions(spark).withColumn("salt", sql.lit(0))
     hubs = [one for one, _, _ in numbering.hubs]
     salts = min(64, max(8, len(numbering.starts)))
     if hubs:
         rows = [(one, position, salt) for one, position, _ in numbering.hubs for salt in range(1, salts)]
         positions = positions.unionAll(spark.createDataFrame(rows, f"id {edges.kind}, position bigint, salt int"))
     for end, other in (("source", "target"), ("target", "source")):
-        salt = F.lit(0)
+        salt = sql.lit(0)
         if hubs:
-            spread = F.pmod(F.xxhash64(other), F.lit(salts)).cast("int")
-            salt = F.when(F.col(end).isin(hubs), spread).otherwise(0)
-        named = positions.select(F.col("id").alias(end), F.col("position").alias("at"), "salt")
+            spread = sql.pmod(sql.xxhash64(other), sql.lit(salts)).cast("int")
+            salt = sql.when(sql.col(end).isin(hubs), spread).otherwise(0)
+        named = positions.select(sql.col("id").alias(end), sql.col("position").alias("at"), "salt")
         frame = frame.withColumn("salt", salt).join(named, [end, "salt"]).drop(end, "salt")
         frame = frame.withColumnRenamed("at", end)
     return frame
@@ -271,7 +270,9 @@ def _described(spark: SparkSession, folder: Path, shapes: dict[str, tuple[Any, t
     """Return what the manifest says of every array; their bytes are summed up by tasks."""
     sizes = {name: (folder / f"{name}.npy").stat().st_size - HEADER for name in shapes}
     summing = SumBytes.of(folder, sizes)
-    rows = run_tasks(spark, len(summing.ranges), summing, "index int, sums binary").collect() if summing.ranges else []
+    rows: list[Any] = (
+        run_tasks(spark, len(summing.ranges), summing, "index int, sums binary").collect() if summing.ranges else []
+    )
     sums = {row["index"]: bytes(row["sums"]) for row in rows}
     arrays: dict[str, Any] = {}
     for name, (dtype, shape) in shapes.items():

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop.graph.folder_arrays import BLOCK, HEADER, Digest
 from pprop.spark.arrays import write_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from pprop.spark.foreign import RecordBatch, arrow, partition
 
 SORTED = "part int, entries bigint, loops bigint, repeated bigint, ones boolean, narrow boolean, before binary"
 _COLUMN = 2**31 - 1
@@ -72,12 +70,9 @@ class SortEntries:
     folder: Path
     weighted: bool
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context: Any = TaskContext.get()
-        part = context.partitionId()
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = arrow()
+        part = partition()
         kept = [[column.to_numpy() for column in batch.columns] for batch in batches]
         keys = np.concatenate([np.empty(0, np.int64), *(one[0] for one in kept)])
         weights = np.concatenate([np.empty(0), *(one[1] for one in kept)]) if self.weighted else None
@@ -157,8 +152,8 @@ class PlaceEntries:
     entries: tuple[int, ...]  # of every part
     before: tuple[tuple[int, ...], ...]  # of every block: its entries before each of its hubs
 
-    def __call__(self, part: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, part: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         columns = np.load(self.folder / f"{part}.columns.npy", mmap_mode="r")
         weights = None
@@ -172,13 +167,17 @@ class PlaceEntries:
             counts = np.load(self.folder / f"{part}.counts.npy")
             counts[self.layout.hubs_of(part)] = self._hub_entries(part)
             start = self._start(part)
-            write_rows(self.graph / "indptr.npy", part * self.layout.rows + 1, start + np.cumsum(counts, dtype=np.int64))
+            write_rows(
+                self.graph / "indptr.npy", part * self.layout.rows + 1, start + np.cumsum(counts, dtype=np.int64)
+            )
         yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32())})
 
     def _start(self, block: int) -> int:
         """Return the entries of all blocks before one, those of their hubs included."""
         ends = sum(self.entries[:block])
-        return ends + sum(sum(self._hub_entries(one)) for one in {hub // self.layout.rows for hub in self.layout.hubs} if one < block)
+        return ends + sum(
+            sum(self._hub_entries(one)) for one in {hub // self.layout.rows for hub in self.layout.hubs} if one < block
+        )
 
     def _hub_entries(self, block: int) -> list[int]:
         """Return the entries of every hub of a block."""
@@ -221,8 +220,8 @@ class SumBytes:
         ]
         return cls(graph, tuple(ranges))
 
-    def __call__(self, index: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, index: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         name, first, last = self.ranges[index]
         data = np.fromfile(self.graph / f"{name}.npy", np.uint8, last - first, offset=HEADER + first)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -18,14 +18,11 @@ from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import FeatureNetwork, Model
 from pprop.propagation import PowerIteration
+from pprop.spark.foreign import DataFrame, RecordBatch, Say, arrow
 from pprop.spark.graphs import work_folder
 from pprop.spark.propagate import propagate
 from pprop.spark.session import check_executors, one_thread, session_of
 from pprop.spark.tables import check_columns, column, id_type, read_frame
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 FUNCTION = "pprop.spark.predict"
 TOL = 1e-6  # of PPNP, whose propagation has no steps
@@ -44,7 +41,7 @@ def predict(
     directed: bool = False,
     memory: int | None = None,
     progress: bool | None = None,
-    say: Callable[[str], object] | None = None,
+    say: Say | None = None,
 ) -> DataFrame:
     """Classify all nodes of a table with a saved model, in Spark.
 
@@ -116,7 +113,7 @@ def _propagation(known: NodeClassifier) -> Any:
 
 def _alone(folder: Path, rows: Any) -> Graph:
     """Return a graph of the rows of a table, without edges: its propagation changes no prediction."""
-    import pyarrow as pa
+    pa = arrow()
 
     kind = rows.schema.field("id").type
     none = pa.table({"source": pa.array([], kind), "target": pa.array([], kind)})
@@ -132,15 +129,17 @@ class NetworkRows:
     model: Path
     classes: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         one_thread()
         for batch in batches:
             if not len(batch):
                 continue
             rows = pa.Table.from_batches([batch])
-            numbered = rows.set_column(0, "id", pa.array(np.arange(len(rows))))  # ids may occur twice, which is said later
+            numbered = rows.set_column(
+                0, "id", pa.array(np.arange(len(rows)))
+            )  # ids may occur twice, which is said later
             known = load(self.model, _alone(self.model, numbered))
             logits = known.logits_.astype(np.float32)
             values = [pa.array(np.ascontiguousarray(logits[:, k])) for k in range(self.classes)]
@@ -151,8 +150,8 @@ class NetworkRows:
 def _classified(spread: DataFrame, names: list[str], classes: list[str], id_column: str, kind: str) -> DataFrame:
     """Return class, confidence and probabilities of logits."""
 
-    def classify(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def classify(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         for batch in batches:
             if not len(batch):
@@ -167,5 +166,7 @@ def _classified(spread: DataFrame, names: list[str], classes: list[str], id_colu
             yield pa.RecordBatch.from_arrays(columns, names=named)
 
     quoted = ["`" + name.replace("`", "``") + "`" for name in (id_column, *(f"p_{name}" for name in classes))]
-    fields = ", ".join([f"{quoted[0]} {kind}, class string, confidence double", *(f"{one} double" for one in quoted[1:])])
+    fields = ", ".join(
+        [f"{quoted[0]} {kind}, class string, confidence double", *(f"{one} double" for one in quoted[1:])]
+    )
     return spread.mapInArrow(classify, fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,34 +14,31 @@ from pprop._validate import counted
 from pprop.graph.folder import GraphFolder
 from pprop.graph.transition import LEAST_DEGREE
 from pprop.spark.arrays import new_array, write_rows
+from pprop.spark.foreign import DataFrame, RecordBatch, SparkSession, arrow, partition, sql_functions
 from pprop.spark.numbering import folder_positions
 from pprop.spark.ranges import cut_at
 from pprop.spark.session import one_thread, run_tasks
 from pprop.spark.tables import Numbers, same_type
 from pprop.spark.work import Work
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
 _BLOCK = 2**22  # entries that are looked at together
 
 
 def write_given(spark: SparkSession, work: Work, graph: GraphFolder, given: Numbers, function: str) -> None:
     """Write H, each row at the position of its id; refuse ids that are unknown, missing or there twice."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
-    values = [F.col(name) for name in given.frame.columns[1:]]
+    values = [sql.col(name) for name in given.frame.columns[1:]]
     positions = folder_positions(spark, graph)
     if positions is None:
         if given.kind != "bigint":
             raise InputError(f"{function} needs ids that are positions, as the graph has no ids. Got text.")
-        found = given.frame.withColumn("position", F.when(F.col("id").between(0, work.n - 1), F.col("id")))
+        found = given.frame.withColumn("position", sql.when(sql.col("id").between(0, work.n - 1), sql.col("id")))
     else:
         same_type({"graph": dict(positions.dtypes)["id"], "predictions.id": given.kind}, function)
         found = given.frame.join(positions, "id", "left")
-    chunk = F.expr(f"CAST(coalesce(position, 0) DIV {work.chunk_rows} AS INT)").alias("chunk")
-    parts = found.select("position", F.col("id").cast("string").alias("id"), *values, chunk)
+    chunk = sql.expr(f"CAST(coalesce(position, 0) DIV {work.chunk_rows} AS INT)").alias("chunk")
+    parts = found.select("position", sql.col("id").cast("string").alias("id"), *values, chunk)
     new_array(work.path("given"), work.dtype, (work.n, work.c))
     spread = parts.repartitionById(work.chunks, "chunk").drop("chunk")
     schema = "unknown bigint, unknown_id string, repeated bigint, repeated_id string, missing bigint, first bigint"
@@ -53,7 +50,9 @@ def write_given(spark: SparkSession, work: Work, graph: GraphFolder, given: Numb
     count = sum(row["repeated"] for row in rows)
     if count:
         example = next(row["repeated_id"] for row in rows if row["repeated"])
-        raise InputError(f"Predictions have {counted(count, 'row')} with an id that came before, for example {example!r}.")
+        raise InputError(
+            f"Predictions have {counted(count, 'row')} with an id that came before, for example {example!r}."
+        )
     count = sum(row["missing"] for row in rows)
     if count:
         at = min(row["first"] for row in rows if row["missing"])
@@ -70,12 +69,9 @@ class WriteGiven:
 
     work: Work
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context: Any = TaskContext.get()
-        first, last = self.work.rows_of(context.partitionId())
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = arrow()
+        first, last = self.work.rows_of(partition())
         rows = np.empty((last - first, self.work.c), self.work.dtype)
         seen = np.zeros(last - first, np.bool_)
         unknown = repeated = 0
@@ -135,8 +131,8 @@ class RowSums:
 
     work: Work
 
-    def __call__(self, index: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, index: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         from pprop.kernels.numba_cpu._jit import ROW_BLOCK
         from pprop.kernels.numba_cpu.degrees import scan_rows
@@ -147,7 +143,8 @@ class RowSums:
         least, most, longest, bad = 1.0, 1.0, 0, -1
         while first < end:
             # as many rows as have about _BLOCK entries, and at least one
-            stop = int(np.searchsorted(indptr[first : min(first + _BLOCK, end) + 1], indptr[first] + _BLOCK, "right")) - 1
+            window: NDArray[np.int64] = indptr[first : min(first + _BLOCK, end) + 1]
+            stop = int(window.searchsorted(int(window[0]) + _BLOCK, side="right")) - 1
             last = min(first + max(stop, 1), end)
             pointers = indptr[first : last + 1] - indptr[first]
             part = slice(int(indptr[first]), int(indptr[last]))
@@ -165,7 +162,12 @@ class RowSums:
             longest, bad = max(longest, int(np.diff(pointers).max()) + 1), first if wrong.any() else bad
             first = last
         yield pa.RecordBatch.from_pydict(
-            {"least": [least], "most": [most], "longest": pa.array([longest], pa.int64()), "wrong": pa.array([bad], pa.int64())}
+            {
+                "least": [least],
+                "most": [most],
+                "longest": pa.array([longest], pa.int64()),
+                "wrong": pa.array([bad], pa.int64()),
+            }
         )
 
 
@@ -192,8 +194,8 @@ class ColumnPieces:
 
     work: Work
 
-    def __call__(self, index: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, index: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         work, indptr = self.work, self.work.arrays["indptr"]
         first, last = (int(indptr[row]) for row in _row_range(indptr, index, work.tasks))
@@ -208,7 +210,12 @@ class ColumnPieces:
             both = np.stack([sums[some], counts[some]])
             kinds = pa.array([chunk], pa.int32()), pa.array([index], pa.int32())
             yield pa.RecordBatch.from_pydict(
-                {"chunk": kinds[0], "task": kinds[1], "at": [at[some].astype(np.int64).tobytes()], "sums": [both.tobytes()]}
+                {
+                    "chunk": kinds[0],
+                    "task": kinds[1],
+                    "at": [at[some].astype(np.int64).tobytes()],
+                    "sums": [both.tobytes()],
+                }
             )
 
 
@@ -219,12 +226,9 @@ class ColumnSums:
 
     work: Work
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context: Any = TaskContext.get()
-        first, last = self.work.rows_of(context.partitionId())
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = arrow()
+        first, last = self.work.rows_of(partition())
         sums = np.zeros((2, last - first))
         for batch in batches:
             for row in batch.to_pylist():
@@ -250,12 +254,10 @@ class StartState:
 
     work: Work
 
-    def __call__(self, index: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, index: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         first, last = self.work.rows_of(index)
         columns = self.work.scales(first, last)[1]
-        written = write_rows(
-            self.work.path("state-0"), first, columns[:, None] * self.work.panel("given")[first:last]
-        )
+        written = write_rows(self.work.path("state-0"), first, columns[:, None] * self.work.panel("given")[first:last])
         yield pa.RecordBatch.from_pydict({"written": [written]})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from pprop.propagation.certificate import with_rounding, worst_error
 from pprop.scale.progress import show_stage
 from pprop.settings import ALPHA, NORMALIZATION, NORMALIZATIONS, POSITIVE_ALPHA, SELF_LOOPS, STEPS
 from pprop.spark.arrays import new_array
+from pprop.spark.foreign import DataFrame, RecordBatch, Say, SparkSession, arrow, silent, sql_functions
 from pprop.spark.graphs import EdgeColumns, packed_graph, work_folder
 from pprop.spark.numbering import folder_positions
 from pprop.spark.prepare import StartState, write_given, write_sums
@@ -28,10 +29,6 @@ from pprop.spark.session import Executors, check_disk, check_executors, run_task
 from pprop.spark.step_tasks import PIECES, CombineTask, Step, StepTask, merge
 from pprop.spark.tables import Numbers
 from pprop.spark.work import CHUNK_BYTES, Progress, Work
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 FUNCTION = "pprop.spark.propagate"
 TASK = 2**23  # entries of a task
@@ -58,7 +55,7 @@ def propagate(
     memory: int | None = None,
     tasks: int | None = None,
     progress: bool | None = None,
-    say: Callable[[str], object] | None = None,
+    say: Say | None = None,
 ) -> DataFrame:
     """Spread predictions over a graph by personalized PageRank, in Spark.
 
@@ -108,7 +105,7 @@ def propagate(
     ToleranceError
         The steps do not reach the tolerance.
     """
-    tell = say or (lambda _: None)
+    tell = say or silent
     alpha = (ALPHA if tol is None else POSITIVE_ALPHA).check(alpha, FUNCTION)
     if tol is not None:
         if steps is not None:
@@ -123,7 +120,9 @@ def propagate(
     given = Numbers.read(spark, predictions, id_column, columns, FUNCTION)
     dtype = "float32" if tol is None else "float64"
     if len(given.names) * np.dtype(dtype).itemsize > CHUNK_BYTES:
-        reject("columns", FUNCTION, f"at most {CHUNK_BYTES // np.dtype(dtype).itemsize:,} columns", f"{len(given.names):,}")
+        reject(
+            "columns", FUNCTION, f"at most {CHUNK_BYTES // np.dtype(dtype).itemsize:,} columns", f"{len(given.names):,}"
+        )
     which = EdgeColumns(source, target, weight, directed)
     graph = packed_graph(spark, edges, given.frame.select("id"), folder, which, FUNCTION, tell)
     tasks = check_int(tasks, "tasks", FUNCTION, low=1) if tasks is not None else None
@@ -160,7 +159,7 @@ def _plan(
     return min(chosen, work), min(-(-state // room), graph.n_nodes)
 
 
-def _say_plan(job: Work, graph: GraphFolder, room: int, executors: Executors, tell: Callable[[str], object]) -> None:
+def _say_plan(job: Work, graph: GraphFolder, room: int, executors: Executors, tell: Say) -> None:
     size = np.dtype(job.dtype).itemsize
     join = graph.n_entries * (8 + size * job.c)
     way = (
@@ -227,14 +226,14 @@ def _steps(
 
 def _one_step(spark: SparkSession, job: Work, step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Make a step; return the norms of the change and of the state, of every column."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     new_array(job.path(step.target), job.dtype, (job.n, job.c))
     batches = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_PANELS)}
     with settings(spark, batches):
         pieces = run_tasks(spark, job.tasks * job.stripes, StepTask(job, step), PIECES)
         parts = job.chunks if job.stripes > 1 else 1  # of cut rows there are two for a task at most
-        at = F.pmod(F.col("chunk"), F.lit(parts)).cast("int")
+        at = sql.pmod(sql.col("chunk"), sql.lit(parts)).cast("int")
         spread = pieces.withColumn("at", at).repartitionById(parts, "at").drop("at")
         sorted_pieces = spread.sortWithinPartitions("chunk", "place", "first")
         reports = sorted_pieces.mapInArrow(CombineTask(job, step), PIECES).select("changed", "size").collect()
@@ -268,8 +267,8 @@ def _result(spark: SparkSession, job: Work, graph: GraphFolder, names: Sequence[
     kind = "bigint" if positions is None else dict(positions.dtypes)["id"]
     path, number = graph.path.absolute(), "float" if job.dtype == "float32" else "double"
 
-    def read(index: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def read(index: int) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         rows, values = job.rows_of(index), job.panel("values")
         ids: Any = GraphFolder.open(path).ids

@@ -8,18 +8,15 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 from pprop._errors import CapacityError, InputError, MissingDependencyError
 from pprop._optional import require
 from pprop._version import __version__
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+from pprop.spark.foreign import DataFrame, RecordBatch, SparkSession
 
 LEAST_JAVA = 17  # what Spark 4 runs on
 JAVA = "Install one, on Debian and Ubuntu with: apt install openjdk-17-jre-headless; or set JAVA_HOME to one."
@@ -45,7 +42,9 @@ def find_java() -> str:
     if version is None:
         raise MissingDependencyError(f"{found!r} does not run, and Spark needs Java {LEAST_JAVA} or newer. {JAVA}")
     if int(version[1]) < LEAST_JAVA:
-        raise MissingDependencyError(f"Spark needs Java {LEAST_JAVA} or newer, and {found!r} is Java {version[1]}. {JAVA}")
+        raise MissingDependencyError(
+            f"Spark needs Java {LEAST_JAVA} or newer, and {found!r} is Java {version[1]}. {JAVA}"
+        )
     return found
 
 
@@ -59,8 +58,8 @@ def session_of(*tables: object, master: str | None = None) -> SparkSession:
     master
         Of a new session; None: what Spark's own settings say, ``local[*]`` without any.
     """
-    sql = require("pyspark.sql", extra="spark", purpose="Work on a cluster")
-    for table in tables:
+    sql: Any = require("pyspark.sql", extra="spark", purpose="Work on a cluster")
+    for table in cast("tuple[Any, ...]", tables):
         if isinstance(table, sql.DataFrame):
             return table.sparkSession
     active = sql.SparkSession.getActiveSession()
@@ -100,25 +99,27 @@ def check_executors(spark: SparkSession, work: Path) -> Executors:
     parallel = max(spark.sparkContext.defaultParallelism, 1)
     token, mark = work / f".seen-{uuid.uuid4().hex}", uuid.uuid4().hex
 
-    def look(index: int) -> Iterator[pa.RecordBatch]:  # carried to the executors by value: they may lack this module
+    def look(index: int) -> Iterator[RecordBatch]:  # carried to the executors by value: they may lack this module
         import socket
 
         import pyarrow as pa
 
-        import pprop
         from pprop._memory import usable_memory
+        from pprop._version import __version__ as version
 
         try:
             seen = token.read_text() == mark
         except OSError:
             seen = False
-        row = {"host": [socket.gethostname()], "version": [pprop.__version__], "seen": [seen]}
+        row = {"host": [socket.gethostname()], "version": [version], "seen": [seen]}
         yield pa.RecordBatch.from_pydict({**row, "memory": pa.array([usable_memory() or 2**62], pa.int64())})
 
     _write(token, mark)
     try:
         # numba compiles for these kernels are of no use here, but torch, numpy and scipy must be there
-        rows = run_tasks(spark, 2 * parallel, look, "host string, version string, seen boolean, memory bigint").collect()
+        rows = run_tasks(
+            spark, 2 * parallel, look, "host string, version string, seen boolean, memory bigint"
+        ).collect()
     except Exception as error:
         text = str(error)
         missing, other = _MISSING.search(text), _VERSIONS.search(text)
@@ -158,7 +159,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def run_tasks(
-    spark: SparkSession, count: int, function: Callable[[int], Iterator[pa.RecordBatch]], schema: str
+    spark: SparkSession, count: int, function: Callable[[int], Iterator[RecordBatch]], schema: str
 ) -> DataFrame:
     """Return a frame that runs ``function(k)`` in a task of its own for every k below `count`, when it is asked for.
 
@@ -170,7 +171,7 @@ def run_tasks(
         Names and types, as Spark writes them.
     """
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 yield from function(index)
@@ -179,7 +180,7 @@ def run_tasks(
 
 
 @contextmanager
-def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+def settings(spark: SparkSession, values: dict[str, str]) -> Generator[None]:
     """Change settings of a session while a block runs."""
     before = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
@@ -195,10 +196,10 @@ def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
 
 
 def one_thread() -> None:
-    """Let numba take one thread: Spark runs as many tasks as a machine has cores."""
-    import numba
+    """Let kernels take one thread: Spark runs as many tasks as a machine has cores."""
+    from pprop.kernels.numba_cpu.large_steps import use_threads
 
-    numba.set_num_threads(1)
+    use_threads(1)
 
 
 def check_disk(folder: Path, needed: int) -> None:

@@ -10,19 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu.large_steps import TransitionRows, step_rows
 from pprop.spark.arrays import write_rows
+from pprop.spark.foreign import RecordBatch, arrow
 from pprop.spark.ranges import Span, spans
 from pprop.spark.session import one_thread
 from pprop.spark.work import Work
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # A row is a piece of a state (panel), or a report of a task (changed and size, the norms of every column).
 PIECES = (
@@ -92,7 +90,7 @@ class StepTask:
     work: Work
     step: Step
 
-    def __call__(self, index: int) -> Iterator[pa.RecordBatch]:
+    def __call__(self, index: int) -> Iterator[RecordBatch]:
         one_thread()
         begin, work, written = time.perf_counter(), self.work, 0
         stripe, share = divmod(index, work.tasks)
@@ -110,17 +108,17 @@ class StepTask:
                 norms.add(out, here, T.columns)
         yield report(norms, written, time.perf_counter() - begin)
 
-    def _pieces(
-        self, index: int, place: int, span: Span, state: NDArray[Any], stripe: int
-    ) -> Iterator[pa.RecordBatch]:
+    def _pieces(self, index: int, place: int, span: Span, state: NDArray[Any], stripe: int) -> Iterator[RecordBatch]:
         """Give the sums of the entries of a span with columns of one stripe, chunk by chunk."""
         work = self.work
         low, high = (work.n * k // work.stripes for k in (stripe, stripe + 1))
-        pointers = np.clip(work.arrays["indptr"][span.first : span.last + 1], span.begin, span.end) - span.begin
+        pointers: NDArray[np.int64] = (
+            np.clip(work.arrays["indptr"][span.first : span.last + 1], span.begin, span.end) - span.begin
+        )
         indices, weights = work.arrays["indices"][span.begin : span.end], work.weights(span.begin, span.end)
         if work.stripes > 1:
             inside = (indices >= low) & (indices < high)
-            pointers = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])[pointers]
+            pointers = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside, dtype=np.int64)])[pointers]
             indices, weights = indices[inside] - np.int32(low), weights[inside] if len(weights) else weights
         rows = span.last - span.first
         ones, out = np.ones(rows, work.dtype), np.empty((rows, work.c), work.dtype)
@@ -132,7 +130,9 @@ class StepTask:
             last = min(work.rows_of(chunk)[1], span.last)
             panel = out[first - span.first : last - span.first]
             # in the order of stripes, tasks and spans, whatever the order in which they arrive
-            yield _batch(chunk=chunk, place=index * 2**32 + place, first=first, rows=last - first, panel=panel.tobytes())
+            yield _batch(
+                chunk=chunk, place=index * 2**32 + place, first=first, rows=last - first, panel=panel.tobytes()
+            )
             first = last
 
 
@@ -144,7 +144,7 @@ class CombineTask:
     work: Work
     step: Step
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         one_thread()
         begin, work, written = time.perf_counter(), self.work, 0
         norms, chunk = Norms(work), -1
@@ -184,15 +184,15 @@ class CombineTask:
         return written
 
 
-def report(norms: Norms, written: int, seconds: float) -> pa.RecordBatch:
+def report(norms: Norms, written: int, seconds: float) -> RecordBatch:
     """Return what a task says when it has ended."""
     facts = {"changed": norms.changed.tobytes(), "size": norms.size.tobytes()}
     return _batch(chunk=-1, written=written, seconds=seconds, **facts)
 
 
-def _batch(**values: Any) -> pa.RecordBatch:
+def _batch(**values: Any) -> RecordBatch:
     """Return one row of the columns of `PIECES`."""
-    import pyarrow as pa
+    pa = arrow()
 
     types = {
         "chunk": pa.int32(), "place": pa.int64(), "first": pa.int64(), "rows": pa.int32(), "panel": pa.binary(),

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, cast, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import counted, describe, listed, nearest, reject
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+from pprop.spark.foreign import Column, DataFrame, SparkSession, sql_functions
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_WHOLE, "float", "double")
 
 
-def read_frame(spark: SparkSession, table: object, parameter: str, function: str) -> DataFrame:
+def read_frame(spark: SparkSession, table: Any, parameter: str, function: str) -> DataFrame:
     """Return a data frame: the one given, or that of a Parquet path."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import DataFrame
@@ -26,7 +24,7 @@ def read_frame(spark: SparkSession, table: object, parameter: str, function: str
         return table
     if not isinstance(table, str | PathLike):
         reject(parameter, function, "a DataFrame of Spark or a Parquet path", describe(table))
-    path = str(table)
+    path = str(cast("str", table))
     if path.lower().endswith((".csv", ".tsv", ".csv.gz", ".txt")):
         remedy = f"Read it with spark.read.csv({path!r}, header=True) and cast its columns."
         reject(parameter, function, "a DataFrame of Spark or a Parquet path", repr(path), remedy=remedy)
@@ -95,7 +93,7 @@ class Edges:
         cls, spark: SparkSession, table: object, source: str, target: str, weight: str | None, function: str
     ) -> Edges:
         """Check an edge list by one pass over it."""
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
         frame = read_frame(spark, table, "edges", function)
         check_columns(frame, {"source": source, "target": target, "weight": weight}, "edges", function)
@@ -109,13 +107,13 @@ class Edges:
             columns.append(column(weight).cast("double").alias("weight"))
         used = frame.select(*columns)
         checks: dict[str, Column] = {
-            "count": F.count(F.lit(1)),
-            "nulls": _count(F.col("source").isNull() | F.col("target").isNull()),
+            "count": sql.count(sql.lit(1)),
+            "nulls": _count(sql.col("source").isNull() | sql.col("target").isNull()),
             "digest": _digest(used.columns),
         }
         if weight is not None:
-            number = F.col("weight")
-            checks["wrong"] = _count(number.isNull() | F.isnan(number) | (number < 0) | (number == float("inf")))
+            number = sql.col("weight")
+            checks["wrong"] = _count(number.isNull() | sql.isnan(number) | (number < 0) | (number == float("inf")))
             checks["zeros"] = _count(number == 0)
         found = used.agg(*(check.alias(name) for name, check in checks.items())).collect()[0]
         if found["nulls"]:
@@ -126,7 +124,7 @@ class Edges:
             )
         dropped = 0 if weight is None else int(found["zeros"] or 0)
         if dropped:
-            used = used.filter(F.col("weight") != 0)
+            used = used.filter(sql.col("weight") != 0)
         return cls(used, int(found["count"]) - dropped, dropped, kind, weight is not None, int(found["digest"] or 0))
 
 
@@ -145,7 +143,7 @@ class Numbers:
         cls, spark: SparkSession, table: object, id_column: str, columns: Sequence[str] | None, function: str
     ) -> Numbers:
         """Check predictions by one pass over them."""
-        from pyspark.sql import functions as F
+        sql = sql_functions()
 
         frame = read_frame(spark, table, "predictions", function)
         check_columns(frame, {"id_column": id_column}, "predictions", function)
@@ -164,10 +162,10 @@ class Numbers:
             column(id_column).cast(kind).alias("id"),
             *(column(name).cast("double").alias(f"value{k}") for k, name in enumerate(names)),
         )
-        values = [F.col(one) for one in used.columns[1:]]
-        sums = [_count(one.isNull() | F.isnan(one) | (F.abs(one) == float("inf"))) for one in values]
+        values = [sql.col(one) for one in used.columns[1:]]
+        sums = [_count(one.isNull() | sql.isnan(one) | (sql.abs(one) == float("inf"))) for one in values]
         found = used.agg(
-            _count(F.col("id").isNull()).alias("nulls"),
+            _count(sql.col("id").isNull()).alias("nulls"),
             _digest(used.columns).alias("digest"),
             *(one.alias(f"wrong{k}") for k, one in enumerate(sums)),
         ).collect()[0]
@@ -185,19 +183,19 @@ class Numbers:
 
 def column(name: str) -> Column:
     """Return a column by its name, which may hold dots."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
-    return F.col("`" + name.replace("`", "``") + "`")
+    return sql.col("`" + name.replace("`", "``") + "`")
 
 
 def _count(condition: Column) -> Column:
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
-    return F.sum(condition.cast("bigint"))
+    return sql.sum(condition.cast("bigint"))
 
 
 def _digest(columns: Sequence[Any]) -> Column:
     """Return the sum of the hashes of all rows, as a whole number that no sum overflows."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
-    return F.sum(F.xxhash64(*columns).cast("decimal(38,0)"))
+    return sql.sum(sql.xxhash64(*columns).cast("decimal(38,0)"))

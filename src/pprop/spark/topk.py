@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from pprop.graph.folder import GraphFolder
 from pprop.propagation.push import LocalPush
 from pprop.scale.neighbourhoods import EPS, NEIGHBOURS
 from pprop.settings import NORMALIZATION, NORMALIZATIONS, POSITIVE_ALPHA, SELF_LOOPS
+from pprop.spark.foreign import DataFrame, RecordBatch, Say, SparkSession, arrow, silent, sql_functions
 from pprop.spark.graphs import EdgeColumns, is_packed, packed_graph, work_folder
 from pprop.spark.numbering import folder_positions
 from pprop.spark.session import check_executors, one_thread, session_of
 from pprop.spark.tables import check_columns, column, id_type, read_frame, same_type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 FUNCTION = "pprop.spark.ppr_topk"
 
@@ -44,7 +41,7 @@ def ppr_topk(
     target: str = "target",
     weight: str | None = None,
     directed: bool = False,
-    say: Callable[[str], object] | None = None,
+    say: Say | None = None,
 ) -> DataFrame:
     """Return the k largest entries of the rows of some nodes in the personalized PageRank matrix, by local push.
 
@@ -80,7 +77,7 @@ def ppr_topk(
     wanted = frame.select(column(id_column).cast(kind).alias("id")).distinct()
     which = EdgeColumns(source, target, weight, directed)
     known = None if is_packed(edges) else _all_nodes(spark, edges, wanted, which)
-    graph = packed_graph(spark, edges, known, folder, which, FUNCTION, say or (lambda _: None))
+    graph = packed_graph(spark, edges, known, folder, which, FUNCTION, say or silent)
     found = positions_of(spark, graph, wanted, kind, FUNCTION)
     push = PushRows(graph.path.absolute(), alpha, eps, most, normalization, self_loops, id_column)
     fields = f"`{id_column}` {kind}, neighbour {kind}, value double, error double"
@@ -99,15 +96,15 @@ def _all_nodes(spark: SparkSession, edges: Any, wanted: DataFrame, which: EdgeCo
 
 def positions_of(spark: SparkSession, graph: GraphFolder, ids: DataFrame, kind: str, function: str) -> DataFrame:
     """Return the positions of some distinct ids of a graph; refuse unknown ones."""
-    from pyspark.sql import functions as F
+    sql = sql_functions()
 
     positions = folder_positions(spark, graph)
     if positions is None:
-        found = ids.withColumn("position", F.when(F.col("id").between(0, graph.n_nodes - 1), F.col("id")))
+        found = ids.withColumn("position", sql.when(sql.col("id").between(0, graph.n_nodes - 1), sql.col("id")))
     else:
         same_type({"graph": dict(positions.dtypes)["id"], "nodes.id": kind}, function)
         found = ids.join(positions, "id", "left")
-    count, example = found.filter("position IS NULL").agg(F.count(F.lit(1)), F.min("id")).collect()[0]
+    count, example = found.filter("position IS NULL").agg(sql.count(sql.lit(1)), sql.min("id")).collect()[0]
     if count:
         raise InputError(f"{counted(count, 'id')} of the nodes are not in the graph, for example {example!r}.")
     return found.select("position")
@@ -126,8 +123,8 @@ class PushRows:
     self_loops: bool
     id_column: str
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = arrow()
 
         one_thread()
         for batch in batches:

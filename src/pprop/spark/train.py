@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -16,6 +15,7 @@ from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.scale.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, keep_neighbourhoods
 from pprop.settings import POSITIVE_ALPHA
+from pprop.spark.foreign import Say, arrow
 from pprop.spark.graphs import work_folder
 from pprop.spark.session import session_of
 from pprop.spark.tables import check_columns, column, id_type, read_frame
@@ -40,7 +40,7 @@ def train(
     target: str = "target",
     weight: str | None = None,
     directed: bool = False,
-    say: Callable[[str], object] | None = None,
+    say: Say | None = None,
     **settings: Any,
 ) -> APPNPClassifier:
     """Train APPNP on a graph in Spark, and save it: the driver sees the neighbourhoods of labelled nodes, and no more.
@@ -118,7 +118,7 @@ def train(
 
 def _graph(part: Any, id_column: str, label_column: str, feature_columns: Any, *, directed: bool) -> Graph:
     """Return the collected rows as a graph without edges."""
-    import pyarrow as pa
+    pa = arrow()
 
     kind = part.schema.field(id_column).type
     none = pa.table({"source": pa.array([], kind), "target": pa.array([], kind)})

@@ -97,7 +97,9 @@ class Work:
         """The arrays of the graph, mapped."""
         about = GraphFolder.open(self.graph).manifest["arrays"]
         names = [name for name in ("indptr", "indices", "weights") if name in about]
-        return {name: map_rows(self.graph / f"{name}.npy", about[name]["dtype"], about[name]["shape"]) for name in names}
+        return {
+            name: map_rows(self.graph / f"{name}.npy", about[name]["dtype"], about[name]["shape"]) for name in names
+        }
 
     def weights(self, begin: int, end: int) -> NDArray[Any]:
         """Return the weights of some entries, empty when all are one."""

@@ -249,6 +249,14 @@ def worker_threads() -> int:
     return numba.get_num_threads()
 
 
+def use_threads(count: int) -> None:
+    """Let at most so many threads of this process share a step from now on.
+
+    >>> use_threads(worker_threads())
+    """
+    numba.set_num_threads(count)
+
+
 def step_rows(
     T: TransitionRows, alpha: float | Tensor, last: bool, source: NDArray[Any], own: NDArray[Any], out: NDArray[Any]
 ) -> None:
