@@ -174,7 +174,7 @@ def test_ten_steps_are_compared_with_ppnp_split_by_split(
     assert claim.holds is holds
 
 
-def few_labels(**places: dict[Seeds, float]) -> tuple[str, bool | None]:
+def few_labels(**places: dict[Seeds, float]) -> tuple[str, bool | str | None]:
     keys = {
         "gcn": ("GCN", 20),
         "gcn_few": ("GCN", 1),
