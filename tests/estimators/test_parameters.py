@@ -16,6 +16,7 @@ from pprop import Graph
 from pprop.settings import settings_of
 
 NEW = {
+    "reading",
     "scaling",
     "bias",
     "class_weight",

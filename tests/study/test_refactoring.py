@@ -97,4 +97,4 @@ def test_a_changed_number_in_a_model_is_found_by_golden_rows(tmp_path: Path):
     before = "(1 - model.alpha) * (M @ part)"
     after = before.replace("(1 ", "(1.0001 " if golden_file(cpu_kind()).exists() else "(0 ")
     folder = changed(tmp_path, ("models/feature_propagation.py", before, after))
-    assert "Bt. FP on citeseer" in run(folder, "-c", CHECK_GOLDEN)
+    assert "Bt. FP, tuned on citeseer" in run(folder, "-c", CHECK_GOLDEN)

@@ -102,7 +102,7 @@ def _multipliers() -> NDArray[np.uint64]:
 def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
     """Return the first `HEADER` bytes of an npy file.
 
-    >>> npy_header(np.dtype("<i4"), (3,))[10:68]
+    >>> npy_header(np.dtype("<i4"), (3,))[10:67]
     b"{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"
     """
     text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode("ascii")
