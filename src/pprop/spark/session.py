@@ -100,12 +100,15 @@ def check_executors(spark: SparkSession, work: Path) -> Executors:
     token, mark = work / f".seen-{uuid.uuid4().hex}", uuid.uuid4().hex
 
     def look(index: int) -> Iterator[RecordBatch]:  # carried to the executors by value: they may lack this module
+        import importlib
         import socket
 
         import pyarrow as pa
 
         from pprop._memory import usable_memory
         from pprop._version import __version__ as version
+
+        importlib.import_module("pprop.spark.step_tasks")  # with numba, torch and all else that tasks need
 
         try:
             seen = token.read_text() == mark
@@ -116,7 +119,6 @@ def check_executors(spark: SparkSession, work: Path) -> Executors:
 
     _write(token, mark)
     try:
-        # numba compiles for these kernels are of no use here, but torch, numpy and scipy must be there
         rows = run_tasks(
             spark, 2 * parallel, look, "host string, version string, seen boolean, memory bigint"
         ).collect()
