@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop import APPNP, Graph, Split, Stopping, Trained, run_seed, train
+from pprop import APPNP, GAT, GCN, Graph, Split, Stopping, Trained, run_seed, train
 from pprop.models import Model
+from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.study.run.recipe import Prepared
 from pprop.training.self_training import member_seeds
 from pprop.training.votes import member_splits
@@ -25,15 +26,21 @@ PER_CLASS = 20
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained; `idf` weights features by log(n / df) before rows are scaled."""
+    """What is trained; `idf` weights features by log(n / df) before rows are scaled.
+
+    A `kind` other than APPNP is a control, with its published settings: the others are not read.
+    """
 
     alpha: float
     dropout: float = 0.5
     penalty: float = 0.005
     idf: bool = False
+    kind: str = "appnp"
 
     def model(self) -> Model:
-        return APPNP(alpha=self.alpha, dropout=self.dropout, penalty=self.penalty)
+        if self.kind == "appnp":
+            return APPNP(alpha=self.alpha, dropout=self.dropout, penalty=self.penalty)
+        return {"gcn": GCN, "gat": GAT}[self.kind]()
 
     def graph(self, prepared: Prepared) -> Graph:
         return weighted(prepared.graph) if self.idf else prepared.graph
@@ -81,8 +88,13 @@ def train_blocks(
     stopping: Stopping,
     device: str,
     finished: Callable[[Block, NDArray[np.float32]], None],
-) -> Trained:
-    """Train blocks of one network in one call; `finished` gets the logits (m, n, c) of each as its last member ends."""
+) -> Trained | None:
+    """Train blocks of one network in one call; `finished` gets the logits (m, n, c) of each as its last member ends.
+
+    Bootstrapped feature propagation (kind ``"tuned_fp"``) is fitted member by member, and returns None.
+    """
+    if blocks[0].network.kind == "tuned_fp":
+        return _fit_blocks(blocks, prepared, device, finished)
     found: dict[int, NDArray[np.float32]] = {}
 
     def ended(trained: Trained, runs: NDArray[np.int64]) -> None:
@@ -105,3 +117,16 @@ def train_blocks(
         verbose=True,
         on_end=ended,
     )
+
+
+def _fit_blocks(
+    blocks: Sequence[Block], prepared: Prepared, device: str, finished: Callable[[Block, NDArray[np.float32]], None]
+) -> None:
+    model, labels = FeaturePropagation(prepared.graph, BootstrappedFP(), device), prepared.graph.labels
+    assert labels is not None
+    for block in blocks:
+        logits: list[NDArray[np.float32]] = []
+        for split in block.splits(prepared):
+            model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
+            logits.append(model.record_.log_shares.astype(np.float32))
+        finished(block, np.stack(logits))

@@ -18,7 +18,8 @@ All splits of a graph are trained together, and members are trained once for all
 ensemble alone, "all rounds" the mean over all of them, which is what `APPNPEnsembleClassifier` predicts, "chosen" the
 round with the best stopping accuracy. ``--after`` shows what else can be done with the predictions of round 0
 (`after_training.py`). Options whose name begins with "folds" train on stopping labels, too; no other does. "spread"
-options reuse stopping labels when predicting.
+options reuse stopping labels when predicting. "folds_gcn", "folds_gat" and "folds_tuned_fp" are controls: other models, with
+their published settings, given the same folds. Bootstrapped feature propagation has no seed, so 5 members, one a fold.
 """
 
 from __future__ import annotations
@@ -62,10 +63,13 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "folds_high": {"folds": FOLDS, "alpha": CHOSEN},
     "folds_light": {"folds": FOLDS, "penalty": 0.001},
     "folds_calm": {"folds": FOLDS, "dropout": 0.2},
+    "folds_gcn": {"folds": FOLDS, "kind": "gcn"},
+    "folds_gat": {"folds": FOLDS, "kind": "gat"},
+    "folds_tuned_fp": {"folds": FOLDS, "kind": "tuned_fp"},
 }
-"""What differs from: the published alpha, features as they are, stopping nodes stop alone."""
+"""What differs from: APPNP, the published alpha, features as they are, stopping nodes stop alone. Another kind is a control."""
 
-NETWORK = ("dropout", "penalty", "idf")
+NETWORK = ("dropout", "penalty", "idf", "kind")
 
 
 @cache

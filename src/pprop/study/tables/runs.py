@@ -148,7 +148,8 @@ def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Tab
         if experiment.shows != "search" or not any(samples.of(cell) for cell in cells):
             continue
         datasets = sorted({cell.dataset for cell in cells}, key=dataset_order)
-        rows = (_search_row(experiment, [cell for cell in cells if cell.dataset == name], samples) for name in datasets)
+        named = samples.named([experiment])  # a cell that a figure has, too, counts with the splits of the search
+        rows = (_search_row(experiment, [cell for cell in cells if cell.dataset == name], named) for name in datasets)
         groups.setdefault(experiment.title, []).extend(row for row in rows if row is not None)
     heads = "Dataset:text | Settings run | Published setting:measure | Rank | Best:measure | Best differs in:text | Command:code"
     return Table.of("Hyperparameters: validation accuracy in percent", heads, groups)
