@@ -1,12 +1,12 @@
 """Power steps in Spark against the plain join and group-by in the same session, against one machine, and over sizes.
 
-    python benchmarks/spark_steps.py FOLDER --entries 16e6 --columns 16 --join-steps 2 --json results/spark_16m.json
+    python benchmarks/spark_steps.py FOLDER --entries 16e6 --columns 16 --join-steps 2 --tasks 1 2 4 8 16 --json results/spark_16m.json
     python benchmarks/spark_steps.py FOLDER --entries 100e6 --columns 8 --json results/spark_100m.json
     python benchmarks/spark_steps.py FOLDER --star 1e6 --json results/spark_star.json
 
 FOLDER is a folder for generated data, which is removed. Edges are drawn by R-MAT, 16 entries a node, ids are integers.
 The join is the usual program of a Spark user: ``edges.join(state, "source").groupBy("target").agg(sum(...))``, with edges
-and state cached and partitioned by their keys; its time is for `--join-steps` steps. Bytes are those of Spark's own
+and state cached and partitioned by their keys, which is timed apart; its time is for `--join-steps` steps. Bytes are those of Spark's own
 counters (shuffle read and written), plus, of our steps, the files of states: written once, read once by this machine.
 """
 
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--join-steps", type=int, default=0)
+    parser.add_argument("--tasks", type=int, nargs="*", default=[], help="also measure steps of so many tasks")
     parser.add_argument("--star", type=float, default=0)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--heap", default="4g")
@@ -160,9 +161,15 @@ def compare(spark: Any, given: argparse.Namespace, watch: Watch) -> dict[str, An
     spread = ours.propagate(folder, str(predictions), 0.1, given.steps, work=work, say=said.append)
     whole = time.perf_counter() - began
     moved = shuffled(spark) - before
-    steps = json.loads((work / "progress.json").read_text())["report"]["seconds"]
+    steps = step_seconds(work)
     state = 4 * n * given.columns
-    files = given.steps * 3 * state  # written, read as the old state, and H
+    files = given.steps * 2 * state  # written, and read as the old state; every step also reads H, as large again
+    by_tasks: dict[int, float] = {}
+    for tasks in given.tasks:
+        other = given.folder / f"work-{tasks}"
+        ours.propagate(folder, str(predictions), 0.1, 5, work=other, tasks=tasks)
+        by_tasks[tasks] = statistics.median(step_seconds(other))
+        shutil.rmtree(other)
     values, entries = np.load(work / "values.npy", mmap_mode="r"), folder.n_entries
     began = time.perf_counter()
     H = np.stack([pprop_column(predictions, f"c{k}") for k in range(given.columns)], axis=1)
@@ -178,15 +185,23 @@ def compare(spark: Any, given: argparse.Namespace, watch: Watch) -> dict[str, An
         "step_median": statistics.median(steps), "ns_an_entry_step": 1e9 * statistics.median(steps) / entries,
         "shuffle_bytes_of_steps": moved, "state_file_bytes": files, "one_machine_seconds": single,
         "one_machine_loading_seconds": loading, "overhead": sum(steps) / single, "rows": spread.count(),
-        "difference": float(np.abs(values - alone).max() / np.abs(alone).max()),
+        "difference": float(np.abs(values - alone).max() / np.abs(alone).max()), "step_median_by_tasks": by_tasks,
+        "given_bytes_read": given.steps * state,
     }  # fmt: skip
     if given.join_steps:
         found |= joins(spark, given, n, edges, predictions)
         found["times_faster_steps"] = found["join_seconds_a_step"] / (sum(steps) / given.steps)
-        ours_whole = packing + whole
-        found["times_faster_with_packing"] = found["join_seconds_a_step"] * given.steps / ours_whole
-        found["times_fewer_bytes"] = found["join_bytes_a_step"] * given.steps / (moved + files)
+        joined = found["join_prepare_seconds"] + found["join_seconds_a_step"] * given.steps
+        found["times_faster_with_preparation"] = joined / (packing + whole)
+        of_joins = found["join_bytes_a_step"] * given.steps
+        found["times_fewer_bytes"] = of_joins / (moved + files)
+        found["times_fewer_bytes_with_given"] = of_joins / (moved + files + found["given_bytes_read"])
     return found
+
+
+def step_seconds(work: Path) -> list[float]:
+    """Return how long every step of a propagation took."""
+    return json.loads((work / "progress.json").read_text())["report"]["seconds"]
 
 
 def pprop_column(file: Path, name: str) -> Any:
@@ -199,7 +214,7 @@ def joins(spark: Any, given: argparse.Namespace, n: int, edges: Path, prediction
     """Make the same steps by joins; scaled as ours are."""
     sql = sql_functions()
 
-    names = [f"c{k}" for k in range(given.columns)]
+    names, began = [f"c{k}" for k in range(given.columns)], time.perf_counter()
     listed = spark.read.parquet(str(edges))
     both = listed.unionAll(listed.selectExpr("target AS source", "source AS target")).distinct()
     loops = spark.range(n).selectExpr("id AS source", "id AS target")
@@ -210,6 +225,7 @@ def joins(spark: Any, given: argparse.Namespace, n: int, edges: Path, prediction
     state = own.select("id", *(sql.col(name) * sql.col("scale") for name in names)).toDF("id", *names).cache()
     state.count()
     own.count()
+    prepared = time.perf_counter() - began
     times: list[float] = []
     bytes_moved: list[int] = []
     for _ in range(given.join_steps):
@@ -234,8 +250,11 @@ def joins(spark: Any, given: argparse.Namespace, n: int, edges: Path, prediction
         times.append(time.perf_counter() - began)
         bytes_moved.append(shuffled(spark) - before)
     return {
-        "join_seconds": times, "join_seconds_a_step": statistics.median(times), "join_bytes_a_step": statistics.median(bytes_moved),
-    }  # fmt: skip
+        "join_prepare_seconds": prepared,
+        "join_seconds": times,
+        "join_seconds_a_step": statistics.median(times),
+        "join_bytes_a_step": statistics.median(bytes_moved),
+    }
 
 
 def star(spark: Any, given: argparse.Namespace) -> dict[str, Any]:

@@ -118,7 +118,9 @@ def pack_graph(
         f"{counted(numbering.n, 'node')}, {counted(given.count, 'edge')}; {counted(parts, 'part')}, {counted(len(numbering.hubs), 'hub')}."
     )
     layout = _layout(numbering, parts, heavy)
+    tell("Numbering is done. Next: joins and a shuffle bring entries to their parts, which tasks sort.")
     reports = _sorted_parts(spark, given, numbering, layout, work, directed=directed)
+    tell("Sorting is done. Next: tasks write the folder.")
     folder = _placed(spark, layout, reports, numbering, work, directed=directed, weighted=given.weighted)
     repeated = sum(one["repeated"] for one in reports)
     tell(f"{sum(one['entries'] for one in reports):,} entries; {repeated:,} that were listed before are merged.")

@@ -26,7 +26,7 @@ from pprop.spark.graphs import EdgeColumns, packed_graph, work_folder
 from pprop.spark.numbering import folder_positions
 from pprop.spark.prepare import StartState, write_given, write_sums
 from pprop.spark.session import Executors, check_disk, check_executors, run_tasks, session_of, settings
-from pprop.spark.step_tasks import PIECES, CombineTask, Step, StepTask, merge
+from pprop.spark.step_tasks import PIECES, Combine, Step, StepTask, merge
 from pprop.spark.tables import Numbers
 from pprop.spark.work import CHUNK_BYTES, Progress, Work
 
@@ -87,7 +87,7 @@ def propagate(
         Bytes of a machine that a state may take; None: half of what the smallest machine has. Where a state takes more, it
         is read in stripes.
     tasks
-        Tasks of a step; None: of 8 million entries, at least two for a core.
+        Tasks of a step; None: of 8 million entries, at least one for a core.
     progress
         Whether to draw progress on standard error; None: if it is a terminal.
     say
@@ -155,7 +155,7 @@ def _plan(
     """Return the tasks of a step and the stripes of a state."""
     state = graph.n_nodes * columns * np.dtype(dtype).itemsize
     work = graph.n_entries + graph.n_nodes
-    chosen = tasks or max(-(-work // TASK), 2 * executors.tasks)
+    chosen = tasks or max(-(-work // TASK), executors.tasks)
     return min(chosen, work), min(-(-state // room), graph.n_nodes)
 
 
@@ -226,24 +226,32 @@ def _steps(
 
 def _one_step(spark: SparkSession, job: Work, step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Make a step; return the norms of the change and of the state, of every column."""
-    sql = sql_functions()
-
     new_array(job.path(step.target), job.dtype, (job.n, job.c))
-    batches = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_PANELS)}
-    with settings(spark, batches):
-        pieces = run_tasks(spark, job.tasks * job.stripes, StepTask(job, step), PIECES)
-        parts = job.chunks if job.stripes > 1 else 1  # of cut rows there are two for a task at most
-        at = sql.pmod(sql.col("chunk"), sql.lit(parts)).cast("int")
-        spread = pieces.withColumn("at", at).repartitionById(parts, "at").drop("at")
-        sorted_pieces = spread.sortWithinPartitions("chunk", "place", "first")
-        reports = sorted_pieces.mapInArrow(CombineTask(job, step), PIECES).select("changed", "size").collect()
+    reports: list[Any] = []
+    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_PANELS)}):
+        made = run_tasks(spark, job.tasks * job.stripes, StepTask(job, step), PIECES)
+        if job.stripes > 1:
+            reports = _combined(job, step, made).collect()
+        else:  # pieces are those of cut rows, two of a task at most: the driver adds them up, and there is no second stage
+            pieces = sorted(made.collect(), key=lambda row: (row["chunk"], row["place"] or 0))
+            norms = Combine(job, step).add(pieces, reports)[0]
+            reports.append({"changed": norms.changed.tobytes(), "size": norms.size.tobytes()})
     totals = np.zeros(job.c), np.zeros(job.c)
     for row in reports:
-        for total, part in zip(totals, row, strict=True):
-            merge(job.normalization, total, np.frombuffer(part, np.float64))
+        for total, name in zip(totals, ("changed", "size"), strict=True):
+            merge(job.normalization, total, np.frombuffer(row[name], np.float64))
     if job.normalization == "sym":
         return np.sqrt(totals[0]), np.sqrt(totals[1])
     return totals
+
+
+def _combined(job: Work, step: Step, pieces: DataFrame) -> DataFrame:
+    """Return the reports of tasks that add up the pieces of all stripes, chunk by chunk."""
+    sql = sql_functions()
+    at = sql.pmod(sql.col("chunk"), sql.lit(job.chunks)).cast("int")
+    spread = pieces.withColumn("at", at).repartitionById(job.chunks, "at").drop("at")
+    ordered = spread.sortWithinPartitions("chunk", "place", "first")
+    return ordered.mapInArrow(Combine(job, step), PIECES).select("changed", "size")
 
 
 def _error(job: Work, longest: int, changed: np.ndarray[Any, Any], size: np.ndarray[Any, Any]) -> float:

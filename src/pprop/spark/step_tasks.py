@@ -1,14 +1,14 @@
 """What the tasks of one power step do.
 
 A task has a share of the entries. Rows that are whole in it are made and written at once; of a row that is cut, and of all
-rows where the state has several stripes of columns, it gives the sums of its own entries as pieces, and tasks of a second
-kind add these up. Both kinds also say by how much the state has changed.
+rows where the state has several stripes of columns, it gives the sums of its own entries as pieces. `Combine` adds pieces up:
+of cut rows, of which a task has two at most, on the driver; of stripes in tasks. Both also say by how much the state has changed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -138,39 +138,46 @@ class StepTask:
 
 @final
 @dataclass(frozen=True)
-class CombineTask:
+class Combine:
     """Add up pieces, which come sorted by chunk and place, and make the rows that they belong to."""
 
     work: Work
     step: Step
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Do it in a task: rows that are reports already are passed on."""
         one_thread()
-        begin, work, written = time.perf_counter(), self.work, 0
-        norms, chunk = Norms(work), -1
-        sums, touched = np.empty((0, work.c), work.dtype), np.empty(0, np.bool_)
-        for batch in batches:
-            for row in batch.to_pylist():
-                if row["panel"] is None:
-                    yield _batch(**row)
-                    continue
-                if row["chunk"] != chunk:
-                    written += self._finish(chunk, sums, touched, norms)
-                    chunk = row["chunk"]
-                    first, last = work.rows_of(chunk)
-                    sums, touched = np.zeros((last - first, work.c), work.dtype), np.zeros(last - first, np.bool_)
-                at = slice(row["first"] - work.rows_of(chunk)[0], row["first"] - work.rows_of(chunk)[0] + row["rows"])
-                sums[at] += np.frombuffer(row["panel"], work.dtype).reshape(row["rows"], work.c)
-                touched[at] = True
-        written += self._finish(chunk, sums, touched, norms)
+        begin, reports = time.perf_counter(), list[dict[str, Any]]()
+        norms, written = self.add((row for batch in batches for row in batch.to_pylist()), reports)
+        for one in reports:
+            yield _batch(**one)
         yield report(norms, written, time.perf_counter() - begin)
 
-    def _finish(self, chunk: int, sums: NDArray[Any], touched: NDArray[np.bool_], norms: Norms) -> int:
-        """Write the rows of a chunk that have pieces; return the bytes."""
+    def add(self, rows: Iterable[Any], reports: list[Any]) -> tuple[Norms, int]:
+        """Write what the pieces add up to; return its norms and bytes. Reports among the rows go into a list."""
+        work, norms, written = self.work, Norms(self.work), 0
+        region = 0, 0  # the rows that are being added up: a chunk, or one row that is cut
+        sums, touched = np.empty((0, work.c), work.dtype), np.empty(0, np.bool_)
+        for row in rows:
+            if row["panel"] is None:
+                reports.append(row)
+                continue
+            first, last = row["first"], row["first"] + row["rows"]
+            own = work.rows_of(row["chunk"]) if work.stripes > 1 else (first, last)
+            if own != region:
+                written += self._finish(region[0], sums, touched, norms)
+                region, size = own, own[1] - own[0]
+                sums, touched = np.zeros((size, work.c), work.dtype), np.zeros(size, np.bool_)
+            at = slice(first - region[0], last - region[0])
+            sums[at] += np.frombuffer(row["panel"], work.dtype).reshape(row["rows"], work.c)
+            touched[at] = True
+        return norms, written + self._finish(region[0], sums, touched, norms)
+
+    def _finish(self, start: int, sums: NDArray[Any], touched: NDArray[np.bool_], norms: Norms) -> int:
+        """Write the rows from `start` on that have pieces; return the bytes."""
         work, written = self.work, 0
         borders = np.flatnonzero(np.diff(np.concatenate([[False], touched, [False]]).astype(np.int8)))
         for begin, end in borders.reshape(-1, 2).tolist():
-            start = work.rows_of(chunk)[0]
             first, last = start + begin, start + end
             here, own = work.panel(self.step.source)[first:last], work.panel("given")[first:last]
             rows, columns, loops = work.scales(first, last)
