@@ -43,6 +43,7 @@ GOALS = {
 RATES = {"predict": 300.0, "explain": 50.0}
 CONNECTIONS = 8
 START_SECONDS = 120
+IDLE_SECONDS = 20  # the server closes connections that are idle for 30
 
 
 def main() -> None:
@@ -77,14 +78,18 @@ def train(name: str, folder: Path) -> Path:
 
 
 class Connection:
-    """One kept-alive connection: a request at a time, its answer read to the end."""
+    """One kept-alive connection: a request at a time, its answer read to the end. One that was idle for long is made anew."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._used = 0.0
 
     async def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         """Return the status and the body of an answer."""
+        if self._streams is not None and time.monotonic() - self._used > IDLE_SECONDS:
+            self._streams[1].close()
+            self._streams = None
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port)
         reader, writer = self._streams
@@ -92,7 +97,9 @@ class Connection:
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")
         length = next(int(line.split(":")[1]) for line in lines if line.startswith("content-length:"))
-        return int(lines[0].split()[1]), await reader.readexactly(length)
+        body = await reader.readexactly(length)
+        self._used = time.monotonic()
+        return int(lines[0].split()[1]), body
 
     async def json(self, method: str, path: str, body: Any = None) -> Any:
         """Return an answer, which must be a success."""

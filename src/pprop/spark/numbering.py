@@ -54,12 +54,12 @@ class Numbering:
             raise InputError(
                 "Ids that are text are no positions: give a table of nodes, or none, and not their number."
             )
-        ends = _ends(edges)
-        low, high = ends.agg(sql.min("id"), sql.max("id")).collect()[0]
+        counts = _ends(edges).groupBy("id").count()
+        many = sql.collect_list(sql.when(sql.col("count") > heavy, sql.struct("id", "count")))  # without its nulls
+        low, high, hubs = counts.agg(sql.min("id"), sql.max("id"), many).collect()[0]
         if low is not None and (low < 0 or high >= n):
             raise InputError(f"Ids must be positions from 0 to {n - 1:,}. Got {low if low < 0 else high:,} instead.")
-        rows = ends.groupBy("id").count().filter(sql.col("count") > heavy).collect()
-        return cls(None, n, [(row["id"], row["id"], row["count"]) for row in rows], [], (n, 0), edges.kind)
+        return cls(None, n, [(row["id"], row["id"], row["count"]) for row in hubs], [], (n, 0), edges.kind)
 
     @classmethod
     def of_ids(

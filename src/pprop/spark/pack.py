@@ -27,7 +27,7 @@ from pprop.spark.foreign import DataFrame, Say, SparkSession, silent, sql_functi
 from pprop.spark.numbering import MOST_NODES, Numbering
 from pprop.spark.pack_tasks import SORTED, Layout, PlaceEntries, SortEntries, SumBytes
 from pprop.spark.session import check_disk, check_executors, run_tasks, session_of
-from pprop.spark.tables import Edges, check_columns, column, id_type, read_frame, same_type
+from pprop.spark.tables import Edges, check_columns, column, digest_of, id_type, read_frame, same_type
 
 FUNCTION = "pprop.spark.pack_graph"
 PART = 2**23  # entries of a part, about: sorted in memory, they take some 300 MB with weights
@@ -102,9 +102,7 @@ def pack_graph(
     parts = partitions or max(-(-entries // PART), 2 * executors.tasks)
     facts = {"edges": given.digest, "directed": directed, "parts": parts, "nodes": None if table is not None else nodes}
     if table is not None:
-        sql = sql_functions()
-
-        facts["nodes"] = str(table.agg(sql.sum(sql.xxhash64("id").cast("decimal(38,0)"))).collect()[0][0])
+        facts["nodes"] = table.agg(digest_of(["id"])).collect()[0][0]
     _take_up(work, facts, restart=check_bool(restart, "restart", FUNCTION))
     check_disk(work, 2 * entries * (12 if given.weighted else 4))
     heavy = max(entries // parts // _HUB, LEAST_HUB)

@@ -78,7 +78,7 @@ class Edges:
     kind
         "bigint" or "string".
     digest
-        A number that other rows would give another of, whatever their order.
+        A text that other rows would give another of, whatever their order.
     """
 
     frame: DataFrame
@@ -86,7 +86,7 @@ class Edges:
     dropped: int
     kind: str
     weighted: bool
-    digest: int
+    digest: str
 
     @classmethod
     def read(
@@ -109,7 +109,7 @@ class Edges:
         checks: dict[str, Column] = {
             "count": sql.count(sql.lit(1)),
             "nulls": _count(sql.col("source").isNull() | sql.col("target").isNull()),
-            "digest": _digest(used.columns),
+            "digest": digest_of(used.columns),
         }
         if weight is not None:
             number = sql.col("weight")
@@ -125,7 +125,7 @@ class Edges:
         dropped = 0 if weight is None else int(found["zeros"] or 0)
         if dropped:
             used = used.filter(sql.col("weight") != 0)
-        return cls(used, int(found["count"]) - dropped, dropped, kind, weight is not None, int(found["digest"] or 0))
+        return cls(used, int(found["count"]) - dropped, dropped, kind, weight is not None, found["digest"])
 
 
 @final
@@ -136,7 +136,7 @@ class Numbers:
     frame: DataFrame
     names: tuple[str, ...]
     kind: str
-    digest: int
+    digest: str
 
     @classmethod
     def read(
@@ -166,7 +166,7 @@ class Numbers:
         sums = [_count(one.isNull() | sql.isnan(one) | (sql.abs(one) == float("inf"))) for one in values]
         found = used.agg(
             _count(sql.col("id").isNull()).alias("nulls"),
-            _digest(used.columns).alias("digest"),
+            digest_of(used.columns).alias("digest"),
             *(one.alias(f"wrong{k}") for k, one in enumerate(sums)),
         ).collect()[0]
         if found["nulls"]:
@@ -178,7 +178,7 @@ class Numbers:
                 f"Predictions must be finite numbers. Got {counted(count, 'value')} that {'is' if count == 1 else 'are'} "
                 f"missing, NaN or infinite, in the columns {listed(wrong)}."
             )
-        return cls(used, tuple(names), kind, int(found["digest"] or 0))
+        return cls(used, tuple(names), kind, found["digest"])
 
 
 def column(name: str) -> Column:
@@ -194,8 +194,9 @@ def _count(condition: Column) -> Column:
     return sql.sum(condition.cast("bigint"))
 
 
-def _digest(columns: Sequence[Any]) -> Column:
-    """Return the sum of the hashes of all rows, as a whole number that no sum overflows."""
+def digest_of(columns: Sequence[Any]) -> Column:
+    """Return what the hashes of all rows give together, whatever their order, as text; the sum shows rows that come twice."""
     sql = sql_functions()
 
-    return sql.sum(sql.xxhash64(*columns).cast("decimal(38,0)"))
+    hashed = sql.xxhash64(*columns)
+    return sql.concat_ws(" ", sql.bit_xor(hashed), sql.sum(hashed.bitwiseAND(2**24 - 1)))
