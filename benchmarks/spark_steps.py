@@ -286,6 +286,7 @@ def spread_star(spark: Any, folder: Path, leaves: int) -> None:
 
     from pprop import spark as ours
 
+    folder.mkdir()
     edges = spark.range(leaves).select(sql.lit(0).cast("bigint").alias("source"), (sql.col("id") + 1).alias("target"))
     ids = spark.range(leaves + 1)
     graph = ours.pack_graph(edges, folder / "graph", nodes=ids, partitions=8)

@@ -199,7 +199,10 @@ def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], sam
 
 
 def _hyperparameters(results: Results) -> Iterable[Block]:
-    text = "The published setting among its neighbours, on validation splits. Rank 1 is the highest mean."
+    text = (
+        "The published setting among its neighbours: 30 settings of each model, each on the first five validation splits. Rank 1 "
+        f"is the highest mean. {runs.search_sentence(results.published, results.samples)}"
+    ).rstrip()
     return _with_text(runs.search_table(results.published, results.samples), text)
 
 

@@ -155,17 +155,48 @@ def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Tab
     return Table.of("Hyperparameters: validation accuracy in percent", heads, groups)
 
 
-def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> Cells | None:
+def search_sentence(experiments: Mapping[str, Experiment], samples: Samples) -> str:
+    """Say how the published settings rank in the searches that are complete; nothing where none is.
+
+    Examples
+    --------
+    >>> search_sentence({}, Samples([]))
+    ''
+    """
+    found: list[str] = []
+    behind = 0.0
+    for experiment in experiments.values():
+        if experiment.shows != "search":
+            continue
+        named = samples.named([experiment])
+        for dataset in sorted({point.cell.dataset for point in experiment.points}, key=dataset_order):
+            cells = [point.cell for point in experiment.points if point.cell.dataset == dataset]
+            ranked, place = _ranked(cells, named)
+            if place is not None and len(ranked) == len(cells):
+                found.append(f"{model_title(cells[0])} {place + 1} on {dataset_title(dataset)}")
+                behind = max(behind, ranked[0].percent().mean - ranked[place].percent().mean)
+    if not found:
+        return ""
+    return f"Ranks of the published settings in the search: {', '.join(found)}; at most {behind:.1f} points below the best."
+
+
+def _ranked(cells: list[Cell], samples: Samples) -> tuple[list[Sample], int | None]:
+    """Return the settings that were run, the best first, and the place of the published one among them."""
     run = [sample for cell in cells if (sample := samples.of(cell)) is not None]
-    if len(run) < 2:  # one setting, which another figure has too, is no search
-        return None
     ranked = sorted(run, key=lambda sample: (-sample.percent().mean, sample.cell.text))
+    defaults = fill_settings(cells[0].model, {}, cells[0].dataset)
+    return ranked, next((at for at, sample in enumerate(ranked) if dict(sample.cell.settings) == defaults), None)
+
+
+def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> Cells | None:
+    ranked, place = _ranked(cells, samples)
+    if len(ranked) < 2:  # one setting, which another figure has too, is no search
+        return None
     best, first = ranked[0], cells[0]
     defaults = fill_settings(first.model, {}, first.dataset)
-    place = next((place for place, sample in enumerate(ranked) if dict(sample.cell.settings) == defaults), None)
     settings = sorted(best.cell.settings.items())
     changed = ", ".join(f"{name} = {value}" for name, value in settings if defaults.get(name) != value)
-    count = f"{len(run)} of {len(cells)}" if len(run) < len(cells) else str(len(run))
+    count = f"{len(ranked)} of {len(cells)}" if len(ranked) < len(cells) else str(len(ranked))
     ours = (NOT_RUN, None) if place is None else (_runs_and_accuracy(ranked[place])[1], Number(1 + place, 0))
     found = _runs_and_accuracy(best)[1], changed or "nothing: it is the published one"
     return dataset_title(first.dataset), count, *ours, *found, Code(command(experiment, first, None))
