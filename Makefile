@@ -15,11 +15,11 @@ VERSION_CHECK := import sys; sys.exit(sys.version_info < (3, 11))
 VERSION_TEXT := import platform; print(platform.python_version())
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast golden kills solves roundtrips memory lint types format results clean
+.PHONY: help venv demo test test-fast golden kills spark-kills serve-kills serve-fuzz solves roundtrips memory lint types format results clean
 
 help:  ## Show this list
 	@echo "Targets:"
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 venv: $(STAMP)  ## Create .venv and install pprop with its development tools
 
@@ -59,6 +59,15 @@ golden: venv  ## Compute golden rows of all graphs here once more (DEVICE=cuda, 
 
 kills: venv  ## Kill studies inside their computations, 200 times (output: results/study_kill.txt)
 	@for seed in 0 1 2 3 4; do $(BIN)/python experiments/study_kill.py --kills 40 --seed $$seed || exit 1; done
+
+spark-kills: venv  ## Kill Spark in the middle of its steps, ten times (output: results/spark_kill.txt)
+	@$(BIN)/python experiments/spark_kill.py --kills 10
+
+serve-kills: venv  ## Kill a server during live edits, 50 times (output: results/serve_kill.txt)
+	@$(BIN)/python experiments/serve_kill.py --kills 50
+
+serve-fuzz: venv  ## Send 10,000 made-up requests to a server (output: results/serve_fuzz.txt)
+	@$(BIN)/python experiments/serve_fuzz.py --cases 10000
 
 solves: venv  ## Compare 5,000 certified solves with exact arithmetic (output: results/certified_solves.txt)
 	@$(BIN)/python experiments/certified_solves.py --solves 5000

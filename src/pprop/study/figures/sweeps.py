@@ -212,12 +212,12 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float], panel: Panel) -
 
 
 def _tick(tick: float, panel: Panel) -> str:
-    """Return what is below a tick: its value, the accuracy there that differences are from, and the number of runs."""
+    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of a line, at least."""
     of_series = [dict(zip(series.x, series.estimates, strict=True)) for series in panel.series]
     runs = sorted({points[tick].runs for points in of_series if tick in points})
     base = {} if panel.base is None else dict(zip(panel.base.x, panel.base.estimates, strict=True))
     lines = [f"{tick:g}", *([f"{base[tick].mean:.1f}"] if tick in base else [])]
-    return "\n".join([*lines, *(["\u2013".join(map(str, dict.fromkeys((runs[0], runs[-1]))))] if runs else [])])
+    return "\n".join([*lines, *([f"{runs[0]}{'+' * (len(runs) > 1)}"] if runs else [])])
 
 
 def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapping[str, Look]) -> None:
