@@ -125,7 +125,7 @@ def read_terminal(master: int, until: Callable[[str], object], seconds: float = 
     text, end = "", time.monotonic() + seconds
     while not until(text):
         ready, _, _ = select.select([master], [], [], max(0.0, end - time.monotonic()))
-        assert ready, f"Nothing more came in time: {text}"
+        assert ready, f"Nothing more came in time after: {text[-300:]!r}"
         text += os.read(master, 4096).decode("utf-8", "replace")
     return text
 
