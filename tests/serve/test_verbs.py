@@ -120,7 +120,7 @@ def test_names_are_columns_of_the_node_table(tmp_path: Path):
     assert texts[3] == ("word " * 100).strip()
 
 
-def read_terminal(master: int, until: Callable[[str], object], seconds: float = 300.0) -> str:
+def read_terminal(master: int, until: Callable[[str], object], seconds: float = 600.0) -> str:
     """Return what a command shows on its terminal, up to something or, with an error, a limit of time or its end."""
     text, end = "", time.monotonic() + seconds
     while not until(text):

@@ -69,7 +69,7 @@ class Solved:
 
         >>> logits = np.log([[0.5, 0.5], [0.25, 0.75]]), [[-1e3, 1e3]]
         >>> made = Solved.of(np.concatenate(logits), None, None, None)
-        >>> made.sure(0.5, 0.75), made.sure(0.75, 1.0)
+        >>> made.sure(0.5, 0.7), made.sure(0.7, 1.0)
         (array([ True, False, False]), array([False,  True,  True]))
         """
         return (self.confidence >= least) & ((self.confidence < below) | (below >= 1))
