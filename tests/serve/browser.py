@@ -127,13 +127,17 @@ class Truth:
 
     def edited(self, changes: dict[tuple[str, str], float], alpha: float = ALPHA) -> NDArray[np.float64]:
         """Probabilities with some edges of other weights, shape (n, c)."""
+        return softmax(self.edited_spread(changes, alpha) @ self.alone)
+
+    def edited_spread(self, changes: dict[tuple[str, str], float], alpha: float = ALPHA) -> NDArray[np.float64]:
+        """The matrix that spreads predictions with some edges of other weights, shape (n, n)."""
         matrix = self.graph.adjacency.tolil(copy=True)
         for (source, target), weight in changes.items():
             i, j = self.position(source), self.position(target)
             matrix[i, j] = matrix[j, i] = weight
         other = sparse.csr_array(matrix)
         other.eliminate_zeros()
-        return softmax(spread(pprop.Graph.from_scipy(other), alpha, STEPS) @ self.alone)
+        return spread(pprop.Graph.from_scipy(other), alpha, STEPS)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ def test_an_unknown_id_among_many(client: Client):
     long = refused(post(client, "predict", {"ids": ["x" * 10_000]}), 404, "unknown_node")
     assert len(long) < 200
     refused(client.get("/api/v1/explain?id=n1&class=physics"), 404, "unknown_class")
+    refused(post(client, "what-if", {"id": "n1", "class": "physics"}), 404, "unknown_class")
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,12 @@ def test_a_body_of_another_shape(client: Client, body: Any):
         "search?limit=-1",
         "search?distance=far",
         "search?training=maybe",
+        "search?confidence_from=-0.1",
+        "search?confidence_to=1.1",
+        "search?confidence_from=nan",
+        "search?confidence_to=sure",
+        "search?confidence_from=",
+        "search?confidence_from=0.6&confidence_to=0.5",
     ],
 )
 def test_a_wrong_query(client: Client, query: str):

@@ -14,6 +14,7 @@ from tests.serve.test_bad_input import post, refused
 
 import pprop
 from pprop._errors import FormatError, InputError
+from pprop.serve import schemas
 from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
 from pprop.serve.limits import Limits
@@ -64,6 +65,43 @@ def test_a_what_if_is_what_the_model_says_on_that_graph(client: Client, model: A
     moved = np.flatnonzero(wanted.argmax(axis=1) != model.predict_proba().argmax(axis=1))
     assert found["moved_total"] == len(set(moved.tolist()) - {5})
     assert probabilities(client, "n5") == found["before"]["probabilities"]  # the graph is unchanged
+
+
+@pytest.mark.parametrize("edit", ["remove", "add"])
+@pytest.mark.parametrize("spread", [{}, {"alpha": 0.4, "steps": 3}])
+def test_a_what_if_is_explained_on_that_graph(client: Client, model: Any, edit: str, spread: dict[str, Any]):
+    graph = model.graph_
+    linked = [k for k in range(60) if k != 5 and (graph.adjacency[5, k] > 0) == (edit == "remove")]
+    other = linked[0]
+    after = changed(graph, [(5, other)] if edit == "remove" else (), [(5, other, 1.0)] if edit == "add" else ())
+    body = {"id": "n5", edit: [{"source": "n5", "target": f"n{other}"}], "k": 60, **spread}
+    found = {name: post(client, "what-if", {**body, "class": name}).json() for name in CLASSES}
+    schemas.WhatIf.model_validate(found["art"])
+    sums = [
+        sum(node["contribution"] for node in one["explanation"]["contributors"])
+        + one["explanation"]["rest"]["contribution"]
+        for one in found.values()
+    ]
+    assert sums == pytest.approx([one["explanation"]["logit"] for one in found.values()], abs=1e-5)
+    probabilities = np.exp(sums) / np.exp(sums).sum()
+    np.testing.assert_allclose(found["art"]["after"]["probabilities"], probabilities, atol=1e-5)
+    one = post(client, "what-if", {**body, "k": 3}).json()["explanation"]
+    assert one["class"] == CLASSES[int(np.argmax(sums))]
+    assert len(one["contributors"]) == 3
+    plain = client.get("/api/v1/explain", params={"id": "n5", "class": "art", "k": 60, **spread}).json()
+    assert plain["logit"] != pytest.approx(sums[0], abs=1e-3)  # the graph is unchanged
+    assert (one["alpha"], one["steps"]) == (plain["alpha"], plain["steps"])
+    if spread:  # the model of the library has its own alpha and steps
+        return
+    explained = pprop.explain(model.on(after), 5, k=60)
+    for code, name in enumerate(CLASSES):
+        terms = {node["id"]: node["contribution"] for node in found[name]["explanation"]["contributors"]}
+        weights = {node["id"]: node["weight"] for node in found[name]["explanation"]["contributors"]}
+        assert set(terms) <= set(explained.names)
+        wanted = dict(zip(explained.names, explained.contributions[:, code].tolist(), strict=True))
+        assert {key: terms.get(key, 0.0) for key in wanted} == pytest.approx(wanted, abs=1e-5)
+        shares = dict(zip(explained.names, explained.weights.tolist(), strict=True))
+        assert weights == pytest.approx({key: shares[key] for key in weights}, abs=1e-6)
 
 
 def test_taking_an_edge_and_giving_it_back_changes_nothing(client: Client, model: Any):

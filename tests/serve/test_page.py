@@ -342,6 +342,84 @@ def test_edges_are_cut_and_added_and_the_edits_undone(page: Any, explorer: Explo
     await_address(page, "edit", there=False)
 
 
+class Table(NamedTuple):
+    """What the table of contributors shows: ids, weights as text, contributions in all digits, rest and logit."""
+
+    ids: list[str]
+    weights: list[str]
+    contributions: list[float]
+    rest: float
+    logit: float
+
+
+def contributors(page: Any) -> Table:
+    rows = page.eval_on_selector_all(
+        "#contributors tbody tr",
+        "rows => rows.map(row => [row.dataset.contributor, row.cells[1].textContent, Number(row.cells[4].title)])",
+    )
+    ids, weights, terms = (list(column) for column in zip(*rows, strict=True))
+    return Table(ids, weights, terms, *(float(page.get_attribute(one, "title")) for one in ("#rest", "#logit")))
+
+
+def test_contributors_are_those_of_the_edited_graph(page: Any, explorer: Explorer) -> None:
+    truth = explorer.truth
+    at = truth.position(NODE)
+    other = str(truth.graph.ids[truth.graph.indices[truth.graph.indptr[at]]])  # pyright: ignore[reportOptionalSubscript]
+    stranger = next(f"n{node}" for node in range(80, 90) if truth.graph.adjacency[at, node] == 0 and node != at)
+
+    def check(remove: list[str], add: list[str], name: str | None = None) -> Table:
+        """Compare the table with the answer of the server and with dense matrices."""
+        changes = {(NODE, end): 0.0 for end in remove} | {(NODE, end): 1.0 for end in add}
+        row = truth.edited_spread(changes)[at]
+        logits = row @ truth.alone
+        code = int(logits.argmax()) if name is None else truth.classes.index(name)
+        wanted = "wanted => Math.abs(Number(document.querySelector('#logit').title) - wanted) < 1e-4"
+        eventually(page, wanted, float(logits[code]))
+        shown = contributors(page)
+        body = {
+            "id": NODE,
+            "k": 12,
+            "remove": [{"source": NODE, "target": end} for end in remove],
+            "add": [{"source": NODE, "target": end} for end in add],
+        } | ({} if name is None else {"class": name})
+        answer = page.request.post(f"{explorer.address}api/v1/what-if", data=body).json()["explanation"]
+        assert answer["class"] == truth.classes[code]
+        assert shown.ids == [one["id"] for one in answer["contributors"]]
+        assert shown.contributions == [one["contribution"] for one in answer["contributors"]]
+        assert shown.weights == [f"{one['weight']:.3f}" for one in answer["contributors"]]
+        assert (shown.rest, shown.logit) == (answer["rest"]["contribution"], answer["logit"])
+        assert sum(shown.contributions) + shown.rest == pytest.approx(shown.logit, abs=1e-9)
+        terms = [float(row[node] * truth.alone[node, code]) for node in map(truth.position, shown.ids)]
+        assert shown.contributions == pytest.approx(terms, abs=1e-4)
+        assert page.is_visible("#edited") == bool(changes)
+        caption = "said => document.querySelector('#caption').textContent.includes('without your edits') === said"
+        eventually(page, caption, bool(changes))
+        return shown
+
+    def edit(button: str, end: str) -> None:
+        page.fill("#edge-source", NODE)
+        page.fill("#edge-target", end)
+        page.click(button)
+
+    visit(page, explorer)
+    plain = check([], [])
+    edit("#cut-edge", other)
+    cut = check([other], [])
+    assert cut != plain
+    edit("#add-edge", stranger)
+    both = check([other], [stranger])
+    assert both != cut
+    name = next(one for one in truth.classes if one != page.input_value("#explained-class"))
+    page.select_option("#explained-class", name)
+    check([other], [stranger], name)
+    page.click("#undo")
+    check([other], [], name)
+    page.click("#undo")
+    check([], [], name)
+    page.click("#redo")
+    check([other], [], name)
+
+
 def test_an_impossible_edit_is_refused_in_words(page: Any, explorer: Explorer) -> None:
     visit(page, explorer)
     page.click("#cut-edge")
@@ -414,6 +492,38 @@ def test_cells_of_the_model_lead_to_their_nodes(page: Any, explorer: Explorer) -
     page.click("#by-distance [data-distance='1']")
     page.wait_for_selector("#node-list")
     assert "1 step from a training node" in page.inner_text("#list-title")
+
+
+def test_bins_of_confidence_lead_to_their_nodes(page: Any, explorer: Explorer) -> None:
+    visit(page, explorer, "#view=model")
+    confidence = explorer.truth.model.predict_proba(range(tools.SIZE)).max(axis=1)
+    bins = page.eval_on_selector_all(
+        "#confidence tbody tr",
+        """all => all.map(one => [one.querySelector('a').dataset.confidence,
+            one.querySelector('a').getAttribute('aria-label'), Number(one.cells[1].textContent)])""",
+    )
+    assert sum(nodes for _, _, nodes in bins) == tools.SIZE
+    assert len(bins) > 2
+    for number, (least, said, nodes) in enumerate(bins):
+        tenth = round(10 * float(least))
+        inside = (confidence >= tenth / 10) & ((confidence < (tenth + 1) / 10) | (tenth == 9))
+        assert nodes == inside.sum()
+        name = f"{10 * tenth}% to {10 * tenth + 10}% sure"
+        assert said == f"{name}: {nodes} node{'s' if nodes > 1 else ''}"
+        link = page.locator(f"#confidence [data-confidence='{least}']")
+        if number == 0:
+            link.click()
+        else:
+            link.focus()
+            page.keyboard.press("Enter")
+        eventually(page, "name => document.querySelector('#list-title')?.textContent === `Nodes ${name}`", name)
+        assert re.search(rf"(^| of ){nodes} nodes?$", page.inner_text("#list-total"))
+        assert page.locator("#node-list tbody tr").count() == min(nodes, 50)
+        page.reload()
+        page.wait_for_selector("#node-list")
+        assert page.inner_text("#list-title") == f"Nodes {name}"
+        page.click("#tab-model")
+        page.wait_for_selector("#confidence")
 
 
 def test_drawing_and_tables_are_saved(page: Any, explorer: Explorer) -> None:

@@ -182,6 +182,25 @@ def test_diagnostics_count_labelled_nodes_outside_training(client: Client, model
     ]
 
 
+def test_bins_of_confidence_are_searches(client: Client, model: Any):
+    bins = get(client, "diagnostics")["confidence"]
+    confidence = model.predict_proba().max(axis=1)
+    assert sum(one["nodes"] > 0 for one in bins) > 2
+    for one in bins:
+        found = get(client, "search", confidence_from=one["from"], confidence_to=one["to"], limit=60)
+        assert found["total"] == len(found["nodes"]) == one["nodes"]
+        wanted = np.flatnonzero((confidence >= one["from"]) & (confidence < one["to"] + (one["to"] == 1)))
+        assert [node["id"] for node in found["nodes"]] == [f"n{at}" for at in wanted]
+    half = get(client, "search", confidence_to=0.5)["total"]
+    assert half + get(client, "search", confidence_from=0.5)["total"] == get(client, "search")["total"] == 60
+    parameters = client.get("/openapi.json").json()["paths"]["/api/v1/search"]["get"]["parameters"]
+    bounds = {one["name"]: one for one in parameters if one["name"].startswith("confidence")}
+    assert set(bounds) == {"confidence_from", "confidence_to"}
+    for one in bounds.values():
+        assert one["description"]
+        assert {"type": "number", "minimum": 0, "maximum": 1}.items() <= one["schema"].items()
+
+
 def test_ids_that_are_numbers_come_as_numbers_and_are_found_as_text():
     client = client_of(fitted(planted(ids=False)))
     found = post(client, "predict", {"ids": [7, "8"]})

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import select
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +118,63 @@ def test_names_are_columns_of_the_node_table(tmp_path: Path):
     assert names == [f"Title {k}" for k in range(12)]
     assert texts is not None
     assert texts[3] == ("word " * 100).strip()
+
+
+def read_terminal(master: int, until: Callable[[str], object], seconds: float = 600.0) -> str:
+    """Return what a command shows on its terminal, up to something or, with an error, a limit of time or its end."""
+    text, end = "", time.monotonic() + seconds
+    while not until(text):
+        ready, _, _ = select.select([master], [], [], max(0.0, end - time.monotonic()))
+        assert ready, f"Nothing more came in time after: {text[-300:]!r}"
+        text += os.read(master, 4096).decode("utf-8", "replace")
+    return text
+
+
+@pytest.mark.slow
+def test_exploring_without_a_model_trains_one_and_serves_it(tmp_path: Path):
+    pty = pytest.importorskip("pty", reason="a terminal, on which progress is drawn")
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-m", "pprop", "explore", "--no-browser", "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("PPROP_DATA", "PPROP_TOKEN")}
+    environment |= {"COLUMNS": "120", "TERM": "xterm", "PYTHONPATH": str(Path(pprop.__file__).parents[1])}
+    process = subprocess.Popen(command, stdout=terminal, stderr=terminal, cwd=tmp_path, env=environment)
+    try:
+        os.close(terminal)
+        shown = read_terminal(master, lambda text: "Ctrl-C ends it." in text)
+        assert "No model is given: training APPNP on citeseer" in shown
+        trained = shown.index("Trained in ")
+        assert shown.index("No model is given") < shown.index("epoch ") < trained
+        epochs = [int(one) for one in re.findall(r"runs, epoch (\d+)", shown[:trained])]
+        assert len(set(epochs)) > 2  # it moves while the model is trained
+        assert epochs == sorted(epochs)
+        found = re.search(r"APPNP on citeseer: (http://127\.0\.0\.1:\d+/)", shown[trained:])
+        assert found is not None
+        accuracy = re.search(r"; ([\d.]+)% of [\d,]+ test nodes are right", shown[trained:])
+        assert accuracy is not None
+        assert 70 < float(accuracy[1]) < 80  # the paper: 75.7
+        address = found[1]
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            assert answer.headers["content-type"].startswith("text/html")
+            assert b"pprop" in answer.read()
+        with urllib.request.urlopen(f"{address}readyz", timeout=30) as answer:
+            assert json.load(answer) == {"status": "ready"}
+        request = urllib.request.Request(
+            f"{address}api/v1/predict", b'{"ids": [17]}', {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            (prediction,) = json.load(answer)["predictions"]
+        assert prediction["id"] == 17
+        assert sum(prediction["probabilities"]) == pytest.approx(1.0)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        with suppress(OSError):  # a terminal that nobody writes to any more
+            shown += os.read(master, 4096).decode("utf-8", "replace")
+        assert "Traceback" not in shown
+        assert list(tmp_path.iterdir()) == []  # nothing is left behind
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
 
 
 @pytest.mark.slow

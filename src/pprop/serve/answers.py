@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pprop.serve.faults import unusable
+from pprop.serve.faults import invalid, unusable
 from pprop.serve.layout import positions
 from pprop.serve.spread import Solved, Values
 from pprop.serve.view import Nodes, View
@@ -140,13 +140,18 @@ def search(
     predicted: str | None = None,
     training: bool | None = None,
     distance: int | None = None,
+    confidence: tuple[float, float] = (0.0, 1.0),
     order: str | None = None,
     limit: int = 20,
     offset: int = 0,
 ) -> dict[str, Any]:
     """Return the nodes that fit all that is asked for; a distance of -1 is that of nodes without a way to training nodes."""
     solved, wanted = view.default, q.strip().casefold()
-    fits = np.ones(view.n, dtype=bool)
+    if confidence[0] > confidence[1]:
+        raise invalid(
+            f"confidence_from must be at most confidence_to. Got {confidence[0]} and {confidence[1]} instead."
+        )
+    fits = solved.sure(*confidence)
     if label is not None:
         fits &= np.array([one == label for one in view.labels], dtype=bool)
     if predicted is not None:

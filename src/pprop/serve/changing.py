@@ -22,7 +22,8 @@ def changing_routes(holder: Holder, worker: Worker, metrics: Metrics) -> APIRout
 
     def imagine(body: schemas.WhatIfRequest) -> dict[str, Any]:
         remove, add = ([one.model_dump() for one in some] for some in (body.remove, body.add))
-        return imagined.what_if(holder.refresh(), body.id, remove, add, body.alpha, body.steps)
+        asked = (body.alpha, body.steps, body.k, body.of_class)
+        return imagined.what_if(holder.refresh(), body.id, remove, add, *asked)
 
     def imagine_new(body: schemas.NewNodeRequest) -> dict[str, Any]:
         edges = [edge.model_dump() for edge in body.edges]
@@ -32,7 +33,7 @@ def changing_routes(holder: Holder, worker: Worker, metrics: Metrics) -> APIRout
     async def predict_new(body: schemas.NewNodeRequest) -> Json:
         return Json(await worker.run(imagine_new, body))
 
-    @router.post("/what-if", response_model=schemas.WhatIf, summary="A prediction with other edges")
+    @router.post("/what-if", response_model=schemas.WhatIf, summary="A prediction with other edges, explained")
     async def what_if(body: schemas.WhatIfRequest) -> Json:
         return Json(await worker.run(imagine, body))
 

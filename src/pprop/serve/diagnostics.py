@@ -59,13 +59,13 @@ def _by_distance(view: View, tested: Any, right: Any) -> list[dict[str, Any]]:
 
 def _by_confidence(view: View, tested: Any, right: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    place = np.minimum((view.default.confidence * BINS).astype(np.int64), BINS - 1)
     for k in range(BINS):
-        here = place == k
+        least, below = k / BINS, (k + 1) / BINS
+        here = view.default.sure(least, below)
         rows.append(
             {
-                "from": k / BINS,
-                "to": (k + 1) / BINS,
+                "from": least,
+                "to": below,
                 "nodes": int(here.sum()),
                 "accuracy": _mean(right[here & tested]),
             }

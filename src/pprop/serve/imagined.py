@@ -11,6 +11,7 @@ from scipy import sparse
 
 from pprop.estimators.decomposed import Decomposed
 from pprop.graph import Graph
+from pprop.serve.answers import explain
 from pprop.serve.faults import Fault, invalid, unusable
 from pprop.serve.features import Given, feature_row
 from pprop.serve.spread import Spread, softmax
@@ -28,8 +29,14 @@ def what_if(
     add: Sequence[Change],
     alpha: float | None,
     steps: int | None,
+    k: int = 20,
+    name: str | None = None,
 ) -> dict[str, Any]:
-    """Return the prediction of a node before and after edges are removed and others added."""
+    """Return the prediction of a node before and after edges are removed and others added.
+
+    The one after is explained on the graph with these edges: the logit of the class `name` (None: the predicted one) as
+    a sum over nodes, the `k` largest terms by name.
+    """
     at, before = view.find(key), view.solved(alpha, steps)
     if view.spread is None:
         raise unusable(view.refusal or "This model spreads nothing over the graph.")
@@ -45,6 +52,7 @@ def what_if(
     return {
         "before": view.prediction(at, before),
         "after": other.prediction(at, after),
+        "explanation": explain(other, key, k, name, None, None),  # the other view's own alpha and steps
         "moved": [{**other.brief(one, after), "before": view.classes[before.predicted[one]]} for one in first],
         "moved_total": len(moved),
     }

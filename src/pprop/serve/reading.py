@@ -20,6 +20,7 @@ AT_ONCE = 20  # predictions that are computed without a thread
 
 AlphaQuery = Annotated[float | None, Query(gt=0, le=1, allow_inf_nan=False)]
 StepsQuery = Annotated[int | None, Query(ge=1, le=MOST_STEPS)]
+ShareQuery = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 IdQuery = Annotated[str, Query(alias="id", description="The id of a node.")]
 
 
@@ -36,13 +37,18 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
         """Return the present view, which is made anew after edits."""
         return holder.present or await worker.run(holder.refresh)
 
-    @router.get("/search", response_model=schemas.Found, summary="Nodes by id, name, class")
+    @router.get("/search", response_model=schemas.Found, summary="Nodes by id, name, class, confidence")
     async def search(
         q: Annotated[str, Query(max_length=200, description="Part of an id or a name.")] = "",
         label: Annotated[str | None, Query(description="The known class.")] = None,
         predicted: Annotated[str | None, Query(description="The predicted class.")] = None,
         training: Annotated[Literal["true", "false"] | None, Query()] = None,
         distance: Annotated[str | None, Query(pattern=r"^(unreachable|[0-9]{1,9})$")] = None,
+        confidence_from: Annotated[ShareQuery, Query(description="Least probability of the predicted class.")] = 0.0,
+        confidence_to: Annotated[
+            ShareQuery,
+            Query(description="That probability is below this, or 1 where this is 1; at least confidence_from."),
+        ] = 1.0,
         order: Annotated[Literal["id", "confidence", "relevance"] | None, Query()] = None,
         limit: Annotated[int, Query(ge=0, le=MOST_FOUND)] = 20,
         offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
@@ -56,6 +62,7 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
             predicted=predicted,
             training=None if training is None else training == "true",
             distance=steps,
+            confidence=(confidence_from, confidence_to),
             order=order,
             limit=limit,
             offset=offset,

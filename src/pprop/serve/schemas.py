@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from pprop.serve.limits import MOST_CHANGES, MOST_EDITS, MOST_IDS, MOST_STEPS
+from pprop.serve.limits import MOST_CHANGES, MOST_CONTRIBUTORS, MOST_EDITS, MOST_IDS, MOST_STEPS
 
 NodeId = StrictInt | StrictStr
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
@@ -269,6 +269,10 @@ class WhatIfRequest(Request):
     add: list[WeightedPair] = Field(default=[], max_length=MOST_CHANGES)
     alpha: Alpha = None
     steps: Steps = None
+    k: StrictInt = Field(default=20, ge=1, le=MOST_CONTRIBUTORS, description="Contributors to name.")
+    of_class: StrictStr | None = Field(
+        default=None, alias="class", description="The class to explain; absent: the one predicted with these edges."
+    )
 
 
 class Moved(Brief):
@@ -282,6 +286,7 @@ class WhatIf(Answer):
 
     before: Prediction
     after: Prediction
+    explanation: Explanation = Field(description="Of the prediction after, on the graph with these edges.")
     moved: list[Moved]
     moved_total: int
 

@@ -62,6 +62,18 @@ class Solved:
         predicted = np.asarray(logits).argmax(axis=1)
         return cls(alpha, steps, probabilities, predicted, probabilities[np.arange(len(predicted)), predicted], row)
 
+    def sure(self, least: float, below: float) -> NDArray[np.bool_]:
+        """Return whether the confidence of each node is at least one number and below another, shape (n,).
+
+        Above 1 there is nothing: an interval that ends there has its end.
+
+        >>> logits = np.log([[0.5, 0.5], [0.25, 0.75]]), [[-1e3, 1e3]]
+        >>> made = Solved.of(np.concatenate(logits), None, None, None)
+        >>> made.sure(0.5, 0.7), made.sure(0.7, 1.0)
+        (array([ True, False, False]), array([False,  True,  True]))
+        """
+        return (self.confidence >= least) & ((self.confidence < below) | (below >= 1))
+
 
 def softmax(logits: NDArray[Any]) -> Values:
     """Return probabilities in float64, shape (n, c).

@@ -99,16 +99,29 @@ export async function predict(id, state, signal) {
   return predictions[0];
 }
 
-export const explain = (state, k, signal) =>
-  request("explain", { params: { id: state.id, k, class: state.cls, ...settings(state) }, signal });
+/** Where a logit comes from; of a graph with edits, what a what-if says. */
+export async function explain(state, k, signal) {
+  if (state.edits.length > 0) return (await whatIf(state, k, signal)).explanation;
+  return request("explain", { params: { id: state.id, k, class: state.cls, ...settings(state) }, signal });
+}
 
 export const neighbourhood = (state, signal) =>
   request("neighbourhood", { params: { id: state.id, size: state.size, ...settings(state) }, signal });
 
-export function whatIf(state, signal) {
+let imagined = null;
+
+/** A prediction with edits and its `k` largest contributors. Whoever asks the same in the meantime gets the same answer. */
+export function whatIf(state, k, signal) {
   const remove = state.edits.filter((edit) => edit.op === "cut").map(ends);
   const add = state.edits.filter((edit) => edit.op === "add").map(ends);
-  return request("what-if", { body: { id: state.id, remove, add, ...settings(state) }, signal });
+  const body = { id: state.id, remove, add, k, ...(state.cls !== null && { class: state.cls }), ...settings(state) };
+  const key = JSON.stringify(body);
+  if (imagined?.key === key) return imagined.answer;
+  const asked = { key, answer: request("what-if", { body, signal }) };
+  const end = () => imagined === asked && (imagined = null);
+  asked.answer.then(end, end);
+  imagined = asked;
+  return asked.answer;
 }
 
 /** Whether the server is there again. */

@@ -27,7 +27,7 @@ export class Lane {
 
   want(key, state) {
     if (this.#running) {
-      if (this.#running.key === key) {
+      if (this.#running.key === key && !this.#running.controller.signal.aborted) {
         this.#next = null;
         return;
       }

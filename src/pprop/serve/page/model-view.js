@@ -88,16 +88,18 @@ function classRows(rows) {
 }
 
 function confidenceRows(bins) {
-  return bins.filter((bin) => bin.nodes > 0).map((bin) =>
-    el(
+  return bins.filter((bin) => bin.nodes > 0).map((bin) => {
+    const name = `${percent(bin.from, 0)} to ${percent(bin.to, 0)}`;
+    const filter = { confidence_from: String(bin.from), confidence_to: String(bin.to) };
+    return el(
       "tr",
       {},
-      el("th", { scope: "row", text: `${percent(bin.from, 0)} to ${percent(bin.to, 0)}` }),
+      el("th", { scope: "row" }, listLink(filter, { "aria-label": `${name} sure: ${plural(bin.nodes, "node")}`, data: { confidence: filter.confidence_from } }, name)),
       el("td", { class: "number", text: count(bin.nodes) }),
       el("td", { class: "meter-cell" }, meter(bin.accuracy, (bin.from + bin.to) / 2, "tick: as sure as it says")),
       el("td", { class: "number", text: rate(bin.accuracy) }),
-    ),
-  );
+    );
+  });
 }
 
 function uncertainRows(nodes) {
@@ -166,7 +168,7 @@ export class ModelView {
   }
 
   #confidence(found) {
-    return section("confidence", "Sure and right", "How often the model is right where it is so sure. At the tick it is as often right as it says.",
+    return section("confidence", "Sure and right", "How often the model is right where it is so sure. At the tick it is as often right as it says. A range leads to its nodes.",
       table("confidence", [["sure", ""], ["nodes", NUMBER], ["", "meter-cell"], ["right", NUMBER]], confidenceRows(found.confidence)));
   }
 

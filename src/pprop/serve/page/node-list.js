@@ -13,7 +13,7 @@ const PAGE = 50;
 const BLOCK = 200;
 
 /** What a filter says, in words. */
-function describe({ q, label, predicted, training, distance, order }) {
+function describe({ q, label, predicted, training, distance, confidence_from: from, confidence_to: to, order }) {
   const parts = [];
   if (q) parts.push(`matching “${q}”`);
   if (label) parts.push(`labelled ${label}`);
@@ -23,6 +23,7 @@ function describe({ q, label, predicted, training, distance, order }) {
   if (distance === "unreachable") parts.push("that no training node reaches");
   else if (distance === "0") parts.push("of training");
   else if (distance) parts.push(`${plural(Number(distance), "step")} from a training node`);
+  if (from || to) parts.push(`${percent(Number(from ?? 0), 0)} to ${percent(Number(to ?? 1), 0)} sure`);
   if (order === "confidence") parts.push("least certain first");
   return parts.length === 0 ? "All nodes" : `Nodes ${parts.join(", ").replace(", but", " but").replace(", and", " and")}`;
 }

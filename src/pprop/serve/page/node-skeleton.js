@@ -48,7 +48,7 @@ export function skeleton(host, model) {
     edgeCut: button("edge-cut", "Cut this edge", "plain strong"),
     edgeClose: el("button", { type: "button", class: "plain quiet", "aria-label": "Let go of the edge", text: "×" }),
     cls: el("select", { id: "explained-class", "aria-label": "Class whose logit is explained" }, classNames().map((name) => el("option", { value: name, text: name }))),
-    stale: el("p", { class: "note differs", id: "stale", hidden: true, text: "Contributors of the graph as it is, without your edits." }),
+    edited: el("p", { class: "note differs", id: "edited", hidden: true, text: "Contributors on the graph with your edits." }),
     table: el("div", { class: "table-host" }),
     bars: section("bars", "Class probabilities"),
     sliders: section("sliders", "Propagation"),
@@ -68,7 +68,7 @@ export function skeleton(host, model) {
   parts.drawing.append(parts.edgeBar);
   picture.append(parts.drawing, parts.caption, legend());
   const why = section("contributors", "Where it comes from", el("span", { class: "tools" }, parts.cls, parts.csv));
-  why.append(el("p", { class: "faint", text: "Every node adds its weight times its own network output. The lines add up to the logit, exactly." }), parts.stale, parts.table, parts.more);
+  why.append(el("p", { class: "faint", text: "Every node adds its weight times its own network output. The lines add up to the logit, exactly." }), parts.edited, parts.table, parts.more);
   if (model.explains === false) for (const part of [picture, why]) part.hidden = true;
   if (model.spreads === false) for (const part of [parts.sliders, parts.whatIf]) part.hidden = true;
   host.append(head, el("div", { class: "node-grid" }, picture, parts.bars, parts.sliders, why, parts.whatIf));

@@ -97,7 +97,7 @@ export class NodeView {
   #rest(state) {
     if (this.#explains === false) return;
     const setting = JSON.stringify([state.id, state.alpha, state.steps]);
-    this.#explained.want(setting + JSON.stringify([state.cls, this.#k]), state);
+    this.#explained.want(setting + JSON.stringify([state.cls, this.#k, state.edits]), state);
     this.#drawn.want(setting + state.size, state);
   }
 
@@ -116,7 +116,7 @@ export class NodeView {
 
   async #predict(state, signal) {
     if (state.edits.length === 0) return { after: await api.predict(state.id, state, signal) };
-    return api.whatIf(state, signal);
+    return api.whatIf({ ...state, cls: null }, this.#k, signal); // a wrong class in a link must not hide the prediction
   }
 
   #take(change) {
@@ -174,7 +174,7 @@ export class NodeView {
     if (this.#parts.cls.value !== answer.class) this.#parts.cls.value = answer.class;
     this.#parts.more.hidden = this.#k === CONTRIBUTORS && answer.rest.nodes === 0;
     write(this.#parts.more, this.#k === CONTRIBUTORS ? `Show ${MORE}` : "Show fewer");
-    this.#parts.stale.hidden = current().edits.length === 0;
+    this.#parts.edited.hidden = state.edits.length === 0;
   }
 
   async #neighbourhood(state, signal) {
@@ -194,18 +194,22 @@ export class NodeView {
 
   #draw(view) {
     this.#view = view;
-    const parts = this.#parts;
-    parts.drawing.classList.remove("empty");
-    this.#drawing.show(view, current().edits, this.#others);
-    write(parts.caption, view.nodes.length === 1 ? "It has no neighbours." : `The ${view.nodes.length} nodes that weigh most in this prediction, and the edges among them.`);
+    this.#parts.drawing.classList.remove("empty");
+    this.#present(view);
+  }
+
+  #present(view) {
+    const { edits } = current();
+    this.#drawing.show(view, edits, this.#others);
+    const before = edits.length === 0 ? "" : " without your edits";
+    write(this.#parts.caption, view.nodes.length === 1 ? `It has no neighbours${before}.` : `The ${view.nodes.length} nodes that weigh most in this prediction${before}, and the edges among them.`);
   }
 
   #redraw() {
     const state = current();
     const view = this.#view;
     this.#fetchOthers(state, view).then(() => {
-      if (this.#view === view) this.#drawing.show(view, current().edits, this.#others);
-      this.#parts.stale.hidden = current().edits.length === 0;
+      if (this.#view === view) this.#present(view);
     }, report);
   }
 

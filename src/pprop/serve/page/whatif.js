@@ -72,7 +72,7 @@ export class WhatIf {
     const state = current();
     try {
       const opposite = state.edits.some((one) => one.op !== edit.op && [one.source, one.target].every((end) => end === edit.source || end === edit.target));
-      if (!opposite) await whatIf({ ...state, edits: [...state.edits, edit] });
+      if (!opposite) await whatIf({ ...state, cls: null, edits: [...state.edits, edit] }, 1);
     } catch (error) {
       if (error.status === undefined || error.status === 401) return report(error);
       announce(error.message);
