@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop import APPNP, GAT, GCN, Graph, Split, Stopping, Trained, run_seed, train
-from pprop.models import Model
+from pprop.models import Architecture, Model
 from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.study.run.recipe import Prepared
 from pprop.training.self_training import member_seeds
@@ -37,7 +37,7 @@ class Network:
     idf: bool = False
     kind: str = "appnp"
 
-    def model(self) -> Model:
+    def model(self) -> Model | Architecture:
         if self.kind == "appnp":
             return APPNP(alpha=self.alpha, dropout=self.dropout, penalty=self.penalty)
         return {"gcn": GCN, "gat": GAT}[self.kind]()

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, Stopping, Trained
 from pprop._interrupt import TimeUp, end_at, remember_interrupts
 from pprop.datasets import DATASETS
+from pprop.models import Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities, spread_errors
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.revisions import revision_of
@@ -191,8 +192,10 @@ class Work:
 
     def _taught(self, block: Block, first: Trained) -> list[NDArray[np.float32]]:
         """Return the logits of the members of all rounds."""
+        model = block.network.model()
+        assert isinstance(model, Model)  # controls have no rounds
         rounds = self_train(
-            Ensemble(block.network.model(), block.members),
+            Ensemble(model, block.members),
             SelfTraining(self.how.rounds, folds=block.folds),
             block.network.graph(self.prepared),
             block.split(self.prepared),
