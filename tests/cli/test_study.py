@@ -108,7 +108,11 @@ def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, 
     [
         (("run", "quik", "--out", "study"), 3, "unknown experiment or group 'quik'. Did you mean 'quick'?"),
         (("run", "absent.toml", "--out", "study"), 3, "absent.toml cannot be read"),
-        (("run", "--out", "study"), 2, "Give names of experiments, or --model together with --dataset."),
+        (
+            ("run", "--out", "study"),
+            2,
+            "Give names of experiments, or --model together with either --dataset or --graph.",
+        ),
         (("run", "--model", "m:f", "--out", "study"), 2, "Give names of experiments, or --model"),
         (("run", "--model", "m", "--dataset", "citeseer", "--out", "study"), 2, "--model takes module:function"),
         (("run", "--model", "m:f", "--dataset", "core", "--out", "study"), 3, "unknown dataset 'core'."),

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, Cell, fill_settings
 from pprop.study.experiment import Experiment, Point
-from pprop.study.experiment_folder import load_experiments
+from pprop.study.experiment_folder import TEMPLATE, load_experiments
+from pprop.study.graphs import of_own
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Sample, Samples, command, dataset_order, dataset_title, model_order, model_title
@@ -161,7 +163,7 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
         return None
     ranked = sorted(run, key=lambda sample: (-sample.percent().mean, sample.cell.text))
     best, first = ranked[0], cells[0]
-    defaults = fill_settings(first.model, {}, first.dataset)
+    defaults = fill_settings(first.model, {}, first.dataset if first.dataset in DATASETS else TEMPLATE)
     place = next((place for place, sample in enumerate(ranked) if dict(sample.cell.settings) == defaults), None)
     settings = sorted(best.cell.settings.items())
     changed = ", ".join(f"{name} = {value}" for name, value in settings if defaults.get(name) != value)
@@ -172,7 +174,7 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
 
 
 def published_and_own(experiments: Mapping[str, Experiment]) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
-    """Return the experiments that come with pprop, and the others.
+    """Return the experiments that come with pprop, also on a user's graphs, and the others.
 
     A file kept with a study may have the name of one that comes with this version of pprop. It is one of the others only
     if it says something else; a title or groups of its own change nothing.
@@ -185,11 +187,14 @@ def published_and_own(experiments: Mapping[str, Experiment]) -> tuple[dict[str, 
     """
     bundled = load_experiments()
 
+    on_own_graph = {name: one for name, one in experiments.items() if of_own(p.cell.dataset for p in one.points)}
+
     def is_own(one: Experiment, there: Experiment | None) -> bool:
         return there is None or replace(one, title=there.title, groups=there.groups) != there
 
     own = {name: one for name, one in experiments.items() if is_own(one, bundled.get(name))}
-    return {name: bundled[name] for name in experiments if name in bundled}, own
+    published = {name: bundled[name] for name in experiments if name in bundled} | on_own_graph
+    return published, {name: one for name, one in own.items() if name not in on_own_graph}
 
 
 def own_experiments_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:
