@@ -237,12 +237,12 @@ def test_a_damaged_study_is_told_and_its_sound_rows_are_saved(pprop_here, tiny: 
 
 
 def test_a_model_of_the_user_is_compared_with_appnp_and_gcn(pprop_here, tmp_path: Path, monkeypatch):
-    from pprop.cli import study
+    from pprop.cli import study_jobs
     from pprop.study import cell
 
     real = cell.make_cell
     monkeypatch.setattr(cell, "make_cell", lambda name, settings, dataset: real(name, {"max_epochs": 30}, dataset))
-    assert study.RIVALS == ("appnp", "gcn")
+    assert study_jobs.RIVALS == ("appnp", "gcn")
     (tmp_path / "mymodule.py").write_text(
         "import numpy as np\n"
         "class Constant:\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -187,16 +186,14 @@ def test_nothing_of_the_papers_numbers_is_shown(study: Study):
         "| Paper",
     ):
         assert word not in study.report, word
-    numbers = set(re.findall(r"\d+\.\d+", study.report))
     published = [one.published for one in load_experiments().values() if one.published is not None]
-    assert not {f"{each.accuracy:.2f} ± {each.accuracy_interval:.2f}" for each in published if each.accuracy} & numbers
-    assert not any(
-        f"{each.accuracy:.2f} ± {each.accuracy_interval:.2f}" in study.report for each in published if each.accuracy
-    )
+    printed = {f"{each.accuracy:.2f} ± {each.accuracy_interval:.2f}" for each in published if each.accuracy}
+    assert len(printed) > 20
+    assert not any(text in study.report for text in printed)
 
 
 def test_a_second_run_computes_nothing_also_from_a_folder_of_the_same_graph(study: Study, tmp_path: Path, pprop):
-    before = (study.folder / "graphs/animals.npz").read_bytes()
+    before = (study.folder / "graphs/animals/manifest.json").read_bytes()
     write_folder(study.graph, tmp_path / "animals")
     code, out, err = pprop(
         *("study", "run", "quick", "propagation", "--graph", tmp_path / "animals"),
@@ -207,7 +204,7 @@ def test_a_second_run_computes_nothing_also_from_a_folder_of_the_same_graph(stud
     assert "animals: 330 nodes, " in err
     assert "; 4 nodes outside the largest component left out." in err
     assert "14 nodes without labels in no split." in err
-    assert (study.folder / "graphs/animals.npz").read_bytes() == before
+    assert (study.folder / "graphs/animals/manifest.json").read_bytes() == before
     code, out, _ = pprop(
         "study", "run", "quick_animals", "--runs", RUNS, "--out", study.folder
     )  # by name, from the copy
@@ -288,14 +285,18 @@ def test_a_model_of_the_user_is_compared_on_the_users_graph(study: Study, tmp_pa
             "too few nodes of class 'dogs' for a study: 165 of the 330 nodes with labels in the largest component are known, "
             "among them 17 of the 30 of that class, where 20 have to train.",
         ),
-        (animals((45, 45, 45), unlabelled=0), "has too few nodes of class|is too small for a study"),
+        (
+            animals((60, 60, 60), unlabelled=0),
+            "The graph 'mine' is too small for a study: 90 of the 180 nodes with labels in the largest component are known, "
+            "where 20 nodes of each of its 3 classes have to train, 30 are for early stopping, and one must be left.",
+        ),
     ],
 )
 def test_a_graph_that_cannot_be_studied_is_refused_in_a_sentence(graph: Graph, told: str, tmp_path: Path, pprop):
     write_npz(graph, tmp_path / "mine.npz")
     code, out, err = pprop("study", "run", "quick", "--graph", tmp_path / "mine.npz", "--out", tmp_path / "study")
     assert (code, out) == (3, "")
-    assert any(part in err for part in told.split("|")), err
+    assert told in err
     assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "study").exists()
 

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import InputError
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, picked
+from pprop.cli.study_jobs import model_jobs, named_jobs, read_own_graph
 from pprop.cli.study_outcome import outcome_record, outcome_text
 from pprop.cli.verbs import DeviceOption, examples, make_app, option, verb
 from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
-    from pprop.graph import Graph
-    from pprop.study.experiment import Experiment
     from pprop.study.run.progress import Watch
     from pprop.study.run.runner import Job, StudyOutcome
     from pprop.study.stats.paired import Versus
     from pprop.study.store.store import Store
 
-RIVALS = ("appnp", "gcn")
 StudyArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")]
 
 
@@ -73,17 +68,21 @@ def run(
         typer.Argument(metavar="NAME...", help="Experiments, groups ('pprop study list') or .toml files."),
     ] = None,
     *,
-    tables: Tables,
+    graph: Annotated[
+        str | None,
+        option(
+            "Your own graph (a file, or a folder of pprop build) in place of the datasets.",
+            metavar="GRAPH",
+            panel=Tables.panel,
+        ),
+    ] = None,
+    tables: Annotated[Tables, {"weight", "directed"}],  # a study ignores both
     out: Annotated[Path, option("Folder of the study; may have rows.", metavar="DIR")] = Path("study"),
     runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", min=1)] = None,
     device: DeviceOption = DEVICE.default,
     time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
     model: Annotated[str | None, option("Your own model: a function of the graph.", metavar="MODULE:FUNCTION")] = None,
     dataset: Annotated[str | None, option("For --model: citeseer, cora_ml, ...")] = None,
-    graph: Annotated[
-        str | None,
-        option("Your own graph (a file, or a folder of pprop build) in place of the datasets.", metavar="GRAPH"),
-    ] = None,
 ) -> None:
     """Compute the runs that are missing; each is stored in the folder as soon as it ends.
 
@@ -112,20 +111,19 @@ def run(
         raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
 
     from pprop.study.experiment_folder import keep_experiment
-    from pprop.study.graphs import keep_graph, own_names
+    from pprop.study.graphs import keep_graph
     from pprop.study.run.progress import show_study
     from pprop.study.run.runner import place_of
     from pprop.study.stats.paired import compare_models
     from pprop.study.store.store import Store
 
     place_of(device)  # refused before there is a folder
-    own = None if graph is None else _own_graph(session, GraphInput(graph, tables))
+    own = None if graph is None else read_own_graph(session, GraphInput(graph, tables))
     name = "" if own is None else own.name or ""
     if model is not None:
-        on_own = own is not None or dataset in own_names(out)
-        jobs = _own_jobs(model, dataset or name, runs, _graphs(own, out), on_own=on_own)
+        jobs = model_jobs(model, dataset or name, runs, out, own)
     else:
-        jobs = _jobs(names or [], runs, out, name)
+        jobs = named_jobs(names or [], runs, out, name)
     wanted = sum(len(job.seeds) for job in jobs)
     session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
     with Store.open(out, create=True) as store:
@@ -323,73 +321,3 @@ def _compute(
         time_limit = max(time_limit - (time.monotonic() - begin) / 60, 1e-6)
     every = run_study(store, jobs, watch, device=device, minutes=time_limit)
     return replace(every, found=every.found - own.computed, computed=every.computed + own.computed)
-
-
-def _own_graph(session: Session, given: GraphInput) -> Graph:
-    """Read a user's graph as a study takes it, and say what was made of it."""
-    from pprop.study.experiment_folder import check_graph_name
-    from pprop.study.graphs import own_graph, own_sentences
-
-    name = check_graph_name(given.title.partition(".")[0])
-    graph = given.read()
-    ready = own_graph(graph, name)
-    for sentence in own_sentences(graph, ready):
-        session.say(sentence)
-    return ready
-
-
-def _graphs(own: Graph | None, out: Path) -> Callable[[str], Graph]:
-    """Return what gives graphs by name before the study's folder has the user's."""
-    from pprop.study.graphs import load_graph
-
-    return lambda name: own if own is not None and name == own.name else load_graph(name, out)
-
-
-def _jobs(names: list[str], runs: int | None, out: Path, graph: str = "") -> list[Job]:
-    """Return the cells of names, groups and files, each once; names also of files kept in the study's folder.
-
-    With the name of a user's graph they are on that graph.
-    """
-    from pprop.study.experiment import read_experiment
-    from pprop.study.experiment_folder import experiments_of, experiments_on, load_experiments, on_graph
-    from pprop.study.run.runner import Job
-
-    known = load_experiments() | experiments_on(graph) if graph else experiments_of(out)
-    groups = sorted({group for experiment in known.values() for group in experiment.groups})
-    found: dict[str, Experiment] = {}
-    for name in names:
-        if name in known or name.endswith(".toml"):
-            found[name] = read_experiment(Path(name)) if name.endswith(".toml") else known[name]
-        elif name in groups:
-            found |= {each.name: each for each in known.values() if name in each.groups}
-        else:
-            near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
-            raise InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list.")
-    if graph:
-        made = [one if one.name in experiments_on(graph) else on_graph(one, graph) for one in found.values()]
-        found = {one.name: one for one in made if one is not None}
-        if not found:
-            raise InputError(f"{', '.join(names)} has published numbers of the paper's graphs alone, not for --graph.")
-    return [
-        Job(point.cell, experiment.seeds(runs, point.cell), experiment.alone)
-        for experiment in found.values()
-        for point in experiment.points
-    ]
-
-
-def _own_jobs(
-    model: str, dataset: str, runs: int | None, graph_of: Callable[[str], Graph], *, on_own: bool
-) -> list[Job]:
-    from pprop.study.cell import make_cell
-    from pprop.study.experiment import Experiment, Point
-    from pprop.study.experiment_folder import TEMPLATE
-    from pprop.study.run.recipe import Datasets, Place
-    from pprop.study.run.runner import Job
-    from pprop.study.run.user_model import user_cell, user_recipe
-
-    rivals = [make_cell(name, {}, TEMPLATE if on_own else dataset) for name in RIVALS]
-    cells = [user_cell(model, dataset), *(replace(cell, dataset=dataset) for cell in rivals)]
-    user_recipe(cells[0], Datasets(graph_of).of(cells[0]), Place("cpu", "numba"))  # refused before anything is there
-    experiment = Experiment(model, model, "accuracy", tuple(Point(cell, {}) for cell in cells))
-    return [Job(cell, experiment.seeds(runs)) for cell in cells]

@@ -19,7 +19,7 @@ from pprop._errors import DatasetError, InputError, PpropError
 from pprop._validate import counted
 from pprop.datasets import DATASETS, Split, load_dataset, paper_split, standardize
 from pprop.datasets.splits import DEFAULT_KNOWN, PER_CLASS, STOPPING, known_nodes
-from pprop.graph import Graph, read_npz, write_npz
+from pprop.graph import Graph, GraphFolder, write_folder
 
 FOLDER = "graphs"  # of a study's folder
 MOST_CLASSES = 256  # a row has one byte for the class of a node
@@ -196,7 +196,7 @@ def own_names(study: Path) -> list[str]:
     []
     """
     folder = Path(study) / FOLDER
-    return sorted(file.stem for file in folder.glob("*.npz")) if folder.is_dir() else []
+    return sorted(file.parent.name for file in folder.glob("[!.]*/manifest.json")) if folder.is_dir() else []
 
 
 def load_graph(name: str, study: Path | None = None) -> Graph:
@@ -218,7 +218,7 @@ def load_graph(name: str, study: Path | None = None) -> Graph:
         raise DatasetError(
             f"The study has no copy of the graph {name!r}. Run an experiment with --graph to give it again."
         )
-    return read_npz(_home(study, name))
+    return GraphFolder.open(Path(study) / FOLDER / name).graph()
 
 
 def keep_graph(graph: Graph, study: Path, of_rows: Iterable[str] = ()) -> None:
@@ -256,8 +256,8 @@ def keep_graph(graph: Graph, study: Path, of_rows: Iterable[str] = ()) -> None:
                 f"{graph.fingerprint[:12]}. Rename the file, or choose another --out."
             )
     if not kept:
-        _home(study, name).parent.mkdir(parents=True, exist_ok=True)
-        write_npz(graph, _home(study, name))
+        (Path(study) / FOLDER).mkdir(parents=True, exist_ok=True)
+        write_folder(graph, Path(study) / FOLDER / name)
 
 
 def merge_graphs(source: Path, study: Path) -> Sequence[str]:
@@ -269,11 +269,7 @@ def merge_graphs(source: Path, study: Path) -> Sequence[str]:
     problems: list[str] = []
     for name in own_names(source):
         try:
-            keep_graph(load_graph(name, source).replace(name=name), study)
+            keep_graph(load_graph(name, source), study)
         except PpropError as error:
             problems.append(f"The graph {name!r} was left out. {error}")
     return problems
-
-
-def _home(study: Path, name: str) -> Path:
-    return Path(study) / FOLDER / f"{name}.npz"
