@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from pprop.cli.app import run
 from pprop.datasets import DATASETS, TEST_SEEDS, VISIBLE_SEED
 from pprop.graph import Graph, write_folder, write_npz
 from pprop.settings import ALPHA
-from pprop.study.cell import make_cell
+from pprop.study import cell, experiment_folder
+from pprop.study.cell import Cell, make_cell
+from pprop.study.experiment import Point
 from pprop.study.experiment_folder import TEMPLATE, check_graph_name, experiments_on, load_experiments, on_graph
 from pprop.study.graphs import keep_graph, load_graph, own_graph, own_names, protocol_of
 from pprop.study.report import results, write_report
 from pprop.study.report.graph_claims import Claim
+from pprop.study.run import user_model
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
@@ -30,6 +33,29 @@ pytestmark = pytest.mark.slow
 
 CLASSES = ("birds", "cats", "dogs")
 RUNS = 3
+EPOCHS = 30
+SHORT = {"max_epochs": EPOCHS}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_trainings() -> Iterator[None]:
+    """All experiments that come with pprop, with few epochs: on a small graph some runs take all 10,000."""
+
+    def short(cell: Cell) -> Cell:
+        return replace(cell, settings={**cell.settings, **SHORT}) if "max_epochs" in cell.settings else cell
+
+    bundled = {
+        name: replace(one, points=tuple(Point(short(point.cell), point.at) for point in one.points))
+        for name, one in load_experiments().items()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment_folder, "_bundled", lambda: bundled)
+        yield
+
+
+def cell_of(model: str, **settings: Any) -> Cell:
+    """Return a cell of the study."""
+    return replace(make_cell(model, {**SHORT, **settings}, TEMPLATE), dataset="animals")
 
 
 def animals(of_class: tuple[int, ...] = (110, 110, 110), unlabelled: int = 14, apart: int = 4, seed: int = 0) -> Graph:
@@ -140,8 +166,8 @@ def test_the_tables_have_the_numbers_of_the_rows(study: Study):
     found = table(study.report, "Accuracy in percent: mean ± 95 % interval over runs (over splits)")
     assert found["Model"] == ["animals"]
     for model, title in (("appnp", "APPNP"), ("gcn", "GCN"), ("mlp", "MLP")):
-        cell = replace(make_cell(model, {}, TEMPLATE), dataset="animals")
-        of_model = estimate([100 * row.accuracy for row in rows if row.cell == cell.text])
+        of_model = estimate([100 * row.accuracy for row in rows if row.cell == cell_of(model).text])
+        assert of_model.runs == RUNS
         assert found[title] == [f"{of_model.mean:.2f} ± {of_model.half:.2f}"]
     assert found["GAT"] == ["not run"]
     details = table(study.report, "Accuracy in percent\n")
@@ -163,7 +189,7 @@ def test_the_figures_are_of_the_graph(study: Study):
         (data,) = json.loads((study.folder / f"figures/{name}.json").read_text())
         assert data["dataset"] == "animals"
     ways = {way["name"]: way["accuracy"]["mean"] for way in _propagation(study.folder)}
-    cell = replace(make_cell("appnp", {"evaluate": "network"}, TEMPLATE), dataset="animals")
+    cell = cell_of("appnp", evaluate="network")
     accuracies = [100 * row.accuracy for row in rows_of(study.folder) if row.cell == cell.text]
     assert list(ways) == ["never", "training", "inference", "both"]
     assert ways["training"] == pytest.approx(float(np.mean(accuracies)))
@@ -258,6 +284,9 @@ OWN = "import pprop\n\ndef build(graph):\n    return pprop.MLP()\n"
 
 
 def test_a_model_of_the_user_is_compared_on_the_users_graph(study: Study, tmp_path: Path, monkeypatch, pprop):
+    make, own = cell.make_cell, user_model.user_cell
+    monkeypatch.setattr(cell, "make_cell", lambda name, settings, dataset: make(name, SHORT, dataset))
+    monkeypatch.setattr(user_model, "user_cell", lambda name, dataset: own(name, dataset, max_epochs=EPOCHS))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model_for_animals.py").write_text(OWN)
     code, _, _ = pprop("study", "merge", study.folder, "--out", "copy")
@@ -351,12 +380,10 @@ def test_beside_the_papers_graphs_the_users_has_rows_of_its_own_and_no_claims(tm
     with Store.open(tmp_path, create=True) as store:
         keep_graph(mine, tmp_path)
         for model in ("mlp", "gcn", "appnp"):
-            cell = make_cell(model, {}, "citeseer")
-            classes = {"citeseer": graph, "animals": mine}
-            for name, of_name in classes.items():
+            for name, of_name in {"citeseer": graph, "animals": mine}.items():
                 predicted = np.zeros(of_name.n_nodes, dtype=np.uint8)
-                rows = make_rows(replace(cell, dataset=name), data=of_name.fingerprint, predictions=predicted)
-                store.add_all(rows)
+                one = replace(cell_of(model), dataset=name)
+                store.add_all(make_rows(one, data=of_name.fingerprint, predictions=predicted))
     write_report(tmp_path)
     text = (tmp_path / "report.md").read_text()
     found = table(text, "Accuracy in percent: mean ± 95 % interval over runs (over splits)")

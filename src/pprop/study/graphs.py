@@ -161,6 +161,13 @@ def own_sentences(given: Graph, ready: Graph) -> list[str]:
     ----------
     given, ready
         Before and after `own_graph`.
+
+    Examples
+    --------
+    >>> ring = sparse.diags_array([1.0] * 4, offsets=[-199, -1, 1, 199], shape=(200, 200))
+    >>> given = Graph.from_scipy(2 * ring, features=np.ones((200, 1)), labels=[0, 1] * 100)
+    >>> own_sentences(given, own_graph(given, "ring"))[0]
+    'ring: 200 nodes, 200 edges, 2 classes; weights of edges ignored.'
     """
     left = given.n_nodes - ready.n_nodes
     changes = [
