@@ -85,8 +85,8 @@ def model_jobs(model: str, dataset: str, runs: int | None, out: Path, graph: Gra
 
     Examples
     --------
-    >>> [job.cell.model for job in model_jobs("pprop:MLP", "citeseer", 1, Path("no study"))]
-    ['pprop:MLP', 'appnp', 'gcn']
+    >>> [job.cell.model for job in model_jobs("pprop.estimators:APPNPClassifier", "citeseer", 1, Path("no study"))]
+    ['pprop.estimators:APPNPClassifier', 'appnp', 'gcn']
     """
     from pprop.study.cell import make_cell
     from pprop.study.experiment import Experiment, Point

@@ -151,7 +151,7 @@ def known_nodes(n_nodes: int, known: int) -> NDArray[np.int64]:
     """Return the known nodes of a graph in the order drawn, shape (known,): the same for every split.
 
     >>> known_nodes(5, 3)
-    array([4, 3, 0])
+    array([4, 3, 1])
     """
     return np.random.RandomState(VISIBLE_SEED).choice(np.arange(n_nodes), known, replace=False)
 
