@@ -108,7 +108,11 @@ def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, 
     [
         (("run", "quik", "--out", "study"), 3, "unknown experiment or group 'quik'. Did you mean 'quick'?"),
         (("run", "absent.toml", "--out", "study"), 3, "absent.toml cannot be read"),
-        (("run", "--out", "study"), 2, "Give names of experiments, or --model together with --dataset."),
+        (
+            ("run", "--out", "study"),
+            2,
+            "Give names of experiments, or --model together with either --dataset or --graph.",
+        ),
         (("run", "--model", "m:f", "--out", "study"), 2, "Give names of experiments, or --model"),
         (("run", "--model", "m", "--dataset", "citeseer", "--out", "study"), 2, "--model takes module:function"),
         (("run", "--model", "m:f", "--dataset", "core", "--out", "study"), 3, "unknown dataset 'core'."),
@@ -233,12 +237,12 @@ def test_a_damaged_study_is_told_and_its_sound_rows_are_saved(pprop_here, tiny: 
 
 
 def test_a_model_of_the_user_is_compared_with_appnp_and_gcn(pprop_here, tmp_path: Path, monkeypatch):
-    from pprop.cli import study
+    from pprop.cli import study_jobs
     from pprop.study import cell
 
     real = cell.make_cell
     monkeypatch.setattr(cell, "make_cell", lambda name, settings, dataset: real(name, {"max_epochs": 30}, dataset))
-    assert study.RIVALS == ("appnp", "gcn")
+    assert study_jobs.RIVALS == ("appnp", "gcn")
     (tmp_path / "mymodule.py").write_text(
         "import numpy as np\n"
         "class Constant:\n"

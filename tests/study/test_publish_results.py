@@ -14,13 +14,13 @@ from pprop import load_dataset
 from pprop._errors import DatasetError
 from pprop.datasets import TEST_SEEDS
 from pprop.graph import Graph
+from pprop.study import graphs
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.report import results, sections
 from pprop.study.report.graph_claims import Claim
 from pprop.study.store.pack import pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
-from pprop.study.tables import paper as paper_tables
 from tools import publish_results
 
 pytestmark = pytest.mark.slow
@@ -131,7 +131,7 @@ def test_without_a_graph_nothing_is_written_and_the_rest_is_checked(
     def absent(name: str) -> Graph:
         raise DatasetError(f"{name} is not here.")
 
-    for module in (publish_results, results, sections, paper_tables):
+    for module in (publish_results, graphs):
         monkeypatch.setattr(module, "load_dataset", absent)
     before = (root / "results/report.md").read_bytes()
     assert main([], root) == 1

@@ -135,7 +135,7 @@ def test_a_validation_study_is_the_same_whatever_the_test_labels_are(tmp_path: P
     assert graph.labels is not None
     scrambled = graph.labels.copy()
     scrambled[test] = (scrambled[test] + 1) % graph.n_classes
-    monkeypatch.setattr("pprop.study.run.recipe.load_dataset", lambda name: graph.replace(labels=scrambled))
+    monkeypatch.setattr("pprop.study.graphs.load_dataset", lambda name: graph.replace(labels=scrambled))
     study(tmp_path / "scrambled", *jobs)
     study(tmp_path / "scrambled", Job(small("mlp"), RUNS[:1]))
     true, other = results(tmp_path / "true"), results(tmp_path / "scrambled")

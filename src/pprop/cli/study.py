@@ -1,8 +1,7 @@
-"""``pprop study``: the paper's whole evaluation, resumable, and a user's model in the same table."""
+"""``pprop study``: the paper's whole evaluation, resumable, on a user's graph too, and a user's model in the same table."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import time
 from collections import Counter
@@ -12,21 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import InputError
 from pprop._validate import counted
+from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, picked
+from pprop.cli.study_jobs import model_jobs, named_jobs, read_own_graph
+from pprop.cli.study_outcome import outcome_record, outcome_text
 from pprop.cli.verbs import DeviceOption, examples, make_app, option, verb
 from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
-    from pprop.study.experiment import Experiment
     from pprop.study.run.progress import Watch
     from pprop.study.run.runner import Job, StudyOutcome
-    from pprop.study.stats.estimate import Estimate
-    from pprop.study.stats.paired import Paired, Versus
+    from pprop.study.stats.paired import Versus
     from pprop.study.store.store import Store
 
-RIVALS = ("appnp", "gcn")
 StudyArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study, or a packed one.")]
 
 
@@ -60,6 +58,8 @@ def list_all(session: Session) -> None:
     "pprop study run quick --out study",
     "pprop study run gasteiger_2019_appnp_cora_ml --out study --runs 20 --time-limit 30",
     "pprop study run --model mymodule:build --dataset cora_ml",
+    "pprop study run quick labels --graph mine.npz --out study",
+    "pprop study run accuracy --graph edges.csv --nodes nodes.csv --label-column topic --out study",
 )
 def run(
     session: Session,
@@ -67,6 +67,16 @@ def run(
         list[str] | None,
         typer.Argument(metavar="NAME...", help="Experiments, groups ('pprop study list') or .toml files."),
     ] = None,
+    *,
+    graph: Annotated[
+        str | None,
+        option(
+            "Your own graph (a file, or a folder of pprop build) in place of the datasets.",
+            metavar="GRAPH",
+            panel=Tables.panel,
+        ),
+    ] = None,
+    tables: Annotated[Tables, {"weight", "directed"}],  # a study ignores both
     out: Annotated[Path, option("Folder of the study; may have rows.", metavar="DIR")] = Path("study"),
     runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", min=1)] = None,
     device: DeviceOption = DEVICE.default,
@@ -79,10 +89,18 @@ def run(
     Start it again after an interruption and it goes on; start it twice and both share the work. --model takes a function
     that gets the graph and returns a pprop model, a torch module from features (n, f) to logits (n, c), or an object with
     fit(nodes, y, stopping=(nodes, y)) and predict(nodes): it is compared with APPNP and GCN on the same runs. A torch module
-    gets the features as stored, not normalised; a parameter seed of the function gets the seed of each run.
+    gets the features as stored, not normalised; a parameter seed of the function gets the seed of each run. --graph runs
+    the experiments on a graph with features and labels of your own, standardised as the paper's are; the study keeps a copy.
     """
-    if (model is None) == (not names) or (model is None) != (dataset is None):
-        raise typer.BadParameter("Give names of experiments, or --model together with --dataset.")
+    wrong = not names or dataset is not None if model is None else bool(names) or (dataset is None) == (graph is None)
+    if wrong:
+        raise typer.BadParameter("Give names of experiments, or --model together with either --dataset or --graph.")
+    if graph is None and tables.words():
+        raise typer.BadParameter(f"{tables.words()[0]} belongs to a graph of your own: add --graph.")
+    if graph is not None and any(name.endswith(".toml") for name in names or []):
+        raise typer.BadParameter(
+            "--graph takes names of experiments and groups; a .toml file names its dataset itself."
+        )
     if model is not None and ":" not in model:
         raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
     if time_limit is not None and not 0 < time_limit < math.inf:
@@ -93,17 +111,25 @@ def run(
         raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
 
     from pprop.study.experiment_folder import keep_experiment
+    from pprop.study.graphs import keep_graph
     from pprop.study.run.progress import show_study
     from pprop.study.run.runner import place_of
     from pprop.study.stats.paired import compare_models
     from pprop.study.store.store import Store
 
     place_of(device)  # refused before there is a folder
-    jobs = _own_jobs(model, dataset or "", runs) if model is not None else _jobs(names or [], runs, out)
+    own = None if graph is None else read_own_graph(session, GraphInput(graph, tables))
+    name = "" if own is None else own.name or ""
+    if model is not None:
+        jobs = model_jobs(model, dataset or name, runs, out, own)
+    else:
+        jobs = named_jobs(names or [], runs, out, name)
     wanted = sum(len(job.seeds) for job in jobs)
     session.say(f"{counted(len(jobs), 'cell')}, {counted(wanted, 'run')}, into {out}")
     with Store.open(out, create=True) as store:
         session.keep(out)
+        if own is not None:
+            keep_graph(own, out, {group.data for group in store.groups() if group.cell.dataset == own.name})
         for name in names or []:
             if name.endswith(".toml"):
                 keep_experiment(Path(name), out)
@@ -111,9 +137,9 @@ def run(
             outcome = _compute(store, jobs, watch, device, time_limit, first_alone=model is not None)
         compared: list[Versus] = []
         if model is not None:
-            own, *rivals = jobs
-            compared = compare_models(store, own.cell, [job.cell for job in rivals], own.seeds)
-    session.result(_record(outcome, out, compared), _text(outcome, out, compared))
+            first, *rivals = jobs
+            compared = compare_models(store, first.cell, [job.cell for job in rivals], first.seeds)
+    session.result(outcome_record(outcome, out, compared), outcome_text(outcome, out, compared))
     if outcome.refused:
         raise typer.Exit(BAD_INPUT)
     if outcome.left:
@@ -130,7 +156,7 @@ def status(session: Session, folder: StudyArgument) -> None:
     from pprop.study.store.store import Store
 
     with study_folder(folder) as study, Store.open(study) as store:
-        found = study_status(store, experiments_of(study).values())
+        found = study_status(store, experiments_of(study, (cell.dataset for cell in store.cells())).values())
     record = {
         "out": folder,
         "rows": found.rows,
@@ -185,16 +211,23 @@ def pack(
         ),
     ] = False,
 ) -> None:
-    """Write all rows into one small file, to be published; 'pprop study merge' makes a study of it again."""
-    from pprop.study.experiment_folder import load_experiments
+    """Write all rows into one small file, to be published; 'pprop study merge' makes a study of it again.
+
+    Graphs of your own are not in it.
+    """
+    from pprop.study.experiment_folder import experiments_of
+    from pprop.study.graphs import own_names
     from pprop.study.store.pack import pack_study, predictions_needed
     from pprop.study.store.store import Store
 
     with Store.open(folder) as store:
-        rows = pack_study(store, out, predictions_needed(load_experiments().values()) if small else None)
+        known = experiments_of(folder, (cell.dataset for cell in store.cells()))
+        rows = pack_study(store, out, predictions_needed(known.values()) if small else None)
     session.keep(out)
-    size = out.stat().st_size
-    session.result({"out": out, "rows": rows, "bytes": size}, f"{counted(rows, 'row')} in {out}, {size / 1e6:.2f} MB")
+    size, graphs = out.stat().st_size, own_names(folder)
+    without = f"\nNot in it: the graph{'s' * (len(graphs) > 1)} {', '.join(graphs)}." if graphs else ""
+    record = {"out": out, "rows": rows, "bytes": size, "graphs_left_out": graphs}
+    session.result(record, f"{counted(rows, 'row')} in {out}, {size / 1e6:.2f} MB{without}")
 
 
 @verb("study merge", "pprop study merge here there --out both", "pprop study merge damaged --out saved")
@@ -260,11 +293,12 @@ def verify(
 
 
 app = make_app(
-    "The paper's whole evaluation, resumable, and your own model in the same table.",
+    "The paper's whole evaluation, resumable, also on your own graph, and your own model in the same table.",
     examples(
         "pprop study list",
         "pprop study run quick --out study",
         "pprop study run --model mymodule:build --dataset cora_ml --out study",
+        "pprop study run quick --graph mine.npz --out study",
         "pprop study report study",
     ),
     *(list_all, run, status, report, pack, merge, verify),
@@ -287,113 +321,3 @@ def _compute(
         time_limit = max(time_limit - (time.monotonic() - begin) / 60, 1e-6)
     every = run_study(store, jobs, watch, device=device, minutes=time_limit)
     return replace(every, found=every.found - own.computed, computed=every.computed + own.computed)
-
-
-def _jobs(names: list[str], runs: int | None, out: Path) -> list[Job]:
-    """Return the cells of names, groups and files, each once; names also of files kept in the study's folder."""
-    from pprop.study.experiment import read_experiment
-    from pprop.study.experiment_folder import experiments_of
-    from pprop.study.run.runner import Job
-
-    known = experiments_of(out)
-    groups = sorted({group for experiment in known.values() for group in experiment.groups})
-    found: dict[str, Experiment] = {}
-    for name in names:
-        if name in known or name.endswith(".toml"):
-            found[name] = read_experiment(Path(name)) if name.endswith(".toml") else known[name]
-        elif name in groups:
-            found |= {each.name: each for each in known.values() if name in each.groups}
-        else:
-            near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
-            raise InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list.")
-    return [
-        Job(point.cell, experiment.seeds(runs, point.cell), experiment.alone)
-        for experiment in found.values()
-        for point in experiment.points
-    ]
-
-
-def _own_jobs(model: str, dataset: str, runs: int | None) -> list[Job]:
-    from pprop.study.cell import make_cell
-    from pprop.study.experiment import Experiment, Point
-    from pprop.study.run.recipe import Datasets, Place
-    from pprop.study.run.runner import Job
-    from pprop.study.run.user_model import user_cell, user_recipe
-
-    cells = [user_cell(model, dataset), *(make_cell(name, {}, dataset) for name in RIVALS)]
-    user_recipe(cells[0], Datasets().of(cells[0]), Place("cpu", "numba"))  # refused before anything is there
-    experiment = Experiment(model, model, "accuracy", tuple(Point(cell, {}) for cell in cells))
-    return [Job(cell, experiment.seeds(runs)) for cell in cells]
-
-
-def _record(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "out": out,
-        **picked(outcome, "wanted", "found", "computed", "elsewhere", "left", "time_up"),
-        "refused": [{"cell": refused.cell.text, "reason": refused.reason} for refused in outcome.refused],
-    }
-    if compared:
-        record["models"] = [
-            {
-                "model": each.cell.model,
-                "runs": each.accuracy.runs,
-                "accuracy": each.accuracy.mean,
-                "accuracy_interval": _interval(each.accuracy),
-                "f1": each.f1.mean,
-                "f1_interval": _interval(each.f1),
-                "seconds": each.seconds,
-                "p_runs": each.over_runs and each.over_runs.p,
-                "p_splits": each.over_splits and each.over_splits.p,
-                "p_runs_holm": each.over_runs and each.over_runs.holm,
-                "p_splits_holm": each.over_splits and each.over_splits.holm,
-            }
-            for each in compared
-        ]
-    return record
-
-
-def _interval(summary: Estimate) -> list[float] | None:
-    """Return the ends of an interval; a single run has none."""
-    return None if summary.runs < 2 else [summary.low, summary.high]
-
-
-def _measure(summary: Estimate, scale: float, decimals: int) -> str:
-    mean = f"{scale * summary.mean:.{decimals}f}"
-    return mean if summary.runs < 2 else f"{mean} ± {scale * summary.half:.{decimals}f}"
-
-
-def _p(test: Paired | None) -> str:
-    return "-" if test is None or math.isnan(test.holm) else f"{test.holm:.2g}"
-
-
-def _text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> str:
-    lines: list[str] = []
-    if compared:
-        headings = ("model", "runs", "accuracy %", "F1", "s/run", "p over runs", "p over splits")
-        rows = [
-            (
-                each.cell.model,
-                each.accuracy.runs,
-                _measure(each.accuracy, 100, 2),
-                _measure(each.f1, 1, 4),
-                f"{each.seconds:.2f}",
-                _p(each.over_runs),
-                _p(each.over_splits),
-            )
-            for each in compared
-        ]
-        lines.append(columns(headings, rows))
-        if any(each.over_runs for each in compared):
-            own = compared[0].cell.model
-            lines.append(f"p: paired t-tests of {own} against each of the others, with Holm's correction")
-        lines.append("")
-    lines.append(f"{counted(outcome.computed, 'run')} computed, {outcome.found} there before, of {outcome.wanted}.")
-    if outcome.elsewhere:
-        lines.append(f"{counted(outcome.elsewhere, 'run')} being computed by another process.")
-    lines += [f"Refused: {refused.cell.text}: {refused.reason}" for refused in outcome.refused]
-    if outcome.left:
-        why = "The time limit has come. " if outcome.time_up else ""
-        lines.append(f"{why}{counted(outcome.left, 'run')} left: run the same command again to go on.")
-    lines.append(f"Try: pprop study report {out}")
-    return "\n".join(lines)

@@ -87,4 +87,4 @@ def standardize(graph: Graph) -> Graph:
     simple = graph.undirected().without_self_loops().unweighted().largest_component()
     if simple.features is None or simple.features.dtype == np.float32:
         return simple
-    return simple.replace(features=simple.features.astype(np.float32))
+    return simple.replace(features=simple.features.astype(np.float32), recipe=simple.recipe)

@@ -29,6 +29,7 @@ VALIDATION_SEEDS = (
 
 FUNCTION = "paper_split"
 DEFAULT_KNOWN = 1500
+PER_CLASS, STOPPING = 20, 500  # training nodes of each class, and nodes for early stopping
 
 
 @final
@@ -70,7 +71,12 @@ class Split:
 
 
 def paper_split(
-    graph: Graph, seed: int, test: bool = True, known: int | None = None, per_class: int = 20, stopping: int = 500
+    graph: Graph,
+    seed: int,
+    test: bool = True,
+    known: int | None = None,
+    per_class: int = PER_CLASS,
+    stopping: int = STOPPING,
 ) -> Split:
     """Draw a split by the paper's protocol.
 
@@ -117,7 +123,7 @@ def paper_split(
     stopping = check_int(stopping, "stopping", FUNCTION, low=0)
     known = _check_known(graph, known, test)
 
-    visible = np.random.RandomState(VISIBLE_SEED).choice(np.arange(graph.n_nodes), known, replace=False)
+    visible = known_nodes(graph.n_nodes, known)
     labels = graph.labels
     unknown = int(((labels if test else labels[visible]) < 0).sum())
     if unknown:
@@ -139,6 +145,15 @@ def paper_split(
     for nodes in sets:
         nodes.flags.writeable = False
     return Split(*sets, seed=seed, test=test)
+
+
+def known_nodes(n_nodes: int, known: int) -> NDArray[np.int64]:
+    """Return the known nodes of a graph in the order drawn, shape (known,): the same for every split.
+
+    >>> known_nodes(5, 3)
+    array([4, 3, 1])
+    """
+    return np.random.RandomState(VISIBLE_SEED).choice(np.arange(n_nodes), known, replace=False)
 
 
 def _check_known(graph: Graph, known: int | None, test: bool) -> int:

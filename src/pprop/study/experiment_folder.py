@@ -1,16 +1,20 @@
-"""A user's experiment files are kept with the study, so that its status and report show their rows too."""
+"""The experiments of a study: those that come with pprop, the same on a user's graphs, and a user's files, kept with it."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
 
 from pprop._errors import InputError
-from pprop.study.experiment import Experiment, read_experiment
+from pprop.datasets import DATASETS
+from pprop.study.experiment import Experiment, Point, read_experiment
+from pprop.study.graphs import own_names
 
 
 def load_experiments(folder: Path | None = None) -> dict[str, Experiment]:
@@ -29,21 +33,104 @@ def load_experiments(folder: Path | None = None) -> dict[str, Experiment]:
 # Of a study's folder, and of the package's.
 FOLDER = "experiments"
 
+# The dataset whose experiments are those of a user's graph, too: its alpha is the default.
+TEMPLATE = "citeseer"
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+
 
 @cache
 def _bundled() -> Mapping[str, Experiment]:
     return load_experiments(Path(__file__).with_name(FOLDER))
 
 
-def experiments_of(study: Path) -> dict[str, Experiment]:
-    """Return the experiments that come with pprop and those kept in a study's folder, by name.
+def experiments_of(study: Path, datasets: Iterable[str] = ()) -> dict[str, Experiment]:
+    """Return the experiments that come with pprop, also on a user's graphs, and those kept in a study's folder, by name.
+
+    Parameters
+    ----------
+    study
+        The folder, which may have graphs.
+    datasets
+        Names of graphs that the study has rows of; those of the user's own count, whether the folder has them or not.
 
     Examples
     --------
     >>> experiments_of(Path("no study")) == load_experiments()
     True
     """
-    return load_experiments() | load_experiments(Path(study) / FOLDER)
+    found = load_experiments() | load_experiments(Path(study) / FOLDER)
+    for name in sorted({*own_names(study), *datasets} - DATASETS.keys()):
+        found |= experiments_on(name)
+    return found
+
+
+def experiments_on(graph: str) -> dict[str, Experiment]:
+    """Return the experiments that come with pprop on a user's graph, by name: no published numbers, the same settings.
+
+    They are those on Citeseer, whose alpha is the default. Groups are those with the name of the dataset in theirs.
+
+    Examples
+    --------
+    >>> one = experiments_on("mine")["gasteiger_2019_appnp_mine"]
+    >>> one.title, one.groups, one.points[0].cell.dataset, one.published
+    ('APPNP on mine', ('mine',), 'mine', None)
+    """
+    made = (on_graph(one, graph) for one in load_experiments().values())
+    return {one.name: one for one in made if one is not None}
+
+
+def on_graph(experiment: Experiment, graph: str) -> Experiment | None:
+    """Return an experiment that comes with pprop, on whichever dataset it is, on a user's graph; None if it has no place there.
+
+    Examples
+    --------
+    >>> on_graph(load_experiments()["gasteiger_2019_appnp_pubmed"], "mine").name
+    'gasteiger_2019_appnp_mine'
+    """
+    name = experiment.name
+    for dataset in DATASETS:
+        name = name.replace(dataset, TEMPLATE)
+    one = load_experiments().get(name)
+    points = () if one is None else tuple(point for point in one.points if point.cell.dataset == TEMPLATE)
+    if one is None or not points:
+        return None
+    return replace(
+        one,
+        name=name.replace(TEMPLATE, graph) if TEMPLATE in name else f"{name}_{graph}",
+        title=one.title.replace(" on Citeseer", f" on {graph}"),
+        points=tuple(
+            Point(
+                replace(point.cell, dataset=graph),
+                {**point.at, "dataset": graph} if "dataset" in point.at else point.at,
+            )
+            for point in points
+        ),
+        published=None,
+        groups=tuple(group.replace(TEMPLATE, graph) for group in one.groups if TEMPLATE in group),
+    )
+
+
+def check_graph_name(name: str) -> str:
+    """Return the name of a user's graph, which must be a plain word that nothing else in a study has.
+
+    Examples
+    --------
+    >>> check_graph_name("pubmed")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: A graph of your own cannot be called 'pubmed': pprop has something of that name. Rename the file.
+    """
+    if not _WORD.fullmatch(name):
+        raise InputError(
+            f"A graph of your own cannot be called {name!r}: a study takes up to 40 letters, digits, - and _. Rename the file."
+        )
+    bundled = load_experiments()
+    taken = {*DATASETS, *bundled, *(group for one in bundled.values() for group in one.groups)}
+    if name in taken or not taken.isdisjoint(experiments_on(name)):
+        raise InputError(
+            f"A graph of your own cannot be called {name!r}: pprop has something of that name. Rename the file."
+        )
+    return name
 
 
 def files_of(study: Path) -> dict[str, bytes]:

@@ -32,9 +32,10 @@ from typing import Any, cast, final
 
 from pprop._errors import InputError, PpropError
 from pprop._version import __version__
-from pprop.datasets import DATASETS, load_dataset
+from pprop.datasets import DATASETS
 from pprop.datasets.files import VARIABLE, bundled_folder, cache_folder, git_blob_id
 from pprop.study.cell import Cell
+from pprop.study.graphs import load_graph, own_names
 
 _FOLDER = Path(__file__).resolve().parent
 _PACKAGE = _FOLDER.parent
@@ -124,21 +125,24 @@ def current_revision(cell: Cell, backend: str) -> str:
     return user_revision(backend, user_source(find_function(cell.model)[0]))
 
 
-def current_data(dataset: str) -> str | None:
+def current_data(dataset: str, study: Path | None = None) -> str | None:
     """Return the fingerprint of a dataset as it is on this machine; None where it is not. Nothing is downloaded.
 
-    >>> current_data("citeseer") == load_dataset("citeseer").fingerprint, current_data("of my own")
+    A user's graph is on this machine where the study's folder has a copy of it.
+
+    >>> current_data("citeseer") == load_graph("citeseer").fingerprint, current_data("of my own")
     (True, None)
     """
     if dataset not in DATASETS:
-        return None
-    info = DATASETS[dataset]
-    folders, cached = (os.environ.get(VARIABLE) or bundled_folder(), bundled_folder()), cache_folder() / info.file_name
-    is_cached = cached.is_file() and git_blob_id(cached) == info.git_blob
-    if not is_cached and not any(Path(folder, info.file_name).is_file() for folder in folders):
-        return None
+        here = study is not None and dataset in own_names(study)
+    else:
+        info = DATASETS[dataset]
+        folders = os.environ.get(VARIABLE) or bundled_folder(), bundled_folder()
+        cached = cache_folder() / info.file_name
+        here = any(Path(folder, info.file_name).is_file() for folder in folders)
+        here = here or (cached.is_file() and git_blob_id(cached) == info.git_blob)
     try:
-        return load_dataset(dataset).fingerprint
+        return load_graph(dataset, study).fingerprint if here else None
     except PpropError:  # a damaged file, or a user's folder that is not there
         return None
 

@@ -13,10 +13,11 @@ from scipy.sparse.csgraph import dijkstra
 
 from pprop._errors import DatasetError
 from pprop._validate import check_positions, reject
-from pprop.datasets import DATASETS, Split, paper_split
+from pprop.datasets import DATASETS, Split
 from pprop.graph import Graph
 from pprop.study.figures.gather import Drawn, Found, runs_note
 from pprop.study.figures.style import POINTS, Figure, light_grid, new_panels
+from pprop.study.graphs import protocol_of
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import dataset_title
@@ -201,7 +202,8 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
     """
     panels: list[Distance] = []
     missing: dict[str, list[str]] = {}
-    for dataset, title in ((name, dataset_title(name)) for name in DATASETS):
+    papers = {dataset_title(name): name for name in DATASETS}  # a user's graph has no other title than its name
+    for title, dataset in (papers | {name: name for name in found.rows if name not in papers}).items():
         rows = found.rows.get(title, {})
         better, baseline = rows.get("APPNP", []), rows.get("GCN", [])
         seeds = {row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline}
@@ -216,7 +218,8 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
             # node i of the predictions may be another node here
             missing.setdefault("whose graph here is not the one of the rows", []).append(title)
             continue
-        splits = {seed: paper_split(graph, seed) for seed in seeds}
+        protocol = protocol_of(graph)
+        splits = {seed: protocol.split(graph, seed) for seed in seeds}
         panels.append(distance_data(title, graph, splits, better, baseline))
     reasons = [f"{', '.join(titles)}, {reason}" for reason, titles in missing.items()]
     without = f"Without {', and without '.join(reasons)}." if reasons else ""

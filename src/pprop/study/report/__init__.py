@@ -45,7 +45,8 @@ def write_report(
     folder = Path(store_folder)
     target = folder if out is None else Path(out)
     with Store.open(folder) as store:
-        known = experiments_of(folder) if experiments is None else experiments
+        of_rows = (cell.dataset for cell in store.cells())
+        known = experiments_of(folder, of_rows) if experiments is None else experiments
         page = build_page(Results(store, known, folder))
     files = page_files(page)
     for name, text in files.items():

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import final
 
 from pprop._errors import PpropError
-from pprop.datasets import load_dataset
+from pprop.datasets import DATASETS
+from pprop.graph import Graph
 from pprop.study.cell import Cell, is_original
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
 from pprop.study.figures.gather import Drawn, RowsOf
+from pprop.study.graphs import load_graph
 from pprop.study.report.graph_claims import Claim, graph_claims, model_claims
 from pprop.study.report.row_claims import Evidence, row_claims, sweep_runs
 from pprop.study.store.row import Row
@@ -42,10 +44,10 @@ class Results:
     store
         The rows.
     experiments
-        What they are shown as. Only those that come with pprop fill tables, figures and claims; others have a section of
-        their own.
+        What they are shown as. Only those that come with pprop, also on a user's graphs, fill tables and figures;
+        others have a section of their own. The paper's claims are checked on the paper's graphs alone.
     folder
-        The study's, which keeps what takes long to compute.
+        The study's, which has the user's graphs, and keeps what takes long to compute.
 
     Examples
     --------
@@ -66,7 +68,7 @@ class Results:
 
     @cached_property
     def published(self) -> Mapping[str, Experiment]:
-        """The experiments that come with pprop."""
+        """The experiments that come with pprop, also on a user's graphs."""
         return published_and_own(self.experiments)[0]
 
     @cached_property
@@ -100,6 +102,11 @@ class Results:
         return sorted({sample.cell.dataset for sample in self.everything.values()}, key=dataset_order)
 
     @cached_property
+    def graph_of(self) -> Callable[[str], Graph]:
+        """The graph of a dataset, each read once."""
+        return cache(partial(load_graph, study=self.folder))
+
+    @cached_property
     def begun(self) -> Mapping[str, Experiment]:
         """The experiments that have rows; cells of the accuracy table count only for those that fill it.
 
@@ -120,31 +127,44 @@ class Results:
     @cached_property
     def drawn(self) -> list[Drawn]:
         """The figures."""
-        return figures_of(self.begun.values(), self._rows_of, cache(load_dataset))
+        return figures_of(self.begun.values(), self._rows_of, self.graph_of)
 
     @cached_property
     def evidence(self) -> Evidence:
         """What the paper's claims are checked on."""
-        run = {name: [entry for entry in group if entry.sample is not None] for name, group in self.main.items()}
-        shown = {each.name: each.data for each in self.drawn}
+        main, many, times = (
+            {name: group for name, group in each.items() if name in DATASETS}
+            for each in (self.main, self.many, self.times)
+        )
+        run = {name: [entry for entry in group if entry.sample is not None] for name, group in main.items()}
+        papers = {dataset_title(name) for name in DATASETS}
+        panels = {
+            each.name: {one.dataset: one for one in each.data if one.dataset in papers}
+            for each in self.drawn
+            if each.name in ("distance", "propagation")
+        }
+        begun = [one for one in self.begun.values() if any(point.cell.dataset in DATASETS for point in one.points)]
         return {
-            "main": self.main,
-            "many": self.many,
-            "times": self.times,
-            "growth": {"all": self.times},
+            "main": main,
+            "many": many,
+            "times": times,
+            "growth": {"all": times},
             "accuracy": {name: {_key(each.cell): each.accuracies for each in group} for name, group in run.items()},
-            "distance": {panel.dataset: panel for panel in shown.get("distance", ())},
-            "ways": {panel.dataset: panel for panel in shown.get("propagation", ())},
-            **sweep_runs(self.begun.values(), self._rows_of),
+            "distance": panels.get("distance", {}),
+            "ways": panels.get("propagation", {}),
+            **sweep_runs(begun, self._rows_of),
         }
 
     @cached_property
     def claims(self) -> tuple[list[Claim], list[str]]:
-        """The paper's claims that were checked, and the statements for which rows are missing."""
-        found = model_claims() if self.main else []
-        for name in self.datasets:
+        """The paper's claims that were checked, and the statements for which rows are missing; none of a user's graphs."""
+        papers = [name for name in self.datasets if name in DATASETS]
+        if self.datasets and not papers:
+            return [], []
+        found = model_claims() if any(name in DATASETS for name in self.main) else []
+        for name in papers:
             with suppress(PpropError, OSError):  # the table of datasets says why
-                found += graph_claims(load_dataset(name), dataset_title(name))
+                found += graph_claims(self.graph_of(name), dataset_title(name))
         of_rows, missing = row_claims(self.evidence)
         return [*found, *of_rows], missing
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from pprop._errors import MissingDependencyError
 from pprop._validate import counted
-from pprop.datasets import load_dataset
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
 from pprop.study.figures.gather import Drawn
 from pprop.study.figures.style import figure_json, save_figure
+from pprop.study.graphs import of_own
 from pprop.study.report.page import Block, Bullets, Picture
 from pprop.study.report.results import IN_TABLES, Results
 from pprop.study.stats.variance import init_tails
@@ -23,8 +23,10 @@ from pprop.study.tables.table import Cells, Strong, Table
 METHOD = (
     "Every mean is over runs: the paper's splits times initialisations. The number after ± is the larger distance "
     "from the mean to an end of its 95 % percentile bootstrap interval over runs (1000 resamples), as in the paper; "
-    "in brackets is the same with whole splits resampled, because runs of one split vary together. One rule of "
-    "agreement: ours and the paper's agree if they differ by at most the combined interval, the root of the sum of "
+    "in brackets is the same with whole splits resampled, because runs of one split vary together."
+)
+AGREEMENT = (
+    "One rule of agreement: ours and the paper's agree if they differ by at most the combined interval, the root of the sum of "
     "squares of both ± over runs."
 )
 COMMANDS = (
@@ -36,7 +38,18 @@ P_VALUES = (
     "a split: initialisations of different models are not matched, and runs of one split vary together. Beside it is "
     "the test over runs, as published. Bt. FP has one run per split, so both are over splits. Holm's correction is "
     "over the paper's baselines on one dataset and metric; MLP and the tuned Bt. FP, which the paper does not have, "
-    "are a family of their own. The paper names no opponent: its p-value is beside the best baseline of its own table."
+    "are a family of their own."
+)
+P_PUBLISHED = "The paper names no opponent: its p-value is beside the best baseline of its own table."
+TIMES_PUBLISHED = (
+    "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets, on a GPU of "
+    "2018; ours is a training step and one evaluation on the stopping set. Ratios to GCN are of programs, too, and not "
+    "comparable with the paper's: MLP, PPNP and APPNP have a fused training step here, the other models use torch's "
+    "autograd with the same sparse kernels."
+)
+TIMES_OWN = (
+    "An epoch is a training step and one evaluation on the stopping set. Ratios to GCN are of programs, too: MLP, PPNP "
+    "and APPNP have a fused training step, the other models use torch's autograd with the same sparse kernels."
 )
 # Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
@@ -46,7 +59,7 @@ def lead(results: Results) -> tuple[Block, ...]:
     """Return the first blocks of the page: how many accuracies agree with the paper, and how to read the numbers."""
     count = sum(len(sample.all_rows) for sample in results.everything.values())
     text = f"{counted(count, 'run')} of {counted(len(results.everything), 'cell')}. {paper.agreement(results.main)}"
-    return (text.strip(), METHOD, COMMANDS)
+    return (text.strip(), METHOD if of_own(results.datasets) else f"{METHOD} {AGREEMENT}", COMMANDS)
 
 
 def _what_was_run(results: Results) -> Iterator[Block]:
@@ -90,7 +103,7 @@ def _p_values(results: Results) -> Iterator[Block]:
     metrics: tuple[Metric, ...] = ("accuracy", "f1")
     made = [table for metric in metrics if (table := p_values.p_value_table(results.main, metric)).n_rows]
     if made:
-        yield P_VALUES
+        yield P_VALUES if of_own(results.main) else f"{P_VALUES} {P_PUBLISHED}"
         yield p_values.significance_table(results.main)
         for metric, name in zip(metrics, ("accuracy", "macro F1"), strict=True):
             found = p_values.papers_comparisons(results.main, metric)
@@ -105,12 +118,7 @@ def _p_values(results: Results) -> Iterator[Block]:
 
 def _times(results: Results) -> Iterator[Block]:
     if results.times:
-        yield (
-            "Compare ratios, not milliseconds: the paper's epoch is a training step and evaluations on three sets, "
-            "on a GPU of 2018; ours is a training step and one evaluation on the stopping set. Ratios to GCN are of "
-            "programs, too, and not comparable with the paper's: MLP, PPNP and APPNP have a fused training step here, "
-            "the other models use torch's autograd with the same sparse kernels."
-        )
+        yield TIMES_OWN if of_own(results.times) else TIMES_PUBLISHED
         yield times.time_table(results.times)
 
 
@@ -217,7 +225,7 @@ def _other_experiments(results: Results) -> Iterator[Block]:
         named = results.everything.named([one])
         there = {point.cell: list(each.rows) for point in one.points if (each := named.of(point.cell))}
         if one.shows not in IN_TABLES and len(there) > 1:
-            made = figures_of([one], lambda cell, there=there: there.get(cell, []), load_dataset)
+            made = figures_of([one], lambda cell, there=there: there.get(cell, []), results.graph_of)
             drawn = [
                 replace(each, name=f"other_{number}_{each.name}", title=f"{one.title}: {each.title}") for each in made
             ]

@@ -85,7 +85,9 @@ def study_status(store: Store, experiments: Iterable[Experiment]) -> StudyStatus
     for group in store.groups():
         groups.setdefault(group.config, []).append(group)
     runs = {config: sum(group.runs for group in some) for config, some in groups.items()}
-    data = cache(current_data)  # each dataset is read once, and only if there is a row of it
+    data = cache(
+        partial(current_data, study=store.path.parent)
+    )  # each dataset is read once, and only if there is a row of it
     found: list[ExperimentProgress] = []
     others = {config: (some[0].cell, runs[config]) for config, some in groups.items()}
     for experiment in experiments:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import InputError
 from pprop._validate import describe
-from pprop.datasets import TEST_SEEDS, Split, load_dataset, paper_split
+from pprop.datasets import Split, load_dataset
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
 from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, Architecture, Model
@@ -29,6 +29,7 @@ from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
 from pprop.models.inference import Inference
 from pprop.propagation import Limit
 from pprop.study.cell import Cell, Seeds, Splits
+from pprop.study.graphs import Protocol, protocol_of
 from pprop.study.revisions import provenance_here
 from pprop.study.stats.estimate import accuracy, f1_macro, f1_paper
 from pprop.study.store.row import Row, RowKey
@@ -54,9 +55,8 @@ def hide_test_labels(graph: Graph) -> Graph:
     (610, 6)
     """
     assert graph.labels is not None
-    test = paper_split(graph, TEST_SEEDS[0], per_class=1, stopping=0).evaluation  # the same in every split
     labels = graph.labels.copy()
-    labels[test] = -1
+    labels[protocol_of(graph).test] = -1
     return graph.replace(labels=labels)
 
 
@@ -73,6 +73,8 @@ class Prepared:
         Fingerprint of the whole dataset.
     splits
         ``"test"`` or ``"validation"``.
+    protocol
+        How they are drawn.
 
     Examples
     --------
@@ -84,13 +86,14 @@ class Prepared:
     graph: Graph
     data: str
     splits: Splits
+    protocol: Protocol
     _judge: Graph = field(repr=False)  # that labels are compared with; for validation it has no test labels either
     _drawn: dict[tuple[int, int], Split] = field(default_factory=dict[tuple[int, int], Split], repr=False)
 
     def split(self, seed: int, per_class: int) -> Split:
         """Return a split; more nodes per class than there are raise InputError."""
         if (seed, per_class) not in self._drawn:
-            split = paper_split(self._judge, seed, test=self.splits == "test", per_class=per_class)
+            split = self.protocol.split(self._judge, seed, test=self.splits == "test", per_class=per_class)
             self._drawn[seed, per_class] = split
         return self._drawn[seed, per_class]
 
@@ -107,6 +110,11 @@ class Prepared:
 class Datasets:
     """The datasets of a study, each read once for each kind of split.
 
+    Parameters
+    ----------
+    graph_of
+        The graph of a name.
+
     Examples
     --------
     >>> datasets = Datasets()
@@ -114,19 +122,20 @@ class Datasets:
     True
     """
 
-    def __init__(self) -> None:
-        self.prepare = cache(_prepare)
+    def __init__(self, graph_of: Callable[[str], Graph] = load_dataset) -> None:
+        self._graph_of = graph_of
+        self.prepare = cache(self._prepare)
 
     def of(self, cell: Cell) -> Prepared:
         """Return the dataset of a cell."""
         return self.prepare(cell.dataset, cell.splits)
 
-
-def _prepare(dataset: str, splits: Splits) -> Prepared:
-    """Return a dataset for one kind of split."""
-    whole = load_dataset(dataset)
-    hidden = hide_test_labels(whole)
-    return Prepared(hidden, whole.fingerprint, splits, whole if splits == "test" else hidden)
+    def _prepare(self, dataset: str, splits: Splits) -> Prepared:
+        """Return a dataset for one kind of split."""
+        whole = self._graph_of(dataset)
+        hidden = hide_test_labels(whole)
+        judge = whole if splits == "test" else hidden
+        return Prepared(hidden, whole.fingerprint, splits, protocol_of(whole), judge)
 
 
 @final

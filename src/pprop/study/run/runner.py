@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import torch
@@ -15,6 +16,7 @@ from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
 from pprop.settings import DEVICE
 from pprop.study.cell import Cell, Seeds, model_kind, title_of
+from pprop.study.graphs import load_graph
 from pprop.study.revisions import revision_of
 from pprop.study.run.attempts import Attempts
 from pprop.study.run.progress import StudyPace, Watch
@@ -169,7 +171,8 @@ class _Run:
 
     def __init__(self, store: Store, attempts: Attempts, watch: Watch, place: Place, end: float | None) -> None:
         self._store, self._attempts, self._watch, self._place, self._end = store, attempts, watch, place, end
-        self._datasets, self._pace = Datasets(), StudyPace(store.groups(), place.device)
+        self._datasets = Datasets(partial(load_graph, study=store.path.parent))
+        self._pace = StudyPace(store.groups(), place.device)
         self._done = self._found = self._computed = self._here = 0  # runs: of all, before, now, of this cell
         self._refused: list[Refused] = []
         self._time_up = False

@@ -252,7 +252,7 @@ def current_rows(store: Store, cell: Cell) -> tuple[Row, ...]:
     ...     current_rows(store, Cell("mlp", {}, "citeseer"))
     ()
     """
-    data = current_data(cell.dataset)
+    data = current_data(cell.dataset, store.path.parent)
     same_data = (pool for pool in pools(store, cell) if pool.data == data)
     current = (pool.rows for pool in same_data if pool.revision == current_revision(cell, pool.rows[0].backend))
     return next(current, ())

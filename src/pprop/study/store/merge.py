@@ -16,6 +16,7 @@ from typing import final
 from pprop._errors import FormatError, InputError
 from pprop.study.cell import Cell
 from pprop.study.experiment_folder import files_of, merge_experiments
+from pprop.study.graphs import merge_graphs
 from pprop.study.store.file import PAGE, SCHEMA
 from pprop.study.store.pack import Packed
 from pprop.study.store.row import COLUMNS, KEY, Row, decode
@@ -42,7 +43,7 @@ class Source:
     certain
         Whether that is their number, or a lower bound.
     problem
-        What is wrong with the folder's store or its experiment files, or None.
+        What is wrong with the folder's store, its experiment files or its graphs, or None.
     """
 
     folder: Path
@@ -80,8 +81,8 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
     """Write every sound row of some studies, folders or packed files, into the store of `out`, which may have rows.
 
     A run that two of them have with the same result is taken once. With different results it is a conflict: the first
-    one stays, and the run is named. The user's experiment files are copied, too; of two that share a name and differ, the
-    second gets another name. No source is changed.
+    one stays, and the run is named. The user's experiment files and graphs are copied, too; of two files that share a name and
+    differ, the second gets another name, and of two such graphs the second is left out and named. No source is changed.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def merge_studies(folders: Sequence[Path], out: Path) -> Merged:
 
 
 def _take(study: Salvage | Packed, store: Store, out: Path) -> Source:
-    wrong = merge_experiments(study.files, out)
+    wrong = (*merge_experiments(study.files, out), *merge_graphs(study.folder, out))
     rows = new = 0
     conflicts: list[str] = []
     every = iter(study)

@@ -8,6 +8,7 @@ from itertools import chain, groupby
 from typing import final
 
 from pprop.study.cell import MODELS
+from pprop.study.graphs import of_own
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
 from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title, is_papers_baseline
@@ -150,7 +151,8 @@ def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
     heads = "Against:text | Difference | Pairs of runs | p over runs | Holm | Pairs of split means | p over splits"
     what = {"accuracy": "accuracy", "f1": "macro F1 (the paper's)", "f1_macro": "macro F1 (the usual)"}[metric]
     caption = f"Paired t-tests of {what}; the best opponent is set off"
-    return Table.of(caption, f"{heads} | Holm | Paper's p", groups, notes)
+    made = Table.of(caption, f"{heads} | Holm | Paper's p", groups, notes)
+    return made.without("Paper's p") if of_own(by_dataset) else made
 
 
 def significance_table(by_dataset: ByDataset) -> Table:
@@ -179,7 +181,8 @@ def significance_table(by_dataset: ByDataset) -> Table:
         "p over splits, Holm | Paper's opponent:text | p over runs | Paper's p"
     )
     caption = f"Significantly better than how many of the paper's baselines, p < {SIGNIFICANT} after Holm"
-    return Table.of(caption, heads, groups)
+    made = Table.of(caption, heads, groups)
+    return made.without("Paper's opponent", "p over runs", "Paper's p") if of_own(by_dataset) else made
 
 
 def count_wins(found: Sequence[Comparison]) -> str:

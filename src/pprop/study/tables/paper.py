@@ -1,4 +1,7 @@
-"""The tables that the paper has, too, ours beside the printed values: datasets, accuracy and macro F1."""
+"""The tables that the paper has, too, ours beside the printed values: datasets, accuracy and macro F1.
+
+Where all graphs are the user's, there is nothing printed, and no column for it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast, final
 
@@ -15,10 +18,11 @@ from numpy.typing import NDArray
 
 from pprop._errors import PpropError
 from pprop._validate import reject
-from pprop.datasets import DATASETS, load_dataset
+from pprop.datasets import DATASETS
 from pprop.datasets.registry import sizes_of
 from pprop.graph import Graph
 from pprop.graph.files import read_json
+from pprop.study.graphs import load_graph, of_own, split_sentence
 from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
 from pprop.study.stats.paired import split_estimate
 from pprop.study.tables.entries import ByDataset, Entry, Metric, dataset_title
@@ -189,7 +193,10 @@ def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[Entry] =
         groups[dataset_title(name)] = [row(score(entry, metric)) for entry in shown]
     notes = ("Re-run: beside what the authors' own code gave when they ran it again.",) if again else ()
     heads = "Model:text | Runs | Ours:measure | Paper:measure | Difference | In intervals | Command:code"
-    return Table.of(f"{TITLES[metric]}, beside the paper's", heads, groups, notes)
+    made = Table.of(f"{TITLES[metric]}, beside the paper's", heads, groups, notes)
+    if of_own(by_dataset):
+        return replace(made, caption=TITLES[metric]).without("Paper", "Difference", "In intervals")
+    return made
 
 
 def agreement(by_dataset: ByDataset) -> str:
@@ -236,6 +243,7 @@ CACHE = "shortest_paths.json"
 PRINTED = {"citeseer": (0.036, 9.31), "cora_ml": (0.047, 5.27), "pubmed": (0.003, 6.34), "ms_academic": (0.016, 5.43)}
 # Nodes of the full graphs, to which the printed label rates refer; the others are connected as they come.
 FULL_SIZES = {"citeseer": 3312, "cora_ml": 2995}
+MOST_NODES = 50_000  # of a graph whose average shortest path is computed: the work grows with the square
 BLOCK = 16  # words of 64 start nodes each that are searched from at once: few enough for a processor's cache
 
 _Words: TypeAlias = NDArray[np.uint64]
@@ -248,9 +256,10 @@ def dataset_table(names: Sequence[str], folder: Path | None = None) -> Table:
     Parameters
     ----------
     names
-        For `load_dataset`.
+        For `load_graph`.
     folder
-        A study's folder, which keeps the average shortest paths for the next time; None computes them anew.
+        A study's folder, which has the user's graphs and keeps the average shortest paths for the next time; None
+        computes them anew.
 
     Examples
     --------
@@ -261,18 +270,24 @@ def dataset_table(names: Sequence[str], folder: Path | None = None) -> Table:
     notes: list[str] = []
     for name in names:
         try:
-            graph = load_dataset(name)
+            graph = load_graph(name, folder)
         except (PpropError, OSError) as error:
             notes.append(f"{dataset_title(name)} could not be loaded here: {' '.join(str(error).split())}")
             continue
         rows.append(_row(name, graph, folder))
         if name in DATASETS and sizes_of(graph) != DATASETS[name].sizes:
             notes.append(f"{dataset_title(name)}: the sizes differ from the paper's, {DATASETS[name].sizes}.")
+        if name not in DATASETS:
+            notes.append(split_sentence(graph))
+        if graph.n_nodes > MOST_NODES:
+            notes.append(f"{dataset_title(name)}: the average shortest path of so many nodes is not computed.")
     heads = (
         "Dataset:text | Classes | Features | Nodes | Edges | Label rate | Label rate of the full graph | "
         "Label rate, paper | Average shortest path | Average shortest path, paper"
     )
-    return Table.of("Datasets: the largest component of each", heads, {None: rows}, notes)
+    made = Table.of("Datasets: the largest component of each", heads, {None: rows}, notes)
+    printed = ("Label rate of the full graph", "Label rate, paper", "Average shortest path, paper")
+    return made.without(*printed) if of_own(names) else made
 
 
 def cached_shortest_path(graph: Graph, folder: Path | None) -> float:
@@ -305,8 +320,8 @@ def _row(name: str, graph: Graph, folder: Path | None) -> Cells:
     sizes = (Number(sizes_of(graph)[key], 0) for key in ("classes", "features", "nodes", "edges"))
     rates = (Number(20 * graph.n_classes / n, 3) for n in (graph.n_nodes, FULL_SIZES.get(name, graph.n_nodes)))
     rate, path = PRINTED.get(name, (None, None))
-    paths = Number(cached_shortest_path(graph, folder)), number(path)
-    return dataset_title(name), *sizes, *rates, number(rate, 3), *paths
+    ours = None if graph.n_nodes > MOST_NODES else cached_shortest_path(graph, folder)
+    return dataset_title(name), *sizes, *rates, number(rate, 3), number(ours), number(path)
 
 
 def mean_shortest_path(graph: Graph) -> float:

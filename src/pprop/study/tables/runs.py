@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, Cell, fill_settings
 from pprop.study.experiment import Experiment, Point
-from pprop.study.experiment_folder import load_experiments
+from pprop.study.experiment_folder import TEMPLATE, load_experiments
+from pprop.study.graphs import of_own
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Sample, Samples, command, dataset_order, dataset_title, model_order, model_title
@@ -184,8 +187,13 @@ def _ranked(cells: list[Cell], samples: Samples) -> tuple[list[Sample], int | No
     """Return the settings that were run, the best first, and the place of the published one among them."""
     run = [sample for cell in cells if (sample := samples.of(cell)) is not None]
     ranked = sorted(run, key=lambda sample: (-sample.percent().mean, sample.cell.text))
-    defaults = fill_settings(cells[0].model, {}, cells[0].dataset)
+    defaults = _defaults(cells[0])
     return ranked, next((at for at, sample in enumerate(ranked) if dict(sample.cell.settings) == defaults), None)
+
+
+def _defaults(cell: Cell) -> dict[str, Any]:
+    """Return the published settings of the model of a cell; on a user's graph, those of the graph that stands for it."""
+    return fill_settings(cell.model, {}, cell.dataset if cell.dataset in DATASETS else TEMPLATE)
 
 
 def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> Cells | None:
@@ -193,7 +201,7 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
     if len(ranked) < 2:  # one setting, which another figure has too, is no search
         return None
     best, first = ranked[0], cells[0]
-    defaults = fill_settings(first.model, {}, first.dataset)
+    defaults = _defaults(first)
     settings = sorted(best.cell.settings.items())
     changed = ", ".join(f"{name} = {value}" for name, value in settings if defaults.get(name) != value)
     count = f"{len(ranked)} of {len(cells)}" if len(ranked) < len(cells) else str(len(ranked))
@@ -203,7 +211,7 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
 
 
 def published_and_own(experiments: Mapping[str, Experiment]) -> tuple[dict[str, Experiment], dict[str, Experiment]]:
-    """Return the experiments that come with pprop, and the others.
+    """Return the experiments that come with pprop, also on a user's graphs, and the others.
 
     A file kept with a study may have the name of one that comes with this version of pprop. It is one of the others only
     if it says something else; a title or groups of its own change nothing.
@@ -216,11 +224,14 @@ def published_and_own(experiments: Mapping[str, Experiment]) -> tuple[dict[str, 
     """
     bundled = load_experiments()
 
+    on_own_graph = {name: one for name, one in experiments.items() if of_own(p.cell.dataset for p in one.points)}
+
     def is_own(one: Experiment, there: Experiment | None) -> bool:
         return there is None or replace(one, title=there.title, groups=there.groups) != there
 
     own = {name: one for name, one in experiments.items() if is_own(one, bundled.get(name))}
-    return {name: bundled[name] for name in experiments if name in bundled}, own
+    published = {name: bundled[name] for name in experiments if name in bundled} | on_own_graph
+    return published, {name: one for name, one in own.items() if name not in on_own_graph}
 
 
 def own_experiments_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:

@@ -190,6 +190,16 @@ class Table:
         made = (Group(heading, tuple(rows)) for heading, rows in groups.items())
         return Table(caption, columns, tuple(group for group in made if group.rows), tuple(notes))
 
+    def without(self, *titles: str) -> Table:
+        """Return the table without some columns.
+
+        >>> Table.of("Runs", "Model:text | Runs", {None: [("GCN", "100")]}).without("Model").groups[0].rows
+        (('100',),)
+        """
+        kept = [at for at, column in enumerate(self.columns) if column.title not in titles]
+        groups = (Group(each.title, tuple(tuple(row[at] for at in kept) for row in each.rows)) for each in self.groups)
+        return Table(self.caption, tuple(self.columns[at] for at in kept), tuple(groups), self.notes)
+
 
 def listed(names: Sequence[str]) -> str:
     """Return names in a row, as in a sentence.

@@ -13,6 +13,7 @@ from typing import final
 import numpy as np
 
 from pprop.study.experiment import Experiment
+from pprop.study.graphs import of_own
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import ByDataset, Entry, dataset_title
@@ -127,7 +128,8 @@ def time_table(by_dataset: ByDataset) -> Table:
                     place = ", ".join(each.places)
                     notes.append(f"{where} has no ratio: GCN was not timed in the same place ({place}).")
     heads = "Model:text | Runs | Ours, ms:measure | Ratio to GCN | Paper, ms | Paper's ratio | Command:code"
-    return Table.of("Time per epoch, one run at a time", heads, groups, notes)
+    made = Table.of("Time per epoch, one run at a time", heads, groups, notes)
+    return made.without("Paper, ms", "Paper's ratio") if of_own(by_dataset) else made
 
 
 def ratio_table(by_dataset: ByDataset) -> Table:
@@ -245,7 +247,8 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
     if len(groups) > 1:
         groups["All datasets"] = [total(everything)]
     heads = "Model:text | Runs | Epochs a run | GPU, s | CPU, s | CPU alone, s | Paper, ms an epoch | Authors' code, s"
-    return Table.of("What the main table cost", heads, groups, _notes(everything))
+    made = Table.of("What the main table cost", heads, groups, _notes(everything))
+    return made.without("Paper, ms an epoch", "Authors' code, s") if of_own(by_dataset) else made
 
 
 def cost_sentences(by_dataset: ByDataset, experiments: Iterable[Experiment]) -> list[str]:
@@ -290,11 +293,12 @@ def _notes(found: Sequence[Cost]) -> Iterable[str]:
             "CPU alone: our milliseconds an epoch on the CPU, one run at a time (see the table of times), times the "
             "epochs and the runs. Not measured as a whole; runs trained together take less."
         )
-    yield (
-        "Authors' code: the paper's milliseconds an epoch (a GPU of 2018) times our mean number of epochs times our "
-        "runs; the paper timed neither MLP nor Bt. FP, nor PPNP on the larger graphs. Sums are over the cells that "
-        "have the number."
-    )
+    if not of_own(cost.entry.cell.dataset for cost in found):
+        yield (
+            "Authors' code: the paper's milliseconds an epoch (a GPU of 2018) times our mean number of epochs times our "
+            "runs; the paper timed neither MLP nor Bt. FP, nor PPNP on the larger graphs. Sums are over the cells that "
+            "have the number."
+        )
     for cost in found:
         if (cost.entry.cell.model, cost.entry.cell.dataset) == ("appnp", "cora_ml") and cost.authors is not None:
             yield (

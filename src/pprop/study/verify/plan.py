@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias, final
 
 import numpy as np
@@ -14,6 +15,7 @@ from pprop._validate import check_float, check_int
 from pprop.datasets import DATASETS
 from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import Cell, Seeds
+from pprop.study.graphs import load_graph
 from pprop.study.revisions import current_revision, recorded_provenance, recorded_revision
 from pprop.study.run.recipe import Datasets
 from pprop.study.store.row import RowKey
@@ -149,7 +151,7 @@ def plan_verification(
     check_int(seed, "seed", "plan_verification", low=0)
     check_float(minutes, "minutes", "plan_verification", "(0, inf)")
     groups = store.groups()
-    kinds, absent, old = _kinds(groups, stale)
+    kinds, absent, old = _kinds(groups, stale, Datasets(partial(load_graph, study=store.path.parent)))
     rows, n_absent = sum(group.runs for group in groups), sum(runs for _, runs in absent.values())
     lacking = tuple(
         f"The {what} {name!r} was not found here ({runs} row{'s' * (runs != 1)}): {error}"
@@ -209,12 +211,12 @@ def _chosen(
 
 
 def _kinds(
-    groups: Sequence[RowGroup], stale: bool
+    groups: Sequence[RowGroup], stale: bool, datasets: Datasets
 ) -> tuple[dict[_Version, tuple[Cell, Kind]], dict[tuple[str, str], tuple[PpropError, int]], bool]:
     """Return the kind of the rows that can be computed here, what others lack and how many, and whether some are old."""
     kinds: dict[_Version, tuple[Cell, Kind]] = {}
     absent: dict[tuple[str, str], tuple[PpropError, int]] = {}
-    datasets, old = Datasets(), False
+    old = False
     for group in groups:
         lacks = ("model", group.cell.model)
         try:

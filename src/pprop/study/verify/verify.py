@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, final
 
@@ -13,6 +14,7 @@ import numpy as np
 from pprop._errors import PpropError
 from pprop._validate import counted
 from pprop.study.cell import Cell, Seeds, title_of
+from pprop.study.graphs import load_graph
 from pprop.study.run.progress import Watch
 from pprop.study.run.recipe import Datasets, Place
 from pprop.study.run.runner import recipe_of
@@ -135,7 +137,7 @@ def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Plac
     place
         Where they are computed; those that a plan takes for exact are so on the CPU alone.
     """
-    datasets, checked, failed = Datasets(), list[Checked](), list[str]()
+    datasets, checked, failed = Datasets(partial(load_graph, study=store.path.parent)), list[Checked](), list[str]()
     left = plan.seconds
     for number, (config, group) in enumerate(groupby(plan.chosen, key=lambda planned: planned.key.config), start=1):
         some = list(group)
