@@ -23,15 +23,15 @@ from pprop.study.tables.table import Cells, Number, Strong, Table, listed
 from pprop.study.tables.times import cost_sentences, ratio_table
 
 LOOKS = (
-    "Checks of the engine against the published means: 20 runs each of PPNP and APPNP on Citeseer and Cora-ML "
+    "Checks against the published means: 20 runs each of PPNP and APPNP on Citeseer and Cora-ML "
     "(`core_accuracy.json`).",
-    "Times: 100 runs of APPNP on each graph (`gpu/appnp_row.json`); GPU against CPU: 194 runs (`gpu_rows_on_cpu.json`).",
+    "Times: 100 runs of APPNP a graph (`gpu/appnp_row.json`). GPU against CPU: 194 runs (`gpu_rows_on_cpu.json`).",
     "`PropagatedClassifier` (`propagated_classifier.json`) and the ensemble with the stopping labels "
     "(`more_accuracy.json`): 20 splits of each graph, once.",
     "GCN, GAT and Bt. FP, tuned, with the stopping labels: the same, without MS Academic.",
     "Bt. FP, tuned: four splits of Cora-ML with C from 10 to 1e5. Bt. FP on MS Academic: three splits before all 20.",
     "Changed after a full test cell had been seen to differ from the paper, decided on validation splits: the number of "
-    "JK's convolutions, and which solver and which reading Bt. FP has.",
+    "JK's convolutions, and Bt. FP's solver and reading.",
 )
 
 
@@ -259,7 +259,7 @@ def claims_blocks(claims: Sequence[Claim], datasets: Sequence[str]) -> Iterator[
 
 def _search(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
     if text := search_sentence(experiments, samples):
-        yield f"30 settings of each model, five validation splits each. {text}"
+        yield f"30 settings, five validation splits. {text}"
 
 
 def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
@@ -277,7 +277,7 @@ def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterato
     if lacking:
         told = [f"{shows} {made:,.0f} of {wanted:,.0f}" for shows, (made, wanted, _) in lacking.items()]
         yield (
-            f"Runs made, by what experiments show: {', '.join(told)}. The rest of the cells that were begun would take "
+            f"Runs made, by what experiments show: {', '.join(told)}. The rest of the begun cells would take "
             f"{sum(each[2] for each in lacking.values()):,.0f} seconds at their pace."
         )
 

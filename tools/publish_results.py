@@ -39,7 +39,7 @@ HEAD = """# Results
 Written by `make results` from the rows in {packs} alone; `make results CHECK=1` fails where this page, the report, the figures or
 the [README](../README.md) differ from them. [results/report.html](../results/report.html) ([Markdown](../results/report.md)) is the
 whole report, with every table and command; [study.md](study.md) says what was found about numbers that differ from the
-paper's; [results](../results) has the figures' data and the measurements that other pages cite. GPU rows are of one NVIDIA H200, CPU
+paper's; [results](../results) has the figures' data. GPU rows are of one NVIDIA H200, CPU
 rows of two cores. PubMed's and MS Academic's files have another order of nodes than the authors', and so other splits and test
 nodes. Some runs [end early](study.md#runs-that-stop-early).
 

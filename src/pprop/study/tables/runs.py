@@ -167,20 +167,26 @@ def search_sentence(experiments: Mapping[str, Experiment], samples: Samples) -> 
     ''
     """
     found: list[str] = []
+    places: dict[str, None] = {}
     behind = 0.0
     for experiment in experiments.values():
         if experiment.shows != "search":
             continue
-        named = samples.named([experiment])
-        for dataset in sorted({point.cell.dataset for point in experiment.points}, key=dataset_order):
-            cells = [point.cell for point in experiment.points if point.cell.dataset == dataset]
-            ranked, place = _ranked(cells, named)
-            if place is not None and len(ranked) == len(cells):
-                found.append(f"{model_title(cells[0])} {place + 1} on {dataset_title(dataset)}")
+        named, cells = samples.named([experiment]), [point.cell for point in experiment.points]
+        datasets = sorted({cell.dataset for cell in cells}, key=dataset_order)
+        searches = [[cell for cell in cells if cell.dataset == name] for name in datasets]
+        ranks: list[str] = []
+        for search in searches:
+            ranked, place = _ranked(search, named)
+            if place is not None and len(ranked) == len(search):
+                ranks.append(str(place + 1))
                 behind = max(behind, ranked[0].percent().mean - ranked[place].percent().mean)
+        if len(ranks) == len(searches):
+            found.append(f"{model_title(cells[0])} {', '.join(ranks)}")
+            places |= dict.fromkeys(map(dataset_title, datasets))
     if not found:
         return ""
-    return f"Ranks of the published settings in the search: {', '.join(found)}; at most {behind:.1f} points below the best."
+    return f"Ranks of the published settings ({', '.join(places)}): {'; '.join(found)}; at most {behind:.1f} points below the best."
 
 
 def _ranked(cells: list[Cell], samples: Samples) -> tuple[list[Sample], int | None]:
