@@ -15,7 +15,7 @@ import numpy as np
 from gpu_rows_on_cpu import PACK, newest_of
 
 from pprop.datasets import DATASETS
-from pprop.study.cell import MODELS, Cell
+from pprop.study.cell import MODELS, Cell, fill_settings
 from pprop.study.store.pack import Packed
 from pprop.study.store.row import Row
 
@@ -32,11 +32,22 @@ def place(cell: Cell) -> str:
     return "20 a class"
 
 
+def of_search(cell: Cell) -> bool:
+    """Return whether a cell is one of a search: a validation cell with other settings than alpha and steps."""
+    published = fill_settings(cell.model, {}, cell.dataset)
+    changed = [name for name, value in cell.settings.items() if published.get(name) != value]
+    return cell.splits == "validation" and (
+        bool(set(changed) - {"alpha", "steps", "hidden"}) or "alpha" not in cell.settings
+    )
+
+
 def table(published: Iterable[Row]) -> list[str]:
     """Return the cells as lines of Markdown, accuracies in percent."""
     found: list[tuple[tuple[int, str, int, str], str]] = []
     for text, rows in newest_of(published).items():
         cell = Cell.parse(text)
+        if not MODELS[cell.model].trained or of_search(cell):
+            continue
         limit = cell.settings["patience"] + BEYOND
         early = [row.accuracy for row in rows if row.epochs < limit]
         others = [row.accuracy for row in rows if row.epochs >= limit]

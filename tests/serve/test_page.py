@@ -747,3 +747,4 @@ def test_an_exact_model_of_a_directed_graph_is_drawn_with_arrows(page: Any, expl
         await_bars(page, tools.softmax(0.8 * transition @ alone + 0.2 * alone)[20])
         press_slider(page, "steps", "End", 1)
         await_bars(page, model.predict_proba([20])[0])
+        page.goto("about:blank")  # it asks nothing of a server that is about to end

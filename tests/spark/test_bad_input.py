@@ -145,4 +145,4 @@ def test_executors_without_the_package(tmp_path: Path) -> None:
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("pprop._errors.MissingDependencyError: The Python of an executor, ")
-    assert "has no 'pyarrow'. Set PYSPARK_PYTHON" in last
+    assert "has no 'pprop'. Set PYSPARK_PYTHON" in last

@@ -28,7 +28,8 @@ from pprop.study.store.store import Store
 from pprop.study.revisions import current_revision
 from pprop.study.run.progress import show_study
 
-PLACES = {"numba": Place("cpu", "numba"), "numpy": Place("cpu", "numba"), "triton": Place("cuda", "triton")}
+CPU, GPU = Place("cpu", "numba"), Place("cuda", "triton")
+PLACES = {"numba": CPU, "numpy": CPU, "triton": GPU, "torch": GPU}
 rows = takewhile(lambda row: '"citeseer"' in row.cell, Packed(Path("results/study.pack")))  # the first cells of all
 with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:
     store.add_all(row for row in rows if row.key.seeds.init == 0)
