@@ -392,3 +392,20 @@ def test_beside_the_papers_graphs_the_users_has_rows_of_its_own_and_no_claims(tm
     claims = text.partition("What the paper's text claims")[2].partition("\n## ")[0]
     assert "Citeseer" in claims
     assert "animals" not in claims
+
+
+def test_a_run_says_what_became_of_every_column(tmp_path: Path, monkeypatch, pprop):
+    monkeypatch.chdir(tmp_path)
+    n = 240
+    Path("links.csv").write_text("source,target,metres\n" + "".join(f"a{k},a{(k + 1) % n},{k}.5\n" for k in range(n)))
+    rows = (f"a{k},{k % 7},{'left' if k % 3 else ''},{k % 2},call {k}\n" for k in range(n))
+    Path("places.csv").write_text("id,stars,side,kind,phone\n" + "".join(rows))
+    _, _, told = pprop(
+        "study", "run", "nothing", "--graph", "links.csv", "--nodes", "places.csv", "--label-column", "kind"
+    )
+    lines = {line.split()[0]: line for line in told.splitlines() if line.strip()}
+    assert lines.keys() >= {"stars", "side", "phone", "metres"}
+    assert "text" in lines["phone"]
+    assert "number" in lines["stars"]
+    assert "left out: a study takes no weights" in lines["metres"]
+    assert not Path("study").exists()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pprop._errors import InputError
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import Session
+from pprop.cli.training_report import column_lines, columns_of_tables
 
 if TYPE_CHECKING:
     from pprop.graph import Graph
@@ -28,8 +29,10 @@ def read_own_graph(session: Session, given: GraphInput) -> Graph:
     name = check_graph_name(given.title.partition(".")[0])
     graph = given.read()
     ready = own_graph(graph, name)
-    for sentence in own_sentences(graph, ready):
-        session.say(sentence)
+    used, unused = columns_of_tables(graph, given)
+    beside = dict.fromkeys(unused.keys() & given.unused_edge_columns(), "left out: a study takes no weights of edges")
+    for line in (*own_sentences(graph, ready), *column_lines({**used, **unused, **beside})):
+        session.say(line)
     return ready
 
 
