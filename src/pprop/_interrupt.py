@@ -10,30 +10,45 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 _pending = threading.Event()
 
 
+class _Noted:
+    """Call a handler of SIGINT, and note that it has raised."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        try:
+            self.handler(number, frame)
+        except BaseException:  # of PySpark after its context has ended also an AttributeError
+            _pending.set()
+            raise KeyboardInterrupt from None
+
+
 @contextmanager
 def remember_interrupts() -> Generator[None]:
-    """Note Ctrl-C while the block runs; in the main thread of a program without a handler of its own.
+    """Note Ctrl-C while the block runs; in the main thread.
+
+    A handler that the program or a library has set (PySpark sets one and leaves it) is called as before: if it raises, that is
+    noted, and if it does not, nothing is.
 
     >>> with remember_interrupts():
     ...     check_interrupt()
     """
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+    within = isinstance(before, _Noted)  # a block in a block
+    if not callable(before) or within or threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def handle(number: int, frame: object) -> None:
-        _pending.set()
-        raise KeyboardInterrupt
-
     _pending.clear()
-    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGINT, _Noted(before))
     try:
         yield
     finally:

@@ -139,9 +139,15 @@ class _Collected:
         signal.raise_signal(signal.SIGINT)
 
 
+def _of_a_library(number: int, frame: object) -> None:
+    """Stand for the handler that PySpark leaves: it raises an error of its own once its context has ended."""
+    raise AttributeError
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("handler", [signal.default_int_handler, _of_a_library])
 def test_ctrl_c_that_a_callback_swallows_still_ends_the_search(
-    graph: Graph, labelled, quick: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: Graph, labelled, quick: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: Any
 ):
     module: Any = importlib.import_module("pprop.tuning.tune")
     add, calls = module.add_trial, 0
@@ -154,8 +160,13 @@ def test_ctrl_c_that_a_callback_swallows_still_ends_the_search(
         add(*arguments)
 
     monkeypatch.setattr(module, "add_trial", swallowed)
-    with pytest.raises(KeyboardInterrupt):
-        tune(graph, *labelled, **quick, folder=tmp_path / "search")
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tune(graph, *labelled, **quick, folder=tmp_path / "search")
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert json.loads((tmp_path / "search" / "best.json").read_text())["trials"] == 2
 
 
