@@ -57,15 +57,19 @@ def test_an_address_that_others_reach_needs_a_token(refused: Refused, folder: Pa
     assert line.startswith("pprop serve: A server at '0.0.0.0', which other machines reach, needs a token")
 
 
-def test_a_port_in_use(refused: Refused, folder: Path):
+def test_a_port_in_use_is_said_before_a_model_is_loaded_or_trained(
+    refused: Refused, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pprop.APPNPClassifier, "fit", lambda *_, **__: pytest.fail("trained"))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert refused("serve", folder, "--port", port) == (
-            4,
-            f"pprop serve: Port {port} of 127.0.0.1 is in use. Choose another one with --port.",
-        )
+        for verb, what in (("serve", folder), ("explore", "citeseer")):
+            assert refused(verb, what, "--port", port) == (
+                4,
+                f"pprop {verb}: Port {port} of 127.0.0.1 is in use. Choose another one with --port.",
+            )
     assert refused("serve", folder, "--port", 70000)[0] == 3
 
 

@@ -7,7 +7,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -68,6 +67,8 @@ def doctor(session: Session) -> None:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -20,6 +20,8 @@ from pprop.cli.verbs import option, verb
 from pprop.serve.limits import HOST, PORT, RATE, Limits
 
 if TYPE_CHECKING:
+    import socket
+
     from pprop.estimators import NodeClassifier
 
 HostOption = Annotated[str, option("Address to listen on; any but loopback needs --token.")]
@@ -59,12 +61,12 @@ def serve(
     The page is at the address that is printed, the endpoints are under /api/v1, and /openapi.json describes them. Ends with
     Ctrl-C. Any address but loopback needs a token; it may also be in the environment variable PPROP_TOKEN.
     """
-    from pprop.serve.server import check_packages
+    from pprop.serve.server import bound
 
-    check_packages()
     limits = Limits(host, port, token, tuple(allow_host or ()), rate)
-    fitted = load_model(model, None if graph is None else GraphInput(graph), session)
-    _serve(session, fitted, model.resolve().name, limits, live)
+    with bound(limits) as made:
+        fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+        _serve(session, fitted, model.resolve().name, limits, made, live)
 
 
 @verb("explore", "pprop explore", "pprop explore model", "pprop explore cora_ml --port 8000")
@@ -83,16 +85,16 @@ def explore(
 
     Without a model the default one is trained on the bundled graph first, in less than a minute. Ends with Ctrl-C.
     """
-    from pprop.serve.server import check_packages
+    from pprop.serve.server import bound
 
-    check_packages()
     limits = Limits(host, PORT if port is None else port, token)
     folder = Path(what)
-    if (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists()):
-        fitted, title = load_model(folder, None, session), folder.resolve().name
-    else:
-        fitted, title = _trained(session, what), f"APPNP on {what}"
-    _serve(session, fitted, title, limits, live, any_port=port is None, browser=not no_browser)
+    with bound(limits, any_port=port is None) as made:  # a port in use is said before the training
+        if (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists()):
+            fitted, title = load_model(folder, None, session), folder.resolve().name
+        else:
+            fitted, title = _trained(session, what), f"APPNP on {what}"
+        _serve(session, fitted, title, limits, made, live, browser=not no_browser)
 
 
 def _trained(session: Session, what: str) -> NodeClassifier:
@@ -122,12 +124,12 @@ def _serve(
     fitted: NodeClassifier,
     title: str,
     limits: Limits,
+    made: socket.socket,
     live: Path | None,
     *,
-    any_port: bool = False,
     browser: bool = False,
 ) -> None:
-    """Serve a fitted model until it is interrupted."""
+    """Serve a fitted model on a socket until it is interrupted."""
     from pprop.serve import server
     from pprop.serve.app import create_app
     from pprop.serve.holder import Holder
@@ -135,26 +137,24 @@ def _serve(
     from pprop.serve.names import names_of
     from pprop.serve.served import Served
 
-    made = server.bound(limits, any_port=any_port)
-    with made:
-        served = Served(fitted, title, *names_of(fitted.graph_, fitted.source_))
-        holder = Holder(served) if live is None else LiveHolder(served, live)
-        if isinstance(holder, LiveHolder):
-            cut = " A half line at its end was never acknowledged and is cut off." if holder.log.cut else ""
-            session.say(f"{counted(holder.sequence, 'batch', 'batches')} of edits in {str(live)!r}.{cut}")
-        app = create_app(holder, limits)
-        address = server.address_of(made, limits)
-        record: dict[str, Any] = {"address": address, "model": title, "nodes": fitted.graph_.n_nodes}
-        shown = address if limits.token is None else f"{address}#token=TOKEN"
-        session.result(record, f"{title}: {shown}")
-        sys.stdout.flush()
-        session.say("Ctrl-C ends it.")
+    served = Served(fitted, title, *names_of(fitted.graph_, fitted.source_))
+    holder = Holder(served) if live is None else LiveHolder(served, live)
+    if isinstance(holder, LiveHolder):
+        cut = " A half line at its end was never acknowledged and is cut off." if holder.log.cut else ""
+        session.say(f"{counted(holder.sequence, 'batch', 'batches')} of edits in {str(live)!r}.{cut}")
+    app = create_app(holder, limits)
+    address = server.address_of(made, limits)
+    record: dict[str, Any] = {"address": address, "model": title, "nodes": fitted.graph_.n_nodes}
+    shown = address if limits.token is None else f"{address}#token=TOKEN"
+    session.result(record, f"{title}: {shown}")
+    sys.stdout.flush()
+    session.say("Ctrl-C ends it.")
 
-        def started() -> None:
-            if browser:
-                import webbrowser
+    def started() -> None:
+        if browser:
+            import webbrowser
 
-                threading.Timer(0.3, webbrowser.open, [address]).start()
+            threading.Timer(0.3, webbrowser.open, [address]).start()
 
-        with suppress(KeyboardInterrupt):  # the way to end it
-            server.run(app, made, started)
+    with suppress(KeyboardInterrupt):  # the way to end it
+        server.run(app, made, started)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import fields
+from functools import cache
 from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
 import typer
@@ -59,11 +60,12 @@ class Options:
     panel: ClassVar[str]
 
     @classmethod
-    def parameters(cls) -> Iterator[inspect.Parameter]:
-        """Yield the fields as parameters of a function, each in the section of the group."""
+    @cache  # several verbs have the group
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the fields as parameters of a function, each in the section of the group."""
         hints = get_type_hints(cls, include_extras=True)
-        for field in fields(cls):  # pyright: ignore[reportArgumentType]
-            yield _parameter(field.name, hints[field.name], field.default, cls.panel)
+        members: Any = fields(cls)  # pyright: ignore[reportArgumentType]
+        return [_parameter(field.name, hints[field.name], field.default, cls.panel) for field in members]
 
     def words(self) -> list[str]:
         """Return the options that are not at their defaults, as they are typed.

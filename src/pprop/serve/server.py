@@ -14,14 +14,13 @@ from pprop.serve.limits import Limits
 PURPOSE = "The server"
 
 
-def check_packages() -> None:
-    """Say which extra is missing, before anything else is done."""
+def bound(limits: Limits, *, any_port: bool = False) -> socket.socket:
+    """Return a socket at the address, or say why there is none; with `any_port` another port where that is in use.
+
+    What a server needs beside is asked for first: a missing extra is said before anything else is done.
+    """
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require(package, extra="serve", purpose=PURPOSE)
-
-
-def bound(limits: Limits, *, any_port: bool = False) -> socket.socket:
-    """Return a socket at the address, or say why there is none; with `any_port` another port where that is in use."""
     family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
     host = limits.host.strip("[]")
     # with the protocol named, asyncio sends small packets at once; otherwise each answer waits 40 ms for the client
