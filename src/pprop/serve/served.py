@@ -67,6 +67,9 @@ class Served:
         training[model.known_nodes_] = True
         keys = range(graph.n_nodes) if graph.ids is None else graph.ids.tolist()
         self.view = self.view_of(graph, keys, training, names, texts, logits=model.logits_).prepared()
+        spread = self.view.spread
+        if spread is not None and spread.steps is not None:
+            spread.by_steps(spread.how.alpha, spread.steps)  # its blocks are kept: another alpha does not wait for them
 
     def view_of(
         self,

@@ -19,6 +19,7 @@ import { skeleton } from "./node-skeleton.js";
 
 const CONTRIBUTORS = 12;
 const MORE = 50;
+const REST = 120; // milliseconds for which a slider lies still before the neighbourhood is drawn anew
 
 export class NodeView {
   #parts;
@@ -35,6 +36,7 @@ export class NodeView {
   #explains;
   #others = new Map();
   #edge = null;
+  #later = 0;
   #result;
   #trained;
   #explained;
@@ -88,17 +90,20 @@ export class NodeView {
     if (this.#parts.size.value !== String(state.size)) this.#parts.size.value = String(state.size);
     this.#trained.want(state.id, state);
     this.#result.want(setting + JSON.stringify(state.edits), state);
-    // While a slider moves the prediction comes first; table and drawing follow it.
+    // While a slider moves the prediction comes first; the table follows it, and the drawing when the slider lies still.
     const slides = state.id === previous.id && this.#shown?.key === state.id && (state.alpha !== previous.alpha || state.steps !== previous.steps);
     if (!slides) this.#rest(state);
     if (this.#view && String(this.#view.centre) === state.id && state.edits !== previous.edits) this.#redraw();
   }
 
-  #rest(state) {
+  #rest(state, pause = 0) {
+    clearTimeout(this.#later);
     if (this.#explains === false) return;
     const setting = JSON.stringify([state.id, state.alpha, state.steps]);
     this.#explained.want(setting + JSON.stringify([state.cls, this.#k, state.edits]), state);
-    this.#drawn.want(setting + state.size, state);
+    const draw = () => this.#drawn.want(setting + state.size, state);
+    if (pause > 0) this.#later = setTimeout(draw, pause);
+    else draw();
   }
 
   /** Ask for everything anew. */
@@ -131,7 +136,7 @@ export class NodeView {
     this.#parts.root.classList.add("ready");
     if (answer.before) this.#whatIf.answer(answer);
     this.#paint();
-    if (current().view === "node" && current().id === state.id) this.#rest(current());
+    if (current().view === "node" && current().id === state.id) this.#rest(current(), REST);
     const now = `${answer.after.predicted}, ${percent(answer.after.confidence, 0)}`;
     if (before && before.key !== state.id) announce(`Node ${state.id}: predicted ${now}.`);
     else if (before && before.predicted !== answer.after.predicted) announce(`The prediction is now ${now}; it was ${before.predicted}.`);

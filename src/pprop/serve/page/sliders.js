@@ -25,8 +25,6 @@ export class Sliders {
   #stepsOut = el("output", { id: "steps-value", for: "steps" });
   #note = el("p", { class: "note", id: "trained-note" });
   #reset = el("button", { type: "button", class: "plain", id: "reset", text: "Back to the trained values" });
-  #frame = 0;
-  #patch = {};
 
   constructor(host, model) {
     this.#model = { ...model, alpha: model.alpha ?? 1 };
@@ -49,21 +47,12 @@ export class Sliders {
     this.#reset.addEventListener("click", () => go({ alpha: null, steps: null }));
   }
 
-  /** Gather the events of one frame. The model's own value means: as trained. */
+  /** The model's own value means: as trained. */
   #change(patch) {
     if (patch.alpha === this.#model.alpha) patch.alpha = null;
     if (patch.steps === this.#model.steps) patch.steps = null;
-    Object.assign(this.#patch, patch);
-    this.#values({ ...this.#now, ...this.#patch });
-    cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => {
-      const all = this.#patch;
-      this.#patch = {};
-      go(all);
-    });
+    go(patch);
   }
-
-  #now = { alpha: null, steps: null };
 
   #values(state) {
     const alpha = state.alpha ?? this.#model.alpha;
@@ -81,7 +70,6 @@ export class Sliders {
   }
 
   show(state) {
-    this.#now = state;
     const alpha = String(state.alpha ?? this.#model.alpha);
     const steps = state.steps ?? this.#model.steps;
     if (steps !== null && !this.#steps.includes(steps)) this.#steps.splice(this.#steps.findIndex((one) => one === null || one > steps), 0, steps);
