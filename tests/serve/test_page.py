@@ -311,9 +311,13 @@ def test_edges_are_cut_and_added_and_the_edits_undone(page: Any, explorer: Explo
     ends = tuple(hit.get_attribute("data-edge").split(" "))
     hit.locator(".hit").dispatch_event("click")
     assert page.is_visible("#edge-bar")
+    asked: list[Any] = []
+    page.on("request", lambda one: asked.append(one) if one.url.endswith("/what-if") else None)
     page.click("#edge-cut")
     cut = truth.edited({ends: 0.0})[at]
     await_bars(page, cut)
+    page.wait_for_selector("#edited")
+    assert len(asked) == 2  # whether the edit is possible; then prediction and contributors, from one answer
     assert page.locator("#edits li").count() == 1
     assert page.locator("#drawing .edge.cut").count() == 1
     assert percents([plain.max(), cut[int(cut.argmax())]]) == page.locator("#what-if-result .number").all_inner_texts()
