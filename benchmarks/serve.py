@@ -11,8 +11,9 @@
 
 The server is ``pprop serve`` in a process of its own, the load comes from this one. Requests begin at fixed times, whether
 earlier ones are answered or not, and a time is counted from the moment at which the request should have begun: waiting in a
-queue counts. Memory is the resident memory of the server, after a fifth of the time and at the end. The last line is one
-JSON object; ``--json FILE`` writes it to a file too.
+queue counts. On a virtual machine "stolen" is the share of processor time that its host gave to others meanwhile: with more
+than a few percent the figures are those of the host. Memory is the resident memory of the server, after a fifth of the time
+and at the end. The last line is one JSON object; ``--json FILE`` writes it to a file too.
 """
 
 from __future__ import annotations
@@ -235,9 +236,11 @@ async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str,
         await asyncio.sleep(seconds * 4 / 5)
         memory["at the end"] = resident(pid)
 
+    before = processor_time()
     begin = time.perf_counter() + 0.1
     await asyncio.gather(*(every(kind, begin) for kind in RATES), watch())
     result: dict[str, Any] = {f"{kind}_ms": shares(some) for kind, some in times.items()}
+    stolen, total = processor_time()
     growth = memory["at the end"] - memory["after a fifth"]
     return {
         **result,
@@ -247,8 +250,15 @@ async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str,
         "memory_mib": memory,
         "growth_mib": round(growth, 1),
         "seconds": seconds,
+        "stolen": round((stolen - before[0]) / max(total - before[1], 1), 4),
         "load": os.getloadavg()[0],
     }
+
+
+def processor_time() -> tuple[int, int]:
+    """Return how much time of the processors other machines on the same host have taken so far, and all of it."""
+    parts = [int(one) for one in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
+    return parts[7], sum(parts)
 
 
 def resident(pid: int) -> float:
