@@ -20,7 +20,7 @@ from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
 from pprop.serve.limits import Limits
 from pprop.serve.served import Served
-from pprop.serve.server import address_of, bound
+from pprop.serve.server import address_of, bound, make_server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CLASSES = ("apples", "<b>pears</b>", "plums & figs")
@@ -143,15 +143,10 @@ class Truth:
 @contextmanager
 def serving(served: Served, port: int = 0, token: str | None = None) -> Generator[str]:
     """The address of a server that runs in a thread."""
-    import uvicorn
-
     limits = Limits(port=port, token=token)
     made = bound(limits)
     app = create_app(Holder(served), limits)
-    config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="off", log_level="error", access_log=False, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
+    server = make_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [made]})
     thread.start()
     try:

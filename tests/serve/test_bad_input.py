@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.browser import serving
 from tests.serve.serving import TOKEN, Client, fitted, planted
 
 from pprop._errors import InputError
@@ -41,6 +43,56 @@ def test_an_unknown_id(client: Client, path: str):
         "There is no node 'nobody' in the graph."
     )
     refused(client.get(f"/api/v1/{path}"), 422, "invalid")
+
+
+def test_numbers_beyond_all_floats(client: Client):
+    told = refused(post(client, "predict-new", {"features": {"f1": 10**400}}), 422, "invalid")
+    assert told == "A feature is too large for the numbers of this graph."
+    told = refused(post(client, "predict-new", {"features": [10**400, 0, 0, 0, 0, 0]}), 422, "invalid")
+    assert told == "features.0: Input should be a valid number."
+
+
+def test_a_list_with_a_value_that_is_no_number_is_told_as_such(client: Client):
+    body = b'{"features": [0, NaN, 0, 0, 0, 0]}'
+    answer = client.post("/api/v1/predict-new", content=body, headers={"Content-Type": "application/json"})
+    assert refused(answer, 422, "invalid").startswith("features.1: Input should be a finite number")
+
+
+def test_names_of_files_that_no_system_has(client: Client):
+    for name in ("a" * 300 + ".js", "a/" * 3000 + "a.js"):
+        refused(client.get(f"/static/{name}"), 404, "not_found")
+
+
+def head_of(connection: socket.socket) -> tuple[bytes, dict[str, Any]]:
+    """Return the head and the JSON of an answer."""
+    head = b""
+    with connection.makefile("rb") as lines:
+        while (line := lines.readline()) not in (b"\r\n", b""):
+            head += line.lower()
+        length = next(int(line.split(b":")[1]) for line in head.splitlines() if line.startswith(b"content-length"))
+        body = lines.read(length)
+    return head, json.loads(body)
+
+
+def test_heads_that_do_not_end_and_too_many_connections(served: Served, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pprop.serve.protocol.HEAD_SECONDS", 0.5)
+    monkeypatch.setattr("pprop.serve.protocol.MOST_CONNECTIONS", 2)
+    with serving(served) as address:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        head = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode()
+        first, second, third = (socket.create_connection(("127.0.0.1", port), 20) for _ in range(3))
+        with first, second, third:
+            third.sendall(head + b"\r\n")
+            told, body = head_of(third)
+            assert told.startswith(b"http/1.1 503")
+            assert b"retry-after: 5" in told
+            assert b"x-content-type-options: nosniff" in told
+            assert body["error"] == "busy"
+            first.sendall(head + b"\r\n")
+            assert head_of(first)[1] == {"status": "ok"}
+            first.sendall(head)  # of a second request, which does not end
+            assert first.recv(1) == b""
+            assert second.recv(1) == b""  # nothing at all
 
 
 def test_an_unknown_id_among_many(client: Client):

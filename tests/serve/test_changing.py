@@ -204,6 +204,7 @@ def test_live_edits_are_there_and_are_there_again_after_a_restart(live: Any, mod
     check_edited(client, model)
     client, holder = live()
     assert holder.sequence == 2
+    assert "pprop_edit_sequence 2.0" in client.get("/metrics").text
     check_edited(client, model)
     assert post(client, "edits", {"edits": [{"op": "remove_node", "id": "new"}]}).json()["sequence"] == 3
     assert "pprop_edits_total" in client.get("/metrics").text

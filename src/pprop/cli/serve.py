@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pprop._errors import InputError
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, OtherGraphOption
 from pprop.cli.models import ModelArgument, load_model
@@ -75,6 +76,7 @@ def explore(
     what: Annotated[
         str, typer.Argument(metavar="[MODEL | DATASET]", help="A saved model, or a dataset to train one on first.")
     ] = BUNDLED,
+    graph: OtherGraphOption = None,
     host: HostOption = HOST,
     port: Annotated[int | None, option("Port to listen on.  [default: 8642, or any that is free]")] = None,
     token: TokenOption = None,
@@ -91,7 +93,10 @@ def explore(
     folder = Path(what)
     with bound(limits, any_port=port is None) as made:  # a port in use is said before the training
         if (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists()):
-            fitted, title = load_model(folder, None, session), folder.resolve().name
+            fitted = load_model(folder, None if graph is None else GraphInput(graph), session)
+            title = folder.resolve().name
+        elif graph is not None:
+            raise InputError(f"--graph is the graph of a saved model, and {what!r} is none.")
         else:
             fitted, title = _trained(session, what), f"APPNP on {what}"
         _serve(session, fitted, title, limits, made, live, browser=not no_browser)

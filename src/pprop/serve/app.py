@@ -22,7 +22,7 @@ from pprop.serve.work import Json, Worker
 
 CODES = {400: "malformed", 404: "not_found", 405: "wrong_method"}
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"model": schemas.Error, "description": "The body is no JSON, or the request is incomplete."},
+    400: {"model": schemas.Error, "description": "The request cannot be read, or is incomplete."},
     401: {"model": schemas.Error, "description": "The token is missing or wrong."},
     403: {"model": schemas.Error, "description": "Another host name, or a request of another site."},
     404: {"model": schemas.Error, "description": "There is no such node, class or endpoint."},
@@ -30,7 +30,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     408: {"model": schemas.Error, "description": "The request did not arrive in time."},
     409: {"model": schemas.Error, "description": "This model cannot do that, or the edit does not fit the graph."},
     413: {"model": schemas.Error, "description": "The body is too large."},
-    422: {"model": schemas.Error, "description": "The request is not as it must be."},
+    422: {"model": schemas.Error, "description": "The request is no JSON, or not as it must be."},
     429: {"model": schemas.Error, "description": "Too many requests; Retry-After says when to come again."},
     503: {"model": schemas.Error, "description": "Not ready, too slow or too busy."},
 }
@@ -147,10 +147,11 @@ def _handle_errors(app: FastAPI) -> None:
 
 def sentence(error: RequestValidationError) -> str:
     """Return the first thing that is wrong with a request, in one sentence."""
-    first = error.errors()[0]
+    # of a value that may be one of several kinds, the kind that it comes nearest to has the error that lies deepest
+    first = max(error.errors(), key=lambda one: len(one["loc"]))
     if first["type"] == "json_invalid":
         return "The body of the request is no valid JSON."
-    where = ".".join(str(part) for part in first["loc"][1:])[:_SHOWN]
+    where = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))[:_SHOWN]
     what = " ".join(str(first["msg"]).split())[:_SHOWN]
     return f"{where or 'The body'}: {what}."
 

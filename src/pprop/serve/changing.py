@@ -37,6 +37,9 @@ def changing_routes(holder: Holder, worker: Worker, metrics: Metrics) -> APIRout
     async def what_if(body: schemas.WhatIfRequest) -> Json:
         return Json(await worker.run(imagine, body))
 
+    if isinstance(holder, LiveHolder):
+        metrics.edits([], holder.sequence)  # those of a log are there already
+
     @router.get("/edits", response_model=schemas.EditState, summary="How many batches of edits were made")
     async def state() -> Json:
         if not isinstance(holder, LiveHolder):

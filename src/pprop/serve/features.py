@@ -67,8 +67,16 @@ def feature_row(graph: Graph, given: Given) -> Row:
             raise invalid(f"There is no feature {name[:_SHOWN]!r}. {hint}")
         if isinstance(value, str) or value is None:
             raise invalid(f"The feature {name!r} is a number. Got {value!r:.60} instead.")
-        row[place[name]] = value
+        row[place[name]] = _number(value)
     return Row(_row(graph, row), list(given), [])
+
+
+def _number(value: float) -> float:
+    """Return a number of a request, which may be an integer beyond all floats: then infinity, which `_row` refuses."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _row(graph: Graph, values: Any) -> Any:

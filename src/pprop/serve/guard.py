@@ -202,6 +202,14 @@ class Guard:
             return
 
 
+async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, in place of the application, that there are too many connections."""
+    del receive
+    if scope["type"] == "http":
+        headers = {"Retry-After": "5", "Connection": "close"} | {key.decode(): value.decode() for key, value in HEADERS}
+        await answer(Fault(503, "busy", "There are too many connections. Come again in a while.", headers), send)
+
+
 async def answer(fault: Fault, send: Send) -> None:
     """Send the answer that a fault is."""
     content = json.dumps(fault.body).encode()

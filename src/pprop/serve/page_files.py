@@ -24,7 +24,8 @@ TYPES = {
     ".woff2": "font/woff2",
     ".txt": "text/plain; charset=utf-8",
 }
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_DEEPEST = 4
 
 
 @final
@@ -57,7 +58,7 @@ class PageFiles:
         parts = name.split("/")
         file = self._folder.joinpath(*parts)
         kind = TYPES.get(file.suffix)
-        sound = kind is not None and all(_PART.fullmatch(part) for part in parts)
+        sound = kind is not None and len(parts) <= _DEEPEST and all(_PART.fullmatch(part) for part in parts)
         if not sound or not file.is_file() or not file.resolve().is_relative_to(self._folder):
             raise Fault(404, "not_found", "There is no such file.")
         assert kind is not None

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-FIRST_SECONDS = 20.0  # for a client to send a whole head of a request, once it is connected
+from pprop.serve.guard import busy
+
+HEAD_SECONDS = 20.0  # for a client to send a whole head of a request, once it is connected or has begun one
+
+MOST_CONNECTIONS = 512
 
 
 @final
@@ -45,7 +50,20 @@ class Protocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin, and see to it that something comes."""
         super().connection_made(Joined(transport, self.loop))  # pyright: ignore[reportArgumentType]
-        self._silence = self.loop.call_later(FIRST_SECONDS, self._end_silence)
+        self._silence = self.loop.call_later(HEAD_SECONDS, self._end_silence)
+        self._begun = True
+        if len(self.connections) > MOST_CONNECTIONS:
+            self.app = busy
+
+    def data_received(self, data: bytes) -> None:
+        """Take what comes; a head that has begun must end in time, as the first one must."""
+        super().data_received(data)
+        open_head = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if open_head and not self._begun:
+            self._silence = self.loop.call_later(HEAD_SECONDS, self._end_silence)
+        elif self._begun and not open_head:
+            self._silence.cancel()
+        self._begun = open_head
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -53,6 +71,6 @@ class Protocol(H11Protocol):
         super().connection_lost(exc)
 
     def _end_silence(self) -> None:
-        """Close a connection on which no request has begun."""
-        if self.cycle is None and not self.transport.is_closing():
+        """Close a connection on which no head was completed."""
+        if not self.transport.is_closing():
             self.transport.close()

@@ -67,7 +67,6 @@ def make_server(app: object) -> Any:
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
-        limit_concurrency=512,
         h11_max_incomplete_event_size=2**14,
     )
     return uvicorn.Server(config)
