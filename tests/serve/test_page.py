@@ -752,3 +752,63 @@ def test_an_exact_model_of_a_directed_graph_is_drawn_with_arrows(page: Any, expl
         press_slider(page, "steps", "End", 1)
         await_bars(page, model.predict_proba([20])[0])
         page.goto("about:blank")  # it asks nothing of a server that is about to end
+
+
+def test_edits_of_a_link_that_do_not_fit_the_graph_are_taken_back(page: Any, explorer: Explorer) -> None:
+    truth = explorer.truth
+    at = truth.position(NODE)
+    stranger = next(f"n{node}" for node in range(80, 90) if truth.graph.adjacency[at, node] == 0 and node != at)
+    visit(page, explorer, f"#node={NODE}&edit=cut~{NODE}~{stranger}")
+    await_bars(page, truth.model.predict_proba([at])[0])
+    assert page.inner_text(".notice p").endswith("The edits were taken back.")
+    await_address(page, "edit=", there=False)
+    assert page.locator("#edits li").count() == 0
+    page.click("#tab-model")
+    eventually(page, "() => document.querySelector('.notice') === null")
+    forget_answers(page, "409")
+
+
+def test_a_node_that_is_met_again_does_not_shorten_the_way_back(page: Any, explorer: Explorer) -> None:
+    visit(page, explorer)
+    near = page.locator(f"{NODE_LINKS}:not(.centre)").nth(2)
+    other = near.get_attribute("data-node")
+    near.locator(".body").click()
+    for there, back in ((other, NODE), (NODE, other)):
+        eventually(page, "id => document.querySelector('.node.centre')?.dataset.node === id", there)
+        if there == other:
+            page.focus(f'{NODE_LINKS}[data-node="{css(back)}"]')
+            page.keyboard.press("Enter")
+    assert page.locator("#crumbs li").all_inner_texts() == [NODE, other, NODE]
+    page.click("#back")
+    eventually(page, "id => document.querySelector('.node.centre')?.dataset.node === id", other)
+
+
+def test_long_names_of_classes_lose_what_all_begin_with_and_fit_a_phone(page: Any, explorer: Explorer) -> None:
+    names = [
+        f"The_Fruit_Of_Trees_And_Of_Bushes/Kinds/{name}"
+        for name in ("Apples", "Pears_Without_Any_Stone_At_All", "Figs")
+    ]
+    graph = explorer.truth.graph.replace(class_names=tuple(names))
+    known = [node for node in range(0, tools.SIZE, 4) if graph.labels[node] >= 0]  # pyright: ignore[reportOptionalSubscript]
+    model = pprop.LabelPropagationClassifier(graph).fit(known, [names[graph.labels[node]] for node in known])  # pyright: ignore[reportOptionalSubscript]
+    with tools.serving(tools.Served(model, "names")) as address:
+        for width in (360, 800, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(f"{address}#node={NODE}")
+            page.wait_for_selector("#contributors tbody tr")
+            assert page.locator(".bar-name").all_inner_texts() == [name.rpartition("/")[2] for name in sorted(names)]
+            assert all(
+                wide > 40 for wide in page.eval_on_selector_all(".track", "all => all.map(one => one.clientWidth)")
+            )
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert not page.is_visible(".key-network")  # there is no network
+            page.goto(f"{address}#view=model")
+            page.wait_for_selector("#confusion")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.goto(f"{address}#node={NODE}")
+        page.wait_for_selector("#contributors tbody tr")
+        with page.expect_download() as download:
+            page.click("#csv")
+        rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+        assert rows[0][-1].startswith("contribution to")
+        page.goto("about:blank")

@@ -32,6 +32,8 @@ export function setToken(text) {
   }
 }
 
+export const hasToken = () => token !== null;
+
 /** Take a token out of the address, so that it is neither shown nor shared with a link. */
 export function takeToken() {
   const fragment = new URLSearchParams(location.hash.slice(1));

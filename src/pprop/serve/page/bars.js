@@ -3,7 +3,7 @@
 
 import { el, put, write } from "./dom.js";
 import { percent } from "./format.js";
-import { classNames, colour, swatch } from "./palette.js";
+import { classNames, colour, nameOf, swatch } from "./palette.js";
 
 const LONG = 10;
 const SHORT = 6;
@@ -39,7 +39,7 @@ export class Bars {
     const tick = el("span", { class: "tick", hidden: true });
     const before = el("span", { class: "value faint", data: { network: index } });
     const after = el("span", { class: "value", data: { result: index } });
-    const button = el("button", { type: "button", class: "bar-name", on: { click: () => pick(name) } }, swatch(name), el("span", { text: name }));
+    const button = el("button", { type: "button", class: "bar-name", on: { click: () => pick(name) } }, swatch(name), nameOf(name));
     const item = el("li", { class: colour(name), data: { class: index } }, button, el("span", { class: "track" }, network, result, tick), el("span", { class: "values" }, before, after));
     return { item, network, result, tick, before, after, button };
   }

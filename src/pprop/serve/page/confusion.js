@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { count, percent } from "./format.js";
 import { listLink } from "./links.js";
-import { swatch } from "./palette.js";
+import { nameOf, swatch } from "./palette.js";
 
 const MANY = 9;
 
@@ -22,12 +22,12 @@ function cell(classes, row, column, n, total) {
 
 export function confusionTable(classes, matrix) {
   const sums = matrix.map((row) => row.reduce((sum, n) => sum + n, 0));
-  const head = classes.map((name) => el("th", { scope: "col", title: name }, el("span", { class: "column-name" }, swatch(name), el("span", { text: name }))));
+  const head = classes.map((name) => el("th", { scope: "col", title: name }, el("span", { class: "column-name" }, swatch(name), nameOf(name))));
   const rows = matrix.map((row, i) =>
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, el("span", { class: "row-name" }, el("span", { text: classes[i] }), swatch(classes[i]))),
+      el("th", { scope: "row" }, el("span", { class: "row-name" }, nameOf(classes[i]), swatch(classes[i]))),
       row.map((n, j) => cell(classes, i, j, n, sums[i])),
       el("td", { class: "number faint recall", text: sums[i] === 0 ? "" : percent(row[i] / sums[i], 0) }),
     ),

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { count, decimal, percent, roundToTotal, signed, weight } from "./format.js";
-import { classNames, swatch } from "./palette.js";
+import { called, classNames, nameOf, swatch } from "./palette.js";
 import { nodeLink } from "./links.js";
 
 const DIGITS = 4;
@@ -19,8 +19,8 @@ function bar(value, least, most) {
 
 function said(node, itself) {
   const wrong = node.label !== null && node.label !== undefined && node.label !== node.predicted;
-  const children = [swatch(node.predicted), el("span", { text: node.predicted })];
-  if (wrong) children.push(el("span", { class: "faint", text: ` labelled ${node.label}` }));
+  const children = [swatch(node.predicted), nameOf(node.predicted)];
+  if (wrong) children.push(el("span", { class: "faint", text: ` labelled ${called(node.label)}` }));
   if (itself) children.push(el("span", { class: "badge", text: "itself" }));
   if (node.training) children.push(el("span", { class: "badge", text: "training" }));
   return el("span", { class: "said" }, children);
@@ -59,7 +59,7 @@ export function showContributors(table, answer, id) {
   const total = el(
     "tr",
     { class: "total" },
-    el("th", { scope: "row", text: `Logit of ${answer.class}` }),
+    el("th", { scope: "row", text: `Logit of ${called(answer.class)}` }),
     el("td", { class: "number wide", text: weight(weights) }),
     el("td", { class: "wide" }),
     el("td", { class: "bar-cell" }),

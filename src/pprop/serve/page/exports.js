@@ -2,10 +2,10 @@
 
 import { svg } from "./dom.js";
 import { textWidth } from "./measure.js";
-import { classNames, colour, shape, shapePath } from "./palette.js";
+import { called, classNames, colour, shape, shapePath } from "./palette.js";
 
 const SCALE = 2;
-const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "paint-order", "visibility", "display"];
+const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "paint-order", "marker-end", "visibility", "display"];
 
 function save(blob, name) {
   const link = document.createElement("a");
@@ -45,11 +45,11 @@ function legend(width, top, ink, family) {
   const group = svg("g", { "font-family": family, "font-size": 13, fill: ink });
   let [x, y] = [24, top];
   for (const name of classNames()) {
-    const wide = 36 + textWidth(name, 13);
+    const wide = 36 + textWidth(called(name), 13);
     if (x + wide > width - 12) [x, y] = [24, y + 24];
     const probe = document.querySelector(`.swatch.${colour(name)}`);
     const fill = probe ? getComputedStyle(probe).fill : ink;
-    group.append(svg("path", { d: shapePath(shape(name), 6), fill, transform: `translate(${x} ${y - 4})` }), svg("text", { x: x + 13, y, text: name }));
+    group.append(svg("path", { d: shapePath(shape(name), 6), fill, transform: `translate(${x} ${y - 4})` }), svg("text", { x: x + 13, y, text: called(name) }));
     x += wide;
   }
   group.append(svg("text", { x: 18, y: y + 26, "font-size": 12, "fill-opacity": 0.7, text: "Ring: training node. Rim: its label says otherwise. Size: influence." }));

@@ -1,7 +1,7 @@
 // The explorer: starts the page, and gives every state to the view that shows it.
 
 import * as api from "./api.js";
-import { byId, el } from "./dom.js";
+import { byId, el, put } from "./dom.js";
 import { plural } from "./format.js";
 import { ModelView } from "./model-view.js";
 import { NodeList } from "./node-list.js";
@@ -30,10 +30,11 @@ function tab(id, patch) {
 function build(model) {
   setClasses(model.classes);
   byId("graph-name").textContent = model.graph ?? model.name;
-  byId("foot").replaceChildren(
+  put(
+    byId("foot"),
     el("span", { text: `pprop ${model.pprop}` }),
     el("span", { text: `${model.kind} on ${plural(model.nodes, "node")} and ${plural(model.edges, "edge")}` }),
-    el("a", { href: "openapi.json", text: "HTTP interface" }),
+    api.hasToken() ? null : el("a", { href: "openapi.json", text: "HTTP interface" }), // a link shows no token
   );
   const views = {
     node: new NodeView(byId("view-node"), model),
@@ -51,7 +52,10 @@ function build(model) {
     for (const name of Object.keys(views)) byId(`view-${name}`).hidden = name !== state.view;
     for (const show of tabs) show(state);
     views[state.view].show(state, previous);
-    if (state.view !== previous.view && previous.id !== null) scrollTo({ top: 0, behavior: "instant" });
+    if (state.view !== previous.view && previous.id !== null) {
+      for (const source of ["trained", "result", "explained", "drawn", "edits"]) clearNotice(source);
+      scrollTo({ top: 0, behavior: "instant" });
+    }
   });
   onRetry(() => {
     for (const view of Object.values(views)) view.forget();

@@ -1,6 +1,6 @@
 // The view of the model: where it is right, wrong and unsure. Every number leads to the nodes that it counts.
 
-import { diagnostics } from "./api.js";
+import * as api from "./api.js";
 import { confusionTable } from "./confusion.js";
 import { el } from "./dom.js";
 import { saveCsv } from "./exports.js";
@@ -132,10 +132,12 @@ export class ModelView {
 
   async show() {
     document.title = `${this.#model.graph ?? this.#model.name} · pprop explorer`;
-    if (this.#found || this.#asking) return;
+    const { live } = this.#model; // such a graph may be another one by now
+    if ((this.#found && !live) || this.#asking) return;
     this.#asking = true;
     try {
-      this.#found = await progress(diagnostics());
+      this.#found = await progress(api.diagnostics());
+      if (live) this.#model = await progress(api.model());
       this.#build(this.#found);
     } catch (error) {
       report(error);

@@ -1,7 +1,7 @@
 // The places of the view of one node, in the order in which they are read.
 
 import { el, svg } from "./dom.js";
-import { classLabel, classNames } from "./palette.js";
+import { called, classLabel, classNames } from "./palette.js";
 
 const SIZES = [15, 40, 80, 150];
 
@@ -30,7 +30,7 @@ function section(id, heading, ...children) {
 export function skeleton(host, model) {
   const parts = {
     root: host,
-    back: el("button", { type: "button", class: "plain", id: "back", "aria-label": "Back to the node before" }, "← Back"),
+    back: el("button", { type: "button", class: "plain", id: "back", "aria-label": "Back to what was shown before" }, "← Back"),
     crumbs: el("ol", { class: "crumbs", id: "crumbs" }),
     title: el("h1", { id: "node-title" }),
     sub: el("p", { class: "faint", id: "node-sub" }),
@@ -47,8 +47,9 @@ export function skeleton(host, model) {
     edgeText: el("span", { class: "number" }),
     edgeCut: button("edge-cut", "Cut this edge", "plain strong"),
     edgeClose: el("button", { type: "button", class: "plain quiet", "aria-label": "Let go of the edge", text: "×" }),
-    cls: el("select", { id: "explained-class", "aria-label": "Class whose logit is explained" }, classNames().map((name) => el("option", { value: name, text: name }))),
+    cls: el("select", { id: "explained-class", "aria-label": "Class whose logit is explained" }, classNames().map((name) => el("option", { value: name, text: called(name) }))),
     edited: el("p", { class: "note differs", id: "edited", hidden: true, text: "Contributors on the graph with your edits." }),
+    adds: el("p", { class: "faint" }),
     table: el("div", { class: "table-host" }),
     bars: section("bars", "Class probabilities"),
     sliders: section("sliders", "Propagation"),
@@ -68,9 +69,9 @@ export function skeleton(host, model) {
   parts.drawing.append(parts.edgeBar);
   picture.append(parts.drawing, parts.caption, legend());
   const why = section("contributors", "Where it comes from", el("span", { class: "tools" }, parts.cls, parts.csv));
-  why.append(el("p", { class: "faint", text: "Every node adds its weight times its own network output. The lines add up to the logit, exactly." }), parts.edited, parts.table, parts.more);
+  why.append(parts.adds, parts.edited, parts.table, parts.more);
   if (model.explains === false) for (const part of [picture, why]) part.hidden = true;
   if (model.spreads === false) for (const part of [parts.sliders, parts.whatIf]) part.hidden = true;
-  host.append(head, el("div", { class: "node-grid" }, picture, parts.bars, parts.sliders, why, parts.whatIf));
+  host.append(head, el("div", { class: "node-grid" }, picture, parts.bars, parts.sliders, parts.whatIf, why));
   return parts;
 }

@@ -10,7 +10,7 @@ import { percent, plural, shorten, title } from "./format.js";
 import { Lane } from "./lane.js";
 import { stateLink } from "./links.js";
 import { announce, clearNotice, progress, report } from "./notices.js";
-import { classLabel, classNames } from "./palette.js";
+import { called, classLabel, classNames } from "./palette.js";
 import { Sliders } from "./sliders.js";
 import { current, flush, go, walk, walked } from "./state.js";
 import { hideTooltip } from "./tooltip.js";
@@ -87,13 +87,20 @@ export class NodeView {
     this.#whatIf.show(state, state.id !== previous.id || previous === state || previous.id === null);
     if (state.id !== this.#shown?.key) hideTooltip();
     this.#crumbs(state);
-    if (this.#parts.size.value !== String(state.size)) this.#parts.size.value = String(state.size);
+    this.#showSize(String(state.size));
     this.#trained.want(state.id, state);
     this.#result.want(setting + JSON.stringify(state.edits), state);
     // While a slider moves the prediction comes first; the table follows it, and the drawing when the slider lies still.
     const slides = state.id === previous.id && this.#shown?.key === state.id && (state.alpha !== previous.alpha || state.steps !== previous.steps);
     if (!slides) this.#rest(state);
     if (this.#view && String(this.#view.centre) === state.id && state.edits !== previous.edits) this.#redraw();
+  }
+
+  /** A link may ask for a number of nodes that is not offered. */
+  #showSize(size) {
+    const choice = this.#parts.size;
+    if (![...choice.options].some((one) => one.value === size)) choice.append(el("option", { value: size, text: `${size} nodes` }));
+    if (choice.value !== size) choice.value = size;
   }
 
   #rest(state, pause = 0) {
@@ -112,6 +119,12 @@ export class NodeView {
   }
 
   #fail(error, state, source) {
+    const refused = error instanceof api.ApiError && [404, 409, 422].includes(error.status);
+    if (refused && source === "result" && state.edits.length > 0) {
+      if (current().edits === state.edits) go({ edits: [] }); // a link may be older than the graph
+      report(new api.ApiError(error.status, error.code, `${error.message} The edits were taken back.`), "edits");
+      return;
+    }
     if (error instanceof api.ApiError && error.status === 404 && this.#shown?.key !== state.id) {
       this.#parts.root.classList.add("missing");
       document.title = "pprop explorer";
@@ -163,11 +176,13 @@ export class NodeView {
     const network = node.network ? Math.max(...node.network) : null;
     const alone = network === null ? null : classNames()[node.network.indexOf(network)];
     put(parts.verdict, classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) }));
-    const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label says the same." : `Its label says ${node.label}.`;
+    const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label says the same." : `Its label says ${called(node.label)}.`;
     const change = alone === null ? "" : alone === node.predicted
-      ? `The network alone says ${alone} too, at ${percent(network)}.`
-      : `The network alone says ${alone}, at ${percent(network)}; the neighbourhood changed that.`;
-    const trained = base && base.predicted !== node.predicted ? ` As trained and without edits it is ${base.predicted}.` : "";
+      ? `The network alone says ${called(alone)} too, at ${percent(network)}.`
+      : `The network alone says ${called(alone)}, at ${percent(network)}; the neighbourhood changed that.`;
+    const trained = base && base.predicted !== node.predicted ? ` As trained and without edits it is ${called(base.predicted)}.` : "";
+    parts.root.classList.toggle("no-network", alone === null);
+    write(parts.adds, `Every node adds its weight times ${alone === null ? "what it starts with" : "its own network output"}. The lines add up to the logit, exactly.`);
     write(parts.story, `${label} ${change}${trained}`);
     parts.text.hidden = !node.text;
     write(parts.textBody, node.text ?? "");
@@ -252,8 +267,9 @@ export class NodeView {
 
   #csv(model) {
     const answer = this.#explanation;
-    const header = ["node", "name", "predicted", "label", "training", "weight", `contribution to ${answer.class}`, ...model.classes.map((name) => `network ${name}`)];
-    const rows = answer.contributors.map((node) => [node.id, node.name, node.predicted, node.label, node.training, node.weight, node.contribution, ...node.network]);
+    const alone = this.#shown.network ? model.classes : [];
+    const header = ["node", "name", "predicted", "label", "training", "weight", `contribution to ${answer.class}`, ...alone.map((name) => `network ${name}`)];
+    const rows = answer.contributors.map((node) => [node.id, node.name, node.predicted, node.label, node.training, node.weight, node.contribution, ...(node.network ?? [])]);
     rows.push([`other ${answer.rest.nodes} nodes`, null, null, null, null, answer.rest.weight, answer.rest.contribution]);
     rows.push(["logit", null, null, null, null, null, answer.logit]);
     saveCsv(`pprop-node-${answer.id}-contributors`, header, rows);

@@ -43,12 +43,14 @@ function notice(kind, source, ...children) {
   byId("notices").replaceChildren(el("div", { class: `notice ${kind}`, role: "alert", data: { source } }, ...children));
 }
 
-function askToken(message) {
+function askToken(wrong) {
+  const waits = byId("waiting");
+  if (waits) waits.hidden = true;
   const input = el("input", { type: "password", id: "token", autocomplete: "off", "aria-label": "Token", placeholder: "Token" });
   const form = el(
     "form",
     { class: "inline" },
-    el("p", { text: `${message} Type the token that the server was started with.` }),
+    el("p", { text: `${wrong ? "The token is wrong." : "This server needs a token."} Type the one that it was started with.` }),
     input,
     el("button", { type: "submit", class: "plain strong", text: "Use it" }),
   );
@@ -77,7 +79,7 @@ async function waitForServer() {
 /** Show an error as what it is. `source`: which part of the page asked; its next success takes the message away. */
 export function report(error, source = "") {
   if (error instanceof Unreachable) waitForServer();
-  else if (error instanceof ApiError && error.status === 401) askToken(error.message);
+  else if (error instanceof ApiError && error.status === 401) askToken(error.code === "wrong_token");
   else {
     notice(
       "error",

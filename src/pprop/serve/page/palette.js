@@ -5,10 +5,23 @@ import { el, svg } from "./dom.js";
 const COLOURS = 8;
 const SHAPES = ["circle", "square", "diamond"];
 let classes = [];
+let prefix = "";
+
+/** The part up to a sign of division that all of several names begin with, as in "Science/Maths" and "Science/Art". */
+function shared(names) {
+  let common = names[0] ?? "";
+  for (const name of names) while (!name.startsWith(common)) common = common.slice(0, -1);
+  const cut = common.replace(/[^/:>|.]*$/, "");
+  return names.length > 1 && names.every((name) => name.length > cut.length) ? cut : "";
+}
 
 export function setClasses(names) {
   classes = names;
+  prefix = shared(names);
 }
+
+/** What a class is called where room is short: without what all names begin with. */
+export const called = (name) => (prefix && classes.includes(name) ? name.slice(prefix.length) : name);
 
 export const classNames = () => classes;
 export const indexOf = (name) => classes.indexOf(name);
@@ -39,4 +52,10 @@ export function swatch(name) {
   );
 }
 
-export const classLabel = (name) => el("span", { class: "class-label" }, swatch(name), el("span", { text: name }));
+/** The name of a class, which may break after signs between words; what was left out of it is in its title. */
+export function nameOf(name) {
+  const words = called(name).split(/(?<=[_/:-])/);
+  return el("span", { title: called(name) === name ? null : name }, words.flatMap((word, i) => (i === 0 ? [word] : [el("wbr"), word])));
+}
+
+export const classLabel = (name) => el("span", { class: "class-label" }, swatch(name), nameOf(name));

@@ -3,7 +3,7 @@
 import { search } from "./api.js";
 import { byId, el } from "./dom.js";
 import { count, percent, shorten, title } from "./format.js";
-import { classNames, swatch } from "./palette.js";
+import { called, classNames, swatch } from "./palette.js";
 import { go, walk } from "./state.js";
 
 const WAIT = 90;
@@ -62,7 +62,7 @@ export function makeSearch(report) {
         item.append(
           swatch(node.predicted),
           el("span", { class: "grow" }, el("span", { text: shorten(name, 80) }), name === String(node.id) ? null : el("span", { class: "faint", text: ` ${node.id}` })),
-          el("span", { class: "faint number", text: `${shorten(node.predicted, 24)} ${percent(node.confidence, 0)}` }),
+          el("span", { class: "faint number", text: `${shorten(called(node.predicted), 24)} ${percent(node.confidence, 0)}` }),
         );
       }
       item.addEventListener("pointerdown", (event) => event.preventDefault());

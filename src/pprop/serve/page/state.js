@@ -78,8 +78,7 @@ export function go(patch, { push = false } = {}) {
   const moved = "id" in patch && patch.id !== null && patch.id !== state.id;
   state = { ...state, ...patch };
   if (moved) {
-    const at = trail.indexOf(patch.id);
-    trail = at < 0 ? [...trail, patch.id].slice(-TRAIL) : trail.slice(0, at + 1);
+    trail = [...trail, patch.id].slice(-TRAIL);
     if (!("cls" in patch)) state.cls = null;
   }
   if (!push) write();

@@ -6,7 +6,7 @@ import { addEdit, canRedo, canUndo, dropAll, dropEdit, redo, undo } from "./edit
 import { count, percent, plural } from "./format.js";
 import { nodeLink } from "./links.js";
 import { announce, report } from "./notices.js";
-import { classLabel } from "./palette.js";
+import { called, classLabel } from "./palette.js";
 import { current } from "./state.js";
 
 const sentence = ({ op, source, target }) => `${op === "cut" ? "Cut" : "Add"} ${source} – ${target}`;
@@ -111,7 +111,7 @@ export class WhatIf {
           "details",
           {},
           el("summary", { text: `${plural(total, "other node changes its class", "other nodes change their class")}` }),
-          el("ul", { class: "moved" }, moved.map((node) => el("li", {}, nodeLink(node, 50), el("span", { class: "faint", text: ` ${node.before} → ${node.predicted}` })))),
+          el("ul", { class: "moved" }, moved.map((node) => el("li", {}, nodeLink(node, 50), el("span", { class: "faint", text: ` ${called(node.before)} → ${called(node.predicted)}` })))),
           total > moved.length ? el("p", { class: "faint", text: `and ${count(total - moved.length)} more` }) : null,
         );
     put(this.#result, line("before", before), line("after", after), elsewhere);
