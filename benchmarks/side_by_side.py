@@ -5,9 +5,10 @@
     PPROP_DATA=folder python benchmarks/side_by_side.py ../before . --device cuda --only epoch
 
 An epoch of one run (as in `epoch.py`), `cell.py` (many runs to their end) and `propagate.py` (ten power steps, 16 M entries),
-without their peers. The scripts are those of this checkout, the package that of each. In a turn of the epoch both checkouts start
-a process that stays, and are measured in alternation, so that a machine that slows down slows both. A ratio above 1 says that the
-second checkout is slower. The last line is one JSON object.
+without their peers; and the processes of ``import pprop`` and ``pprop --help``, from their start to their end. The scripts are
+those of this checkout, the package that of each. In a turn of the epoch both checkouts start a process that stays, and are
+measured in alternation, so that a machine that slows down slows both. A ratio above 1 says that the second checkout is slower.
+The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,6 +27,10 @@ from _measure import percentiles, use_threads
 
 HERE = Path(__file__).parent
 DATASETS = ("citeseer", "cora_ml", "pubmed", "ms_academic")
+STARTS = {
+    "import": "import pprop",
+    "help": "import sys; sys.argv = ['pprop', '--help']; from pprop.cli import main; main()",
+}
 WORKER = "--worker"  # the first argument of the process that measures epochs of one checkout
 
 
@@ -81,6 +87,19 @@ def script_times(checkouts: tuple[Path, Path], script: list[str]) -> list[float]
     return times
 
 
+def starts(checkouts: tuple[Path, Path], code: str, blocks: int) -> list[float]:
+    """Return the median milliseconds of a process that runs some code with each checkout, started in alternation."""
+    times: list[list[float]] = [[], []]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for block in range(2 * blocks):
+        at = (block + block // 2) % 2
+        paths = {"PYTHONPATH": str(checkouts[at].resolve() / "src")}
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], env=environment | paths, stdout=subprocess.DEVNULL, check=True)
+        times[at].append(1000 * (time.perf_counter() - begin))
+    return [median(values) for values in times]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
@@ -88,7 +107,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--blocks", type=int, default=9, help="epochs' measurements of each checkout in a turn")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--only", nargs="*", default=["epoch", "cell", "propagate"])
+    parser.add_argument("--only", nargs="*", default=["epoch", "cell", "propagate", *STARTS])
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS))
     given = parser.parse_args()
     cell = ["--runs", "20", "--max-epochs", "300"] if given.device == "cpu" else ["--runs", "100"]
@@ -97,14 +116,18 @@ def main() -> None:
         "propagate": ["propagate.py", "--blocks", "5", "--peers", "--device", given.device],
     }
     report: dict[str, Any] = {"benchmark": "side_by_side", "device": given.device, "turns": given.turns}
-    for what in [f"epoch {dataset}" for dataset in given.datasets] + list(scripts):
+    for what in [f"epoch {dataset}" for dataset in given.datasets] + [*scripts, *STARTS]:
         name, _, dataset = what.partition(" ")
         if name not in given.only:
             continue
         turns: list[tuple[float, float]] = []
         for turn in range(-1, given.turns):  # the first compiles
             pair = (given.before, given.after) if turn % 2 else (given.after, given.before)
-            times = epochs(pair, given.device, dataset, given.blocks) if dataset else script_times(pair, scripts[name])
+            if dataset:
+                times = epochs(pair, given.device, dataset, given.blocks)
+            else:
+                started = name in STARTS
+                times = starts(pair, STARTS[name], given.blocks) if started else script_times(pair, scripts[name])
             before, after = times if turn % 2 else reversed(times)
             if turn >= 0:
                 turns.append((before, after))
