@@ -811,4 +811,10 @@ def test_long_names_of_classes_lose_what_all_begin_with_and_fit_a_phone(page: An
             page.click("#csv")
         rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
         assert rows[0][-1].startswith("contribution to")
+        short = (
+            "async names => { const {setClasses, called} = await import('/static/palette.js');"
+            " setClasses(names); return names.map(called); }"
+        )
+        for whole in (["v1.25", "v1.5"], ["1/2", "1/3"], ["10:00", "10:30"]):  # what they share tells something
+            assert page.evaluate(short, whole) == whole
         page.goto("about:blank")

@@ -4,15 +4,17 @@ import { el, svg } from "./dom.js";
 
 const COLOURS = 8;
 const SHAPES = ["circle", "square", "diamond"];
+const LONG = 8; // characters that are worth leaving out
 let classes = [];
 let prefix = "";
 
-/** The part up to a sign of division that all of several names begin with, as in "Science/Maths" and "Science/Art". */
+/** The long part up to a slash that all of several names begin with, as in "Science/Maths" and "Science/Art"; not of "1/2". */
 function shared(names) {
   let common = names[0] ?? "";
   for (const name of names) while (!name.startsWith(common)) common = common.slice(0, -1);
-  const cut = common.replace(/[^/:>|.]*$/, "");
-  return names.length > 1 && names.every((name) => name.length > cut.length) ? cut : "";
+  const cut = common.replace(/[^/>|]*$/, "");
+  const worth = names.length > 1 && cut.length >= LONG && /\p{L}/u.test(cut);
+  return worth && names.every((name) => name.length > cut.length) ? cut : "";
 }
 
 export function setClasses(names) {
