@@ -12,8 +12,9 @@
 The server is ``pprop serve`` in a process of its own, the load comes from this one. Requests begin at fixed times, whether
 earlier ones are answered or not, and a time is counted from the moment at which the request should have begun: waiting in a
 queue counts. On a virtual machine "stolen" is the share of processor time that its host gave to others meanwhile: with more
-than a few percent the figures are those of the host. Memory is the resident memory of the server, after a fifth of the time
-and at the end. The last line is one JSON object; ``--json FILE`` writes it to a file too.
+than a few percent the figures are those of the host. "quiet" has the times of requests at moments when, for half a minute,
+less than 1 % was stolen in every ten seconds, and how much of the load these moments are. Memory is the resident memory of the
+server, after a fifth of the time and at the end. The last line is one JSON object; ``--json FILE`` writes it to a file too.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ RATES = {"predict": 300.0, "explain": 50.0}
 CONNECTIONS = 8
 START_SECONDS = 120
 IDLE_SECONDS = 20  # the server closes connections that are idle for 30
+WINDOW_SECONDS = 10
+QUIET_WINDOWS, QUIET_SHARE = 3, 0.01  # windows in a row, and what may be stolen in each
 
 
 def main() -> None:
@@ -196,7 +199,8 @@ async def hub(connection: Connection, ids: list[Any]) -> dict[str, float]:
 
 async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str, Any]:
     """Ask for predictions and explanations at fixed rates; return times, errors and memory."""
-    times: dict[str, list[float]] = {"predict": [], "explain": []}
+    times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in RATES}  # when wanted, milliseconds
+    stolen: list[float] = []  # of each window
     errors: list[str] = []
     memory: dict[str, float] = {}
     free: dict[str, asyncio.LifoQueue[Connection]] = {}
@@ -214,13 +218,13 @@ async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str,
                 await connection.json("POST", "/api/v1/predict", {"ids": [key]})
             else:
                 await connection.json("GET", f"/api/v1/explain?id={key}")
-            times[kind].append(1000 * (time.perf_counter() - wanted))
+            times[kind].append((wanted - begin, 1000 * (time.perf_counter() - wanted)))
         except Exception as error:
             errors.append(f"{kind}: {error!r}"[:200])
             connection = Connection("127.0.0.1", port)
         free[kind].put_nowait(connection)
 
-    async def every(kind: str, begin: float) -> None:
+    async def every(kind: str) -> None:
         tasks: set[asyncio.Task[None]] = set()
         for k in range(int(seconds * RATES[kind])):
             wanted = begin + k / RATES[kind]
@@ -236,11 +240,24 @@ async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str,
         await asyncio.sleep(seconds * 4 / 5)
         memory["at the end"] = resident(pid)
 
-    before = processor_time()
+    async def watch_host() -> None:
+        last = processor_time()
+        for k in range(int(seconds // WINDOW_SECONDS)):
+            await asyncio.sleep(begin + (k + 1) * WINDOW_SECONDS - time.perf_counter())
+            last, before = processor_time(), last
+            stolen.append(stolen_share(before, last))
+
+    first = processor_time()
     begin = time.perf_counter() + 0.1
-    await asyncio.gather(*(every(kind, begin) for kind in RATES), watch())
-    result: dict[str, Any] = {f"{kind}_ms": shares(some) for kind, some in times.items()}
-    stolen, total = processor_time()
+    await asyncio.gather(*map(every, RATES), watch(), watch_host())
+    result: dict[str, Any] = {f"{kind}_ms": shares([each for _, each in some]) for kind, some in times.items()}
+    quiet = {
+        k for k in range(QUIET_WINDOWS - 1, len(stolen)) if max(stolen[k + 1 - QUIET_WINDOWS : k + 1]) < QUIET_SHARE
+    }
+    if quiet:
+        result["quiet"] = {"seconds": len(quiet) * WINDOW_SECONDS}
+        for kind, found in times.items():
+            result["quiet"][f"{kind}_ms"] = shares([each for at, each in found if at // WINDOW_SECONDS in quiet])
     growth = memory["at the end"] - memory["after a fifth"]
     return {
         **result,
@@ -250,7 +267,7 @@ async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str,
         "memory_mib": memory,
         "growth_mib": round(growth, 1),
         "seconds": seconds,
-        "stolen": round((stolen - before[0]) / max(total - before[1], 1), 4),
+        "stolen": stolen_share(first, processor_time()),
         "load": os.getloadavg()[0],
     }
 
@@ -259,6 +276,15 @@ def processor_time() -> tuple[int, int]:
     """Return how much time of the processors other machines on the same host have taken so far, and all of it."""
     parts = [int(one) for one in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
     return parts[7], sum(parts)
+
+
+def stolen_share(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Return the share of processor time that was stolen between two calls of `processor_time`.
+
+    >>> stolen_share((10, 100), (12, 200))
+    0.02
+    """
+    return round((after[0] - before[0]) / max(after[1] - before[1], 1), 4)
 
 
 def resident(pid: int) -> float:

@@ -261,7 +261,7 @@ def test_times_in_the_figure_on_propagation_are_of_its_device_though_another_was
         rows += make_rows(make_cell(model, {"evaluate": evaluate}, "citeseer"), 0.7, QUICK, **cuda)
     on_gpu = [replace(row, **cuda) for row in quick]
     text = report(study(tmp_path, on_gpu + rows))["report.md"]
-    assert "Times are milliseconds an epoch of runs that were timed alone, times the epochs of each run." in text
+    assert "Times are milliseconds an epoch of runs timed alone, times each run's epochs." in text
     assert "| Citeseer | 0.20 s a run instead of 0.60 s | yes |" in text  # 400 epochs
 
 

@@ -364,5 +364,5 @@ def _times(panels: Sequence[PropagationPanel]) -> str:
         return f"Times on {unlike} do not compare: {how}."
     how = "a run's share where several were trained together"
     if all(way.together == (1,) for panel in panels for way in panel.ways):
-        how = "milliseconds an epoch of runs that were timed alone, times the epochs of each run"
+        how = "milliseconds an epoch of runs timed alone, times each run's epochs"
     return f"Times are {how}."

@@ -19,7 +19,7 @@ PlaceOf = Callable[[Cell], Hashable | None]
 # Series, dataset and place of a point.
 Spot = tuple[str, str, str]
 
-MOST_EXCEPTIONS = 8  # that a reader can take in
+MOST_LETTERS = 80  # of exceptions, that a reader can take in
 # Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used.
 ORDERS = ((0, 1, 2), (2, 0, 1))
 
@@ -166,26 +166,34 @@ def runs_note(counts: Mapping[Spot, int], of: str = "at each point") -> str:
     '20 runs at each point, but at 20: 100.'
     >>> runs_note({(model, "Cora-ML", at): 100 if at == "20" and model != "C" else 20 for model in "ABC" for at in ("10", "20")})
     '20 runs at each point, but A, B at 20: 100.'
+    >>> runs_note({("PPNP", "Cora-ML", str(at)): 100 if at > 2 else 20 for at in range(7)})
+    '100 runs at each point, but at 0, 1, 2: 20.'
     """
     values = Counter(counts.values())
     common = max(values, key=lambda runs: (values[runs], runs))
     text = f"{common} run{'' if common == 1 else 's'} {of}"
     ways = (_exceptions(counts, common, order) for order in ORDERS)
     exceptions = min(ways, key=lambda found: (len(found), sum(map(len, found))))
-    if len(exceptions) > MOST_EXCEPTIONS:
+    if sum(map(len, exceptions)) > MOST_LETTERS:
         most = f"{common} in {values[common]} of {values.total()} places"
         return f"{min(values)} to {max(values)} runs {of}; {most}."
     return f"{text}, but {'; '.join(exceptions)}." if exceptions else f"{text}."
 
 
 def _exceptions(counts: Mapping[Spot, int], common: int, order: Sequence[int]) -> list[str]:
-    """Return the groups whose number of runs is not `common`; series that differ alike are named together."""
-    names: dict[tuple[str, int], list[str]] = {}
+    """Return the groups whose number of runs is not `common`; series, then places, that differ alike are named together."""
+    names: dict[tuple[str, str, int], list[str]] = {}
     for (series, dataset, place), runs in _groups(counts, common, order):
-        rest = " ".join(word for word in (dataset and f"on {dataset}", place and f"at {place}") if word)
-        names.setdefault((rest, runs), []).append(series)
-    who = {(rest, runs): ", ".join(filter(None, series)) for (rest, runs), series in names.items()}
-    return [f"{f'{series} {rest}'.strip()}: {runs}" for (rest, runs), series in who.items() if series or rest]
+        names.setdefault((dataset, place, runs), []).append(series)
+    places: dict[tuple[str, str, int], list[str]] = {}
+    for (dataset, place, runs), series in names.items():
+        places.setdefault((", ".join(filter(None, series)), dataset, runs), []).append(place)
+    found: list[str] = []
+    for (series, dataset, runs), some in places.items():
+        at = ", ".join(filter(None, some))
+        words = [series, dataset and f"on {dataset}", at and f"at {at}"]
+        found.append(f"{' '.join(filter(None, words))}: {runs}")
+    return found
 
 
 def _groups(

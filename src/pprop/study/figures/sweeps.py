@@ -349,8 +349,8 @@ _GAPS = "split by split, with 95 % bootstrap intervals over splits as bands"
 _CAPTIONS = {
     "labels": f"Accuracy of each model minus that of APPNP, {_GAPS}. Below the axis: APPNP's own accuracy, and the runs at a "
     "point. Cut off 8 points behind APPNP.",
-    "steps": f"Mean accuracies of APPNP, trained anew at each number of propagation steps K, {_BANDS}. Dashed: the limit of "
-    "many steps, PPNP for α > 0. Cut off 15 points below the best: an arrow has the last value of what ends lower.",
+    "steps": f"Mean accuracies of APPNP trained with K propagation steps, {_BANDS}. Dashed: the limit of many steps, PPNP "
+    "for α > 0. Cut off 15 points below the best: an arrow has the last value of what ends lower.",
     "steps_lead": f"Accuracy of APPNP at each number of propagation steps K minus that of PPNP with the same α, {_GAPS}.",
     "alpha": f"Mean accuracies over the teleport probability α, {_BANDS}.",
     "depth": f"Mean accuracies of APPNP over the number of layers of its network, {_BANDS}.",
