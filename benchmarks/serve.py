@@ -255,9 +255,10 @@ async def load(port: int, ids: list[Any], seconds: float, pid: int) -> dict[str,
         k for k in range(QUIET_WINDOWS - 1, len(stolen)) if max(stolen[k + 1 - QUIET_WINDOWS : k + 1]) < QUIET_SHARE
     }
     if quiet:
-        result["quiet"] = {"seconds": len(quiet) * WINDOW_SECONDS}
-        for kind, found in times.items():
-            result["quiet"][f"{kind}_ms"] = shares([each for at, each in found if at // WINDOW_SECONDS in quiet])
+        result["quiet"] = {"seconds": len(quiet) * WINDOW_SECONDS} | {
+            f"{kind}_ms": shares([each for at, each in found if at // WINDOW_SECONDS in quiet])
+            for kind, found in times.items()
+        }
     growth = memory["at the end"] - memory["after a fifth"]
     return {
         **result,
