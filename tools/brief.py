@@ -252,7 +252,8 @@ def claims_blocks(claims: Sequence[Claim], datasets: Sequence[str]) -> Iterator[
         yield Table.of("Claims that do not hold everywhere; where PPNP and APPNP differ, both", heads, {None: rows})
     if uniform["not comparable"]:
         yield f"Not comparable, since one program is fused and the other is not: {'; '.join(uniform['not comparable'])}."
-    yield "The report has the evidence for each claim."
+    if uniform["yes"]:
+        yield "The report has the evidence for each claim."
 
 
 def _search(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
