@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.study.cell import Seeds
+from pprop.study.cell import MODELS, Cell, Seeds, fill_settings, name_of
+from pprop.study.experiment import Experiment, Point
 from pprop.study.figures.accuracies import (
     WAYS,
     distributions_data,
@@ -27,11 +28,13 @@ from pprop.study.figures.sweeps import (
     LABELS,
     STEPS,
     STEPS_LEAD,
+    UNSEEDED,
     Lines,
     draw_lines,
     from_appnp,
     from_ppnp,
     lines_data,
+    sweep_figures,
 )
 from pprop.study.stats.estimate import bootstrap_interval
 
@@ -304,6 +307,26 @@ def test_the_note_on_runs_names_what_differs_in_groups_as_large_as_can_be():
 def test_the_note_on_runs_counts_where_very_many_differ():
     counts = {("APPNP", "Cora-ML", str(x)): x for x in range(1, 32)} | {("GCN", "Cora-ML", "1"): 31}
     assert runs_note(counts) == "1 to 31 runs at each point; 31 in 2 of 32 places."
+
+
+def test_one_run_for_each_split_is_no_lack_of_a_model_without_a_seed() -> None:
+    cells = [
+        Cell(model, fill_settings(model, {}, "citeseer"), "citeseer", per_class=5)
+        for model in ("appnp", "gcn", "bootstrapped_fp")
+    ]
+    assert [name_of(cell) in UNSEEDED for cell in cells] == [not MODELS[cell.model].seeded for cell in cells]
+
+    def rows_of(cell: Cell) -> list[Any]:
+        seeds = [Seeds(split, init) for split in range(2) for init in range(3 if MODELS[cell.model].seeded else 1)]
+        return [SimpleNamespace(key=SimpleNamespace(seeds=one), accuracy=0.5 + 0.1 * one.split) for one in seeds]
+
+    experiment = Experiment("mine", "Mine", "labels", tuple(Point(cell, {}) for cell in cells))
+    (drawn,) = sweep_figures([experiment], rows_of)
+    assert drawn.caption.endswith(" 6 runs at each point. Bt. FP, tuned: one per split.")
+    (axes,) = axes_of(drawn.draw())
+    assert [label.get_text() for label in axes.get_xticklabels()][2] == "5\n55.0\n6"
+    (alone,) = sweep_figures([replace(experiment, points=experiment.points[::2])], rows_of)
+    assert alone.caption.endswith("behind APPNP. Bt. FP, tuned: one per split.")
 
 
 def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> None:

@@ -20,8 +20,8 @@ PlaceOf = Callable[[Cell], Hashable | None]
 Spot = tuple[str, str, str]
 
 MOST_LETTERS = 80  # of exceptions, that a reader can take in
-# Orders of series, dataset and place in which points are divided into groups; the one with fewer exceptions is used.
-ORDERS = ((0, 1, 2), (2, 0, 1))
+# Orders of series, dataset and place in which points are divided into groups; the one with the fewest exceptions is used.
+ORDERS = ((0, 1, 2), (2, 0, 1), (1, 2, 0))
 
 
 @final
@@ -168,6 +168,8 @@ def runs_note(counts: Mapping[Spot, int], of: str = "at each point") -> str:
     '20 runs at each point, but A, B at 20: 100.'
     >>> runs_note({("PPNP", "Cora-ML", str(at)): 100 if at > 2 else 20 for at in range(7)})
     '100 runs at each point, but at 0, 1, 2: 20.'
+    >>> runs_note({(m, on, at): 20 if on + at == "PubMed1" else 100 for m in "AB" for on in ("Cora-ML", "PubMed") for at in "12"})
+    '100 runs at each point, but on PubMed at 1: 20.'
     """
     values = Counter(counts.values())
     common = max(values, key=lambda runs: (values[runs], runs))

@@ -23,6 +23,7 @@ from pprop.study.store.row import Row
 from pprop.study.tables.entries import model_title
 
 LABEL_GAP = 9.0  # points between the middles of two names at the ends of lines
+UNSEEDED = ("Bt. FP", "Bt. FP, tuned")  # series that have one run for each split
 
 # The series of a point, and where it is on the axis.
 Place = tuple[str, float]
@@ -212,8 +213,9 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float], panel: Panel) -
 
 
 def _tick(tick: float, panel: Panel) -> str:
-    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of a line, at least."""
-    of_series = [dict(zip(series.x, series.estimates, strict=True)) for series in panel.series]
+    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of a seeded line, at least."""
+    seeded = [series for series in panel.series if series.name not in UNSEEDED]
+    of_series = [dict(zip(series.x, series.estimates, strict=True)) for series in seeded]
     runs = sorted({points[tick].runs for points in of_series if tick in points})
     base = {} if panel.base is None else dict(zip(panel.base.x, panel.base.estimates, strict=True))
     lines = [f"{tick:g}", *([f"{base[tick].mean:.1f}"] if tick in base else [])]
@@ -378,12 +380,16 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
 
 
 def _runs(lines: Lines) -> str:
-    """Say how many runs there are."""
+    """Say how many runs there are; of a model without a seed, that there is one for each split."""
     counts: dict[Spot, int] = {}
     limits: dict[Spot, int] = {}
+    single: dict[str, None] = {}
     for dataset, series in ((panel.dataset, series) for panel in lines.panels for series in panel.series):
+        if series.name in UNSEEDED:
+            single[f"{series.name}: one per split."] = None
+            continue
         points = zip(series.x, series.estimates, strict=True)
         counts |= {(series.name, dataset, f"{x:g}"): point.runs for x, point in points}
         if series.limit is not None:
             limits[series.name, dataset, "the limit"] = series.limit.runs
-    return runs_note(counts | limits)
+    return " ".join([*([runs_note(counts | limits)] if counts or limits else []), *single])
