@@ -1,4 +1,7 @@
-"""The table of `more_accuracy.py`: its rows compared with APPNP on the same splits."""
+"""The tables of `more_accuracy.py`: its rows compared with APPNP on the same splits.
+
+python experiments/accuracy_rows.py     the two tables of test splits of docs/accuracy.md; a test compares the page
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,18 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from _common import RESULTS, Rows
 
 from pprop.study.cell import Seeds
 from pprop.study.stats.estimate import bootstrap_interval
 from pprop.study.stats.paired import paired_test
+from pprop.study.tables.entries import DATASET_TITLES
 
 INITS = 5
 MAX_EPOCHS = 10000
+VOTE = ("folds_high", 10)
+CONTROLS = (("folds_gcn", 10), ("folds_gat", 10), ("folds_tuned_fp", 5))
+"""The option that was run on test splits, and the other models that were given its folds, each with its members."""
 
 
 def cell_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,3 +77,35 @@ def table(rows: Sequence[Mapping[str, Any]], treated: bool = False) -> str:
                 f"{mean - base:+.2f} ({low:.2f} to {high:.2f}) | {test.p:.2g} |"
             )
     return "\n".join(lines)
+
+
+def on_test(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of the two tables of test splits, in percent: the vote beside APPNP, and beside other models."""
+    gains: list[str] = []
+    controls: list[str] = []
+
+    def of(name: str, option: str, members: int | None) -> dict[int, Mapping[str, Any]]:
+        cell = {"dataset": name, "kind": "test", "option": option, "members": members}
+        return {row["split"]: row for row in rows if cell.items() <= cell_of(row).items()}
+
+    def gap(ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
+        apart = [ours[split] - theirs[split] for split in sorted(ours.keys() & theirs.keys())]
+        low, high = bootstrap_interval(apart)
+        return f"{fmean(apart):+.2f} ({low:.2f} to {high:.2f})"
+
+    for name, title in DATASET_TITLES.items():
+        plain = {split: 100 * fmean(row["runs"]) for split, row in of(name, "appnp", None).items()}
+        single = {split: 100 * fmean(row["runs"]) for split, row in of(name, *VOTE).items()}
+        vote, *others = (
+            {split: 100 * row["rounds"][0] for split, row in of(name, *option).items()} for option in (VOTE, *CONTROLS)
+        )
+        p = paired_test(*({Seeds(split, 0): one[split] for split in vote} for one in (vote, plain)), over="splits").p
+        means = [f"{fmean(each.values()):.2f}" for each in (plain, vote, *others)]
+        alone = fmean(single.values()) - fmean(plain.values())
+        gains.append(f"| {title} | {means[0]} | {means[1]} | {gap(vote, plain)} | {p:.1e} | {alone:+.2f} |")
+        controls.append(f"| {title} | {' | '.join([*means[1:], *(gap(vote, each) for each in others)])} |")
+    return [*gains, *controls]
+
+
+if __name__ == "__main__":
+    print("\n".join(on_test(Rows(RESULTS / "more_accuracy.json").rows)))

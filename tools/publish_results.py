@@ -1,8 +1,8 @@
 """Write the published results from the packed rows alone, or check that they are what the rows give.
 
 ``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``, ``docs/results.md`` and the
-README's sentences on significance. ``make results CHECK=1`` writes them into a temporary folder and compares. Text
-is compared byte by byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a
+README's sentences on the results. ``make results CHECK=1`` writes them into a temporary folder and compares. Text is
+compared byte by byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a
 drawing depend on fonts and matplotlib.
 """
 
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.brief import brief_page, more_splits_sentence, significance_sentence, tuned_sentence
+from tools.brief import brief_page, more_splits_sentence, reached_sentence, significance_sentence, tuned_sentence
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
@@ -38,10 +38,9 @@ HEAD = """# Results
 
 Written by `make results` from the rows in {packs} alone; `make results CHECK=1` fails where this page, the report, the figures or
 the [README](../README.md) differ from them. [results/report.html](../results/report.html) ([Markdown](../results/report.md)) is the
-whole report, with every table and command; [study.md](study.md) says what was found about numbers that differ from the
-paper's; [results](../results) has the figures' data. GPU rows are of one NVIDIA H200, CPU
+whole report; [study.md](study.md) says what is known of numbers that differ from the paper's. GPU rows are of an H200, CPU
 rows of two cores. PubMed's and MS Academic's files have another order of nodes than the authors', and so other splits and test
-nodes. Some runs [end early](study.md#runs-that-stop-early).
+nodes. Some runs [stop in their first epochs](study.md#runs-that-stop-early).
 
 """
 
@@ -58,8 +57,14 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    told = (significance_sentence(main), more_splits_sentence(results.many), tuned_sentence(main, results.many))
-    sentences = " ".join(filter(None, told))
+    many = results.many
+    told = (
+        reached_sentence(main),
+        significance_sentence(main),
+        more_splits_sentence(main, many),
+        tuned_sentence(main, many),
+    )
+    sentences = " ".join([str(page.lead[0]), *filter(None, told)])
     text = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
     files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), text)
     return files

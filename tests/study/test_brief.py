@@ -8,17 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tools.brief import brief_page, claims_blocks, more_splits_sentence, significance_sentence, summary
+from tools.brief import (
+    brief_page,
+    claims_blocks,
+    more_splits_sentence,
+    reached_sentence,
+    significance_sentence,
+    summary,
+)
 
 from pprop.datasets import TEST_SEEDS
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import load_experiments
+from pprop.study.figures.gather import percent_over_splits
 from pprop.study.figures.style import figure_json
 from pprop.study.figures.sweeps import lines_data
 from pprop.study.report.graph_claims import Claim
 from pprop.study.report.page import Bullets, Page, Section
-from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample, Samples, entries
@@ -110,20 +117,25 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
     assert page.lead == ("Lead.",)
     titles = ["Summary", "Accuracy", "Macro F1", "Significance", "Time and cost"]
     assert [part.title for part in page.sections] == titles
-    missed = page.sections[3].blocks[-1]
-    assert isinstance(missed, Bullets)
-    (line,) = missed.items
-    assert line.startswith("APPNP against GAT on Citeseer: \u22121.00 points, p = ")
+    _, _, missed, f1 = page.sections[3].blocks
+    assert isinstance(missed, Table)
+    ((where, gap, *values),) = missed.groups[0].rows
+    assert (where, str(gap), values[2]) == ("APPNP against GAT on Citeseer", "\u22121.00", None)
+    assert float(str(values[0])) < 1e-6
+    assert str(f1) == "In macro F1 they are better in 0 of 2 over splits and 0 over runs."
     better = brief_page(Page("Study", (), ()), main_of(paper, rows("appnp", 0.03), ahead), paper)
     (lines,) = better.sections[0].blocks
     assert "in 1 of 1 comparisons over splits, and in 1 over runs." in str(lines)
-    assert not isinstance(better.sections[3].blocks[-1], Bullets)
+    assert [block.caption for block in better.sections[3].blocks if isinstance(block, Table)] == [
+        "Significantly better than how many of the paper's baselines, p < 0.05 after Holm"
+    ]
 
 
-def test_claims_are_a_verdict_for_each_dataset_and_those_that_hold_everywhere_are_left_to_the_report() -> None:
+def test_claims_are_a_verdict_for_each_dataset_and_those_that_hold_everywhere_are_named() -> None:
     claims = [
-        Claim("Holds", "Citeseer", "1", True),
-        Claim("Holds", "PubMed", "2", True),
+        Claim("Holds (section 5), here: so", "Citeseer", "1", True),
+        Claim("Holds (section 5), here: so", "PubMed", "2", True),
+        Claim("A theorem (section 3)", "Citeseer", "1", True),
         Claim("Mixed (section 6)", "Citeseer", "PPNP: 1", True),
         Claim("Mixed (section 6)", "Citeseer", "APPNP: 0", False),
         Claim("Mixed (section 6)", "PubMed", "?", None),
@@ -134,10 +146,10 @@ def test_claims_are_a_verdict_for_each_dataset_and_those_that_hold_everywhere_ar
     assert [tuple(map(str, row)) for row in table.groups[0].rows] == [("Mixed (section 6)", "yes / no", "not decided")]
     assert isinstance(table.groups[0].rows[0][1], Strong)
     assert str(timed).endswith(": Timed.")
-    assert str(rest) == "The report has the evidence for each claim."
+    assert str(rest) == "These hold everywhere, and 1 of theory: Holds. The report has the evidence."
     (lines,) = summary({}, {}, claims)
     assert isinstance(lines, Bullets)
-    assert lines.items == ("Of 3 claims of the text, 1 hold on every graph.", "Not so on Citeseer: Mixed.")
+    assert lines.items == ("Of 4 claims of the text, 2 hold on every graph.", "Claims that fail: Mixed (Citeseer).")
 
 
 def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
@@ -170,10 +182,19 @@ def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(
     text = significance_sentence(main_of(paper, *won, *some, *elsewhere))
     assert text == (
         f"PPNP and APPNP are {start}2 of 8 comparisons over splits, and in 4 over runs; the exceptions: "
-        "PPNP and APPNP against GAT (over splits alone) and JK on Citeseer; PPNP and APPNP against GAT on Cora-ML."
+        "PPNP and APPNP against GAT (over splits, not over runs) and JK on Citeseer; PPNP and APPNP against GAT on Cora-ML."
     )
-    assert more_splits_sentence(main_of(paper, *won)) == "Over 20 splits of Citeseer they are in 1 of 1."
-    assert more_splits_sentence(main_of(paper, *won, *elsewhere)) == (
+    few = main_of(paper, *won)
+    assert more_splits_sentence(few, few) == "Over 20 splits of Citeseer they are in 1 of 1."
+    with_gat = main_of(paper, *won, rows("gat", "citeseer", 0.0))
+    assert more_splits_sentence(with_gat, few) == (
+        "Over 20 splits of Citeseer they are in 1 of 1 (without GAT, not run there)."
+    )
+    assert reached_sentence(few) == (
+        f"APPNP reaches {100 * np.mean([row.accuracy for row in won[0]]):.2f} % on Citeseer (paper: 75.73)."
+    )
+    everywhere = main_of(paper, *won, *elsewhere)
+    assert more_splits_sentence(everywhere, everywhere) == (
         "Over 20 splits of Citeseer and Cora-ML they are in 1 of 3; the exceptions: PPNP against GAT on Cora-ML; APPNP "
         "against GAT on Cora-ML."
     )
@@ -185,7 +206,7 @@ def test_the_data_of_a_figure_is_read_back_as_it_was_to_six_digits(make_rows: Ma
     (read,) = json.loads(figure_json(lines))
     (series,) = read["panels"][0]["series"]
     assert series["x"] == [5, 20]
-    wanted = estimate([100 * row.accuracy for row in runs])
+    wanted = percent_over_splits(runs)
     assert series["estimates"][1] == {
         name: pytest.approx(getattr(wanted, name), rel=1e-6) for name in ("mean", "low", "high", "runs")
     }

@@ -15,9 +15,11 @@ from pprop.study.cell import MODELS, Cell, Seeds, fill_settings, name_of
 from pprop.study.experiment import Experiment, Point
 from pprop.study.figures.accuracies import (
     WAYS,
+    distribution_data,
     distributions_data,
     draw_distributions,
     draw_propagation,
+    left_end,
     propagation_data,
 )
 from pprop.study.figures.gather import runs_note
@@ -43,7 +45,10 @@ pytestmark = pytest.mark.slow
 
 def runs(*accuracies: float, **more: Any) -> list[Any]:
     """Return rows of which only what a figure reads is there."""
-    return [SimpleNamespace(accuracy=accuracy, **more) for accuracy in accuracies]
+    return [
+        SimpleNamespace(accuracy=accuracy, key=SimpleNamespace(seeds=Seeds(split, 0)), **more)
+        for split, accuracy in enumerate(accuracies)
+    ]
 
 
 def steps():
@@ -70,7 +75,7 @@ def texts(axes: Any) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
-def test_a_point_is_the_mean_of_its_runs_with_the_papers_interval():
+def test_a_point_is_the_mean_of_its_runs_with_an_interval_over_splits():
     point = steps().panels[0].series[1].estimates[0]
     assert (point.mean, point.runs) == (pytest.approx(72), 3)
     assert (point.low, point.high) == pytest.approx(bootstrap_interval([70, 72, 74]))
@@ -269,6 +274,20 @@ def test_panels_of_distributions_have_models_in_one_order_with_their_means():
     axes = axes_of(draw_distributions(panels))[0]
     assert texts(axes) == ["74.0", "76.0", "90.0", "mean"]
     assert np.asarray(axes.collections[1].get_offsets())[:, 0] == pytest.approx([75, 77])
+    (two_splits,) = [row.over_splits for row in panels[0].models if row.model == "APPNP"]
+    assert two_splits is not None
+    assert [line.get_xdata().tolist() for line in axes.lines].count(
+        [two_splits.low, two_splits.high]
+    ) == 2  # equal here
+
+
+def test_a_model_far_behind_is_written_and_one_just_behind_is_drawn():
+    others = {"GCN": [0.74, 0.75, 0.76, 0.77], "GAT": [0.75, 0.76, 0.77, 0.78], "APPNP": [0.76, 0.77, 0.78, 0.79]}
+    # a run of Bt. FP reaches down to where the MLP's middle is
+    few = {"Bt. FP": [0.68, 0.72, 0.73, 0.74]} | others
+    assert left_end(distribution_data({"MLP": [0.63, 0.68, 0.69, 0.71]} | few)) == pytest.approx(68)
+    assert left_end(distribution_data({"MLP": [0.735, 0.736, 0.737, 0.738]} | others)) == pytest.approx(73.5)
+    assert left_end(distribution_data({"MLP": [0.63, 0.68, 0.76, 0.78]} | others)) == pytest.approx(63)
 
 
 def test_one_column_stacks_the_panels():

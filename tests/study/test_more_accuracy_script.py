@@ -159,3 +159,15 @@ def test_runs_of_another_revision_are_not_taken_for_appnp_on_test_splits(
 
     monkeypatch.setattr(script, "revision_of", other)
     assert script.published_runs.__wrapped__("citeseer") == {}
+
+
+def test_the_page_has_the_rows_of_the_test_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.syspath_prepend(str(root / "experiments"))
+    rows = json.loads((root / "results" / "more_accuracy.json").read_text(encoding="utf-8"))
+    lines = importlib.import_module("accuracy_rows").on_test(rows)
+    page = (root / "docs" / "accuracy.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 8
+    assert [line for line in lines if line not in page] == []
+    table = (root / "results" / "gat_rare_class.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in table if line not in page] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._validate import reject
 from pprop.study.cell import MODELS, Cell
 from pprop.study.experiment import Experiment
-from pprop.study.figures.gather import Drawn, Found, RowsOf, collect, runs_note
+from pprop.study.figures.gather import Drawn, Found, RowsOf, collect, percent_over_splits, runs_note
 from pprop.study.figures.style import POINTS, Figure, Look, light_grid, looks_of, new_panels
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
@@ -45,14 +45,15 @@ class Distribution:
         Its name.
     values, offsets
         The runs, and where above or below the row's middle each is drawn, in [-1, 1], shape (R,).
-    estimate
-        The mean of the runs and its bootstrap interval.
+    estimate, over_splits
+        The mean of the runs and its bootstrap interval over runs; the same with whole splits resampled, where splits are known.
     """
 
     model: str
     values: NDArray[np.float64]
     offsets: NDArray[np.float64]
     estimate: Estimate
+    over_splits: Estimate | None = None
 
 
 @final
@@ -91,17 +92,25 @@ def distributions_data(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Run  # in place of a Row, of which only the accuracy is read
-    >>> panels = distributions_data({"Cora-ML": {"APPNP": [Run(accuracy=0.75)], "GCN": [Run(accuracy=0.5)], "JK": []}})
+    >>> from types import SimpleNamespace as Run  # in place of a Row, of which the accuracy and the seeds are read
+    >>> from pprop.study.cell import Seeds
+    >>> good, bad = (Run(accuracy=share, key=Run(seeds=Seeds(7, 0))) for share in (0.75, 0.5))
+    >>> panels = distributions_data({"Cora-ML": {"APPNP": [good], "GCN": [bad], "JK": []}})
     >>> [(row.model, row.estimate.mean) for row in panels[0].models]
     [('GCN', 50.0), ('APPNP', 75.0)]
     """
     order = looks_of(model for models in rows.values() for model in models)
-    shares = {
-        dataset: {model: [run.accuracy for run in models[model]] for model in order if models.get(model)}
-        for dataset, models in rows.items()
-    }
-    return [Distributions(dataset, tuple(distribution_data(found))) for dataset, found in shares.items() if found]
+    panels: list[Distributions] = []
+    for dataset, models in rows.items():
+        runs = {model: models[model] for model in order if models.get(model)}
+        if runs:
+            found = distribution_data({model: [run.accuracy for run in each] for model, each in runs.items()})
+            panels.append(
+                Distributions(
+                    dataset, tuple(replace(row, over_splits=percent_over_splits(runs[row.model])) for row in found)
+                )
+            )
+    return panels
 
 
 def draw_distribution(rows: Sequence[Distribution], title: str | None = None) -> Figure:
@@ -147,6 +156,9 @@ def _draw_row(axes: Any, index: int, row: Distribution, look: Look, left: float)
     dots = {"s": 7, "color": look.colour, "alpha": max(0.25, 0.7 * strength), "linewidths": 0}
     axes.scatter(row.values[shown], index + 0.14 + BAND * row.offsets[shown], **dots, zorder=2)
     point, above = row.estimate, index - 0.26
+    if row.over_splits is not None:
+        ends = [row.over_splits.low, row.over_splits.high]
+        axes.plot(ends, [above] * 2, color=look.colour, linewidth=0.5, solid_capstyle="butt", zorder=3)
     axes.plot([point.low, point.high], [above] * 2, color=look.colour, linewidth=1.4, solid_capstyle="butt", zorder=3)
     for at, size, width in ((point.low, 4, 1.2), (point.high, 4, 1.2), (point.mean, 7, 1.6)):
         axes.plot(at, above, marker="|", markersize=size, markeredgewidth=width, color=look.colour, zorder=4)
@@ -155,7 +167,8 @@ def _draw_row(axes: Any, index: int, row: Distribution, look: Look, left: float)
 def left_end(rows: Sequence[Distribution]) -> float:
     """Return where a panel begins: no model far behind the others, and no run far behind its model, may press the others.
 
-    The lowest model is left of it where there are three others and its median is below all that is shown of them.
+    The lowest model is left of it where there are three others, its middle half is below theirs, and it would widen the panel
+    by a quarter.
 
     >>> left_end(distribution_data({"MLP": [0.62, 0.64], "GCN": [0.74, 0.75], "GAT": [0.7, 0.75], "APPNP": [0.75, 0.76]}))
     70.0
@@ -164,7 +177,10 @@ def left_end(rows: Sequence[Distribution]) -> float:
     ends = np.maximum([row.values.min() for row in rows], middle - 4 * (upper - lower))
     last = int(middle.argmin())
     others = np.delete(ends, last)
-    return float(others.min() if len(others) >= 3 and middle[last] < others.min() else ends.min())
+    if len(others) < 3 or upper[last] >= np.delete(lower, last).min():
+        return float(ends.min())
+    wide = max(float(row.values.max()) for row in rows) - others.min()
+    return float(others.min() if others.min() - ends[last] > wide / 4 else ends.min())
 
 
 def _draw_beyond(axes: Any, index: int, values: NDArray[np.float64], look: Look) -> None:
@@ -198,8 +214,8 @@ def distributions_figure(found: Found, no_distances: str) -> Iterator[Drawn]:
         return
     counts = {(row.model, panel.dataset, ""): row.estimate.runs for panel in panels for row in panel.models}
     caption = (
-        "Test accuracy of every run (points), and above them the mean (long tick, number) with its 95 % bootstrap "
-        "interval over runs (bar). Runs far to the left are written as numbers. "
+        "Test accuracy of every run (points), and above them the mean (tick, number) with its 95 % bootstrap "
+        "interval over runs (bar) and over splits (thin line). Runs far to the left are written as numbers. "
         f"{runs_note(counts, 'of each model')}{found.note}"
     )
     caption += f" There is no figure of distances. {no_distances}" if no_distances else ""
@@ -265,7 +281,8 @@ def propagation_data(
     Examples
     --------
     >>> from types import SimpleNamespace as Run  # in place of a Row
-    >>> run = Run(accuracy=0.75, seconds=2.0, epochs=400, together=1, device="cpu")
+    >>> from pprop.study.cell import Seeds
+    >>> run = Run(accuracy=0.75, key=Run(seeds=Seeds(7, 0)), seconds=2.0, epochs=400, together=1, device="cpu")
     >>> way = propagation_data({"Citeseer": {"both": [run], "never": []}})[0].ways[0]
     >>> way.name, way.accuracy.mean, way.seconds.mean, way.ms_per_epoch
     ('both', 75.0, 2.0, 5.0)
@@ -292,7 +309,7 @@ def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> Way:
     used = clock or rows
     epochs = sum(row.epochs for row in used)
     ms = 1000 * sum(row.seconds for row in used) / epochs if epochs else float("nan")
-    accuracy = estimate([100 * row.accuracy for row in rows])
+    accuracy = percent_over_splits(rows)
     seconds = estimate([ms * row.epochs / 1000 if clock else row.seconds for row in rows])
     together, places = sorted({row.together for row in used}), sorted({row.device for row in used})
     return Way(name, accuracy, seconds, ms, tuple(together), tuple(places))
@@ -349,9 +366,9 @@ def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> It
         return
     counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
     caption = (
-        "Left: mean test accuracy with its 95 % bootstrap interval when predictions are propagated never (an MLP), in "
-        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of the training, that of an MLP where "
-        f"it has no propagation, else that of APPNP. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
+        "Left: mean test accuracy, with 95 % bootstrap intervals over splits: predictions propagated never (an MLP), in "
+        "training alone, in inference alone, or in both (APPNP). Right: mean seconds of the training, an MLP's where it "
+        f"does not propagate, else APPNP's. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
     )
     draw = partial(draw_propagation, panels)
     yield Drawn("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)

@@ -228,8 +228,8 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
     models = ("APPNP", "GCN")
     counts = {(model, each.dataset, ""): each.runs[index] for each in panels for index, model in enumerate(models)}
     caption = (
-        "How many more percent of the test nodes APPNP gets right than GCN, by the distance of a node from the nearest "
-        "training node, with a 95 % bootstrap interval over splits. Below each distance: the mean number of test nodes "
+        "APPNP minus GCN in points, by a node's distance from the nearest training node, with 95 % bootstrap intervals "
+        "over splits. Below each distance: the mean number of test nodes "
         f"there; the farthest are pooled until there are {FEWEST:g}. {runs_note(counts, 'of each model')}"
     )
     draw = partial(draw_distance, panels)

@@ -11,6 +11,8 @@ from pprop.datasets import DATASETS
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures.style import Figure
+from pprop.study.stats.estimate import Estimate
+from pprop.study.stats.paired import split_estimate
 from pprop.study.store.row import Row
 from pprop.study.tables.entries import dataset_title, model_title
 
@@ -144,6 +146,17 @@ def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> Fo
     # The published cells come first: a model's place is theirs. "quick" holds some of the same cells again.
     tables = [one for shows in ("accuracy", "quick") for one in experiments if one.shows == shows]
     return collect(tables, rows_on_tests, model_title, "test")
+
+
+def percent_over_splits(runs: Sequence[Row]) -> Estimate:
+    """Return the mean accuracy of runs in percent, with its 95 % bootstrap interval over splits.
+
+    >>> from types import SimpleNamespace as Run  # in place of a Row
+    >>> from pprop.study.cell import Seeds
+    >>> percent_over_splits([Run(accuracy=0.5, key=Run(seeds=Seeds(7, init))) for init in range(3)])
+    Estimate(mean=50.0, low=50.0, high=50.0, runs=3)
+    """
+    return split_estimate({run.key.seeds: 100 * run.accuracy for run in runs})
 
 
 def runs_note(counts: Mapping[Spot, int], of: str = "at each point") -> str:

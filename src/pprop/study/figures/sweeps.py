@@ -15,7 +15,7 @@ from typing import Any, final
 from pprop._validate import reject
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
-from pprop.study.figures.gather import Drawn, RowsOf, Spot, collect, runs_note
+from pprop.study.figures.gather import Drawn, RowsOf, Spot, collect, percent_over_splits, runs_note
 from pprop.study.figures.style import Figure, Look, light_grid, looks_of, new_panels, push_apart
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import split_gaps
@@ -123,11 +123,13 @@ def lines_data(
     """
     panels: list[Panel] = []
     for dataset, points in rows.items():
-        of_base = {float(x): _accuracies(runs) for (name, x), runs in sorted(points.items()) if name == base and runs}
+        of_base = {
+            float(x): percent_over_splits(runs) for (name, x), runs in sorted(points.items()) if name == base and runs
+        }
         by_series: dict[str, dict[float, Estimate]] = {}
         for place, runs in sorted(points.items(), key=lambda item: item[0][1]):
             if against is None:
-                found = _accuracies(runs) if runs else None
+                found = percent_over_splits(runs) if runs else None
             else:
                 gaps = _gaps(points, place, against(place))
                 found = replace(estimate(gaps), runs=len(runs)) if gaps else None
@@ -137,10 +139,6 @@ def lines_data(
         if series:
             panels.append(Panel(dataset, series, _series(base, of_base) if of_base else None))
     return Lines(tuple(panels), splits)
-
-
-def _accuracies(runs: Sequence[Row]) -> Estimate:
-    return estimate([100 * run.accuracy for run in runs])
 
 
 def _gaps(points: Mapping[Place, Sequence[Row]], place: Place, other: Place) -> list[float]:
@@ -346,16 +344,16 @@ _SWEEPS = {
     "alpha": _Sweep("alpha", "Accuracy over the teleport probability", alpha_place, ALPHA),
     "depth": _Sweep("depth", "Accuracy over the depth of the network", depth_place, DEPTH),
 }
-_BANDS = "with their 95 % bootstrap intervals over runs as bands"
-_GAPS = "split by split, with 95 % bootstrap intervals over splits as bands"
+_BANDS = "with 95 % bootstrap intervals over splits"
+_GAPS = "split by split, with 95 % bootstrap intervals over splits"
 _CAPTIONS = {
-    "labels": f"Accuracy of each model minus that of APPNP, {_GAPS}. Below the axis: APPNP's own accuracy, and the runs at a "
+    "labels": f"Each model minus APPNP, {_GAPS}. Below the axis: APPNP's own accuracy, and the runs at a "
     "point. Cut off 8 points behind APPNP.",
-    "steps": f"Mean accuracies of APPNP trained with K propagation steps, {_BANDS}. Dashed: the limit of many steps, PPNP "
-    "for α > 0. Cut off 15 points below the best: an arrow has the last value of what ends lower.",
-    "steps_lead": f"Accuracy of APPNP at each number of propagation steps K minus that of PPNP with the same α, {_GAPS}.",
-    "alpha": f"Mean accuracies over the teleport probability α, {_BANDS}.",
-    "depth": f"Mean accuracies of APPNP over the number of layers of its network, {_BANDS}.",
+    "steps": f"Means of APPNP trained with K steps, {_BANDS}. Dashed: the limit of many steps, PPNP "
+    "for α > 0. Cut off 15 points below the best; arrows have the last values.",
+    "steps_lead": f"APPNP with K steps minus PPNP with the same α, {_GAPS}.",
+    "alpha": f"Means {_BANDS}.",
+    "depth": f"Means of APPNP {_BANDS}.",
 }
 
 

@@ -156,7 +156,7 @@ def _grows_like_gcn(by_dataset: Mapping[str, Sequence[Entry]]) -> _Found:
             factor = {name: of_model[large] / of_model[small] for name, of_model in known.items()}
             text = ", ".join(f"{MODELS[name].title} {each:.1f}" for name, each in factor.items())
             found = f"from {dataset_title(small)} to {dataset_title(large)} on {device} an epoch takes times {text}"
-            yield found, 0.5 < factor["appnp"] / factor["gcn"] < 2
+            yield f"{found}, in different programs", NOT_COMPARABLE
 
 
 def _tuning(runs: Mapping[str, Runs]) -> _Found:
@@ -279,9 +279,7 @@ _CLAIMS: dict[str, tuple[tuple[str, Callable[[Any], _Found]], ...]] = {
         ("times", _slower_than_gcn),
     ),
     "APPNP is significantly faster than GAT (section 6)": (("times", _faster_than_gat),),
-    "APPNP's time grows with the graph as GCN's does (section 6), here: within a factor of two": (
-        ("growth", _grows_like_gcn),
-    ),
+    "APPNP's time grows with the graph as GCN's does (section 6)": (("growth", _grows_like_gcn),),
     "The best α lies in [0.05, 0.2] (section 6)": (("alpha", _best_alpha),),
     "Ten steps approximate PPNP (section 6), here: to half a point": (("accuracy", _ten_steps),),
     "Without teleport, accuracy breaks down with more steps (section 6)": (("steps", _without_teleport),),
@@ -289,7 +287,7 @@ _CLAIMS: dict[str, tuple[tuple[str, Callable[[Any], _Found]], ...]] = {
     "The gap between APPNP and GCN tends to increase with the distance from the training nodes (appendix)": (
         ("distance", _farther),
     ),
-    "Deep networks do not improve the accuracy (appendix)": (("depth", _deeper),),
+    "Deep networks do not improve the accuracy (appendix), here: by half a point": (("depth", _deeper),),
     "The best results are achieved with full propagation (section 6)": (("propagation", _full_propagation),),
     "Propagating in inference alone, or in training alone, improves the network, too (section 6)": (
         ("propagation", _partial_propagation),

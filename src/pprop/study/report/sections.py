@@ -21,12 +21,12 @@ from pprop.study.tables.entries import ByDataset, Metric, Samples, entries, run_
 from pprop.study.tables.table import Cells, Strong, Table
 
 METHOD = (
-    "Every mean is over runs: the paper's splits times initialisations. The number after ± is the larger distance "
-    "from the mean to an end of its 95 % percentile bootstrap interval over runs (1000 resamples), as in the paper; "
+    "Every mean is over runs: splits by the paper's rule times initialisations. The number after ± is the larger distance "
+    "from the mean to an end of its 95 % percentile bootstrap interval over runs, as in the paper; "
     "in brackets is the same with whole splits resampled, because runs of one split vary together."
 )
 AGREEMENT = (
-    "One rule of agreement: ours and the paper's agree if they differ by at most the combined interval, the root of the sum of "
+    "Ours and the paper's agree if they differ by at most the combined interval, the root of the sum of "
     "squares of both ± over runs."
 )
 COMMANDS = (
@@ -66,7 +66,7 @@ def _what_was_run(results: Results) -> Iterator[Block]:
     yield runs.origin_table(results.everything)
     again = sum(sample.cell.splits == "test" for sample in runs.run_again(results.samples))
     if again:
-        yield f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the notes."
+        yield f"{again} test cell{'s were' if again != 1 else ' was'} run again with another version; see the report's notes."
     else:
         yield "No test cell was run with more than one version of the code or the data."
 
@@ -153,8 +153,8 @@ def thousand_runs(results: Results) -> Iterator[Block]:
     yield (
         "Does any ranking change with 1000 runs instead of 100? Models are in the order of their means over 200 "
         "splits with 5 initialisations each (Bt. FP, tuned, which has none, has one run each). The first 20 splits are the "
-        "paper's, with the runs of the accuracy table. Ranks count the models of this table only, and no other "
-        "section uses the additional runs. The ± of all runs is half the 95 % interval over splits (Student's t), "
+        "paper's, with the runs of the accuracy table. Ranks count the models of this table only. Other "
+        "sections use the additional runs only where they say so. The ± of all runs is half the 95 % interval over splits (Student's t), "
         "the ± of the accuracy table's runs the one given there. Above the next: the lead over the model below, "
         "with its 95 % interval over splits. Other order: how often 20 splits, drawn with replacement from the 200, "
         "put the model below first."
@@ -208,8 +208,9 @@ def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], sam
 
 def _hyperparameters(results: Results) -> Iterable[Block]:
     text = (
-        "The published setting among its neighbours: 30 settings of each model, each on the first five validation splits. Rank 1 "
-        f"is the highest mean. {runs.search_sentence(results.published, results.samples)}"
+        "The default setting among its neighbours: 30 settings of each model, each on the first five validation splits; the grid "
+        "stands with the model. Defaults are the published settings, but for Bt. FP, tuned, which the paper does not have. Rank 1 is "
+        f"the highest mean. {runs.search_sentence(results.published, results.samples)}"
     ).rstrip()
     return _with_text(runs.search_table(results.published, results.samples), text)
 

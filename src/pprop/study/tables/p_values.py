@@ -201,19 +201,17 @@ def count_wins(found: Sequence[Comparison]) -> str:
     )
 
 
-def exceptions(found: Iterable[Comparison], metric: Metric, more: Iterable[Comparison] = ()) -> tuple[str, ...]:
-    """Return a sentence for each comparison that is not won over splits and over runs; with its p over `more` splits.
+def exceptions(found: Iterable[Comparison], metric: Metric) -> tuple[str, ...]:
+    """Return a sentence for each comparison that is not won over splits and over runs.
 
     >>> exceptions([], "accuracy")
     ()
     """
-    points, later = metric == "accuracy", {each.where: each.splits for each in more}
+    points = metric == "accuracy"
 
     def told(each: Comparison) -> str:
         gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
         over = f"p = {each.splits.holm:.2g} over splits, {each.runs.holm:.2g} over runs"
-        after = later.get(each.where)
-        over += "" if after is None else f", {after.holm:.2g} over {after.pairs} splits"
         return f"{each.where}: {gap}{' points' if points else ''}, {over}."
 
     return tuple(told(each) for each in found if not (each.wins(over_splits=True) and each.wins(over_splits=False)))

@@ -138,7 +138,7 @@ def other_cells_table(cells: Iterable[Cell], samples: Samples) -> Table:
 
 
 def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Table:
-    """Return, for each search that has rows and each dataset, the published setting beside the best one.
+    """Return, for each search that has rows and each dataset, the default setting beside the best one, and the values that were tried.
 
     Examples
     --------
@@ -153,13 +153,13 @@ def search_table(experiments: Mapping[str, Experiment], samples: Samples) -> Tab
         datasets = sorted({cell.dataset for cell in cells}, key=dataset_order)
         named = samples.named([experiment])  # a cell that a figure has, too, counts with the splits of the search
         rows = (_search_row(experiment, [cell for cell in cells if cell.dataset == name], named) for name in datasets)
-        groups.setdefault(experiment.title, []).extend(row for row in rows if row is not None)
-    heads = "Dataset:text | Settings run | Published setting:measure | Rank | Best:measure | Best differs in:text | Command:code"
+        groups.setdefault(f"{experiment.title}: {_axes(experiment)}", []).extend(row for row in rows if row is not None)
+    heads = "Dataset:text | Settings run | Default setting:measure | Rank | Best:measure | Best differs in:text | Command:code"
     return Table.of("Hyperparameters: validation accuracy in percent", heads, groups)
 
 
 def search_sentence(experiments: Mapping[str, Experiment], samples: Samples) -> str:
-    """Say how the published settings rank in the searches that are complete; nothing where none is.
+    """Say how the default settings rank in the searches that are complete; nothing where none is.
 
     Examples
     --------
@@ -186,11 +186,11 @@ def search_sentence(experiments: Mapping[str, Experiment], samples: Samples) -> 
             places |= dict.fromkeys(map(dataset_title, datasets))
     if not found:
         return ""
-    return f"Ranks of the published settings ({', '.join(places)}): {'; '.join(found)}; at most {behind:.1f} points below the best."
+    return f"Ranks of the default settings ({', '.join(places)}): {'; '.join(found)}; at most {behind:.1f} points below the best."
 
 
 def _ranked(cells: list[Cell], samples: Samples) -> tuple[list[Sample], int | None]:
-    """Return the settings that were run, the best first, and the place of the published one among them."""
+    """Return the settings that were run, the best first, and the place of the default one among them."""
     run = [sample for cell in cells if (sample := samples.of(cell)) is not None]
     ranked = sorted(run, key=lambda sample: (-sample.percent().mean, sample.cell.text))
     defaults = _defaults(cells[0])
@@ -200,6 +200,13 @@ def _ranked(cells: list[Cell], samples: Samples) -> tuple[list[Sample], int | No
 def _defaults(cell: Cell) -> dict[str, Any]:
     """Return the published settings of the model of a cell; on a user's graph, those of the graph that stands for it."""
     return fill_settings(cell.model, {}, cell.dataset if cell.dataset in DATASETS else TEMPLATE)
+
+
+def _axes(experiment: Experiment) -> str:
+    """Return the values of each setting that a search varies."""
+    names = [name for name in experiment.points[0].at if name != "dataset"]
+    values = {name: dict.fromkeys(str(point.at[name]) for point in experiment.points) for name in names}
+    return "; ".join(f"{name} {', '.join(each)}" for name, each in values.items())
 
 
 def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> Cells | None:
@@ -212,7 +219,7 @@ def _search_row(experiment: Experiment, cells: list[Cell], samples: Samples) -> 
     changed = ", ".join(f"{name} = {value}" for name, value in settings if defaults.get(name) != value)
     count = f"{len(ranked)} of {len(cells)}" if len(ranked) < len(cells) else str(len(ranked))
     ours = (NOT_RUN, None) if place is None else (_runs_and_accuracy(ranked[place])[1], Number(1 + place, 0))
-    found = _runs_and_accuracy(best)[1], changed or "nothing: it is the published one"
+    found = _runs_and_accuracy(best)[1], changed or "nothing: it is the default"
     return dataset_title(first.dataset), count, *ours, *found, Code(command(experiment, first, None))
 
 
