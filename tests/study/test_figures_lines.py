@@ -284,7 +284,7 @@ def test_panels_of_distributions_have_models_in_one_order_with_their_means():
 def test_a_model_far_behind_is_written_and_one_just_behind_is_drawn():
     others = {"GCN": [0.74, 0.75, 0.76, 0.77], "GAT": [0.75, 0.76, 0.77, 0.78], "APPNP": [0.76, 0.77, 0.78, 0.79]}
     # a run of Bt. FP reaches down to where the MLP's middle is
-    few = {"Bt. FP": [0.68, 0.72, 0.73, 0.74]} | others
+    few = {"Bt. FP": [0.68, 0.69, 0.73, 0.74]} | others
     assert left_end(distribution_data({"MLP": [0.63, 0.68, 0.69, 0.71]} | few)) == pytest.approx(68)
     assert left_end(distribution_data({"MLP": [0.735, 0.736, 0.737, 0.738]} | others)) == pytest.approx(73.5)
     assert left_end(distribution_data({"MLP": [0.63, 0.68, 0.76, 0.78]} | others)) == pytest.approx(63)

@@ -147,7 +147,7 @@ def _set_rows(axes: Any, names: Sequence[str], ends: tuple[float, float], ticks:
 def _draw_row(axes: Any, index: int, row: Distribution, look: Look, left: float) -> None:
     _beside(axes, f"{row.estimate.mean:.1f}", index)
     shown = row.values >= left
-    if row.estimate.mean < left:
+    if np.quantile(row.values, 0.25) < left:
         _draw_beyond(axes, index, np.sort(row.values), look)
         return
     if not shown.all():
@@ -167,8 +167,8 @@ def _draw_row(axes: Any, index: int, row: Distribution, look: Look, left: float)
 def left_end(rows: Sequence[Distribution]) -> float:
     """Return where a panel begins: no model far behind the others, and no run far behind its model, may press the others.
 
-    The lowest model is left of it where there are three others, its middle half is below theirs, and it would widen the panel
-    by a quarter.
+    The lowest model is left of it where there are three others, a quarter of its runs is below all that is shown of them
+    and three quarters are below their medians, and it would widen the panel by a quarter.
 
     >>> left_end(distribution_data({"MLP": [0.62, 0.64], "GCN": [0.74, 0.75], "GAT": [0.7, 0.75], "APPNP": [0.75, 0.76]}))
     70.0
@@ -177,10 +177,10 @@ def left_end(rows: Sequence[Distribution]) -> float:
     ends = np.maximum([row.values.min() for row in rows], middle - 4 * (upper - lower))
     last = int(middle.argmin())
     others = np.delete(ends, last)
-    if len(others) < 3 or upper[last] >= np.delete(lower, last).min():
-        return float(ends.min())
-    wide = max(float(row.values.max()) for row in rows) - others.min()
-    return float(others.min() if others.min() - ends[last] > wide / 4 else ends.min())
+    begin = others.min() if len(others) >= 3 else ends.min()
+    widens = begin - ends[last] > (max(row.values.max() for row in rows) - begin) / 4
+    behind = lower[last] < begin and upper[last] < np.delete(middle, last).min()
+    return float(begin if behind and widens else ends.min())
 
 
 def _draw_beyond(axes: Any, index: int, values: NDArray[np.float64], look: Look) -> None:
