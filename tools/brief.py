@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pprop.study.experiment import Experiment
 from pprop.study.report.graph_claims import Claim
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
-from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_title
+from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_order, dataset_title
 from pprop.study.tables.p_values import (
     SIGNIFICANT,
     count_wins,
@@ -27,8 +28,9 @@ EXPERIMENTS = ("(abstract)", "(section 5)", "(section 6)", "(appendix)")  # wher
 LOOKS = (
     "Against the published means: 20 runs of PPNP and APPNP on Citeseer and Cora-ML (`core_accuracy.json`).",
     "180 further splits of Citeseer and Cora-ML, with the same test nodes.",
-    "Times: 100 runs of APPNP a graph (`gpu/appnp_row.json`), 100 on Cora-ML (`cell_cora_ml_cpu.json`). GPU against CPU: 194 runs "
-    "(`gpu_rows_on_cpu.json`), five of GCN.",
+    "Times: 100 runs of APPNP a graph (`gpu/appnp_row.json`), 100 on Cora-ML twice (`cell_cora_ml_cpu.json`, "
+    "`gpu/cell_cora_ml.json`). GPU against CPU: 194 runs (`gpu_rows_on_cpu.json`), five of GCN, 20 rows (`verify.txt`). "
+    "`make demo`: four splits of Citeseer.",
     "20 splits of each graph, once: `PropagatedClassifier` (`propagated_classifier.json`), mini-batches (`minibatch.json`), the "
     "ensemble with the stopping labels and its controls (`more_accuracy.json`; GCN and GAT on MS Academic: ten).",
     "Bt. FP, tuned: four splits of Cora-ML with C from 10 to 1e5. Bt. FP on MS Academic: three splits before all 20.",
@@ -113,13 +115,12 @@ def _scores(main: ByDataset, metric: Metric) -> Iterator[Block]:
     yield overview_table(main, metric, beside_paper=True)
     apart = [
         f"{one.title} on {dataset_title(one.entry.cell.dataset)} by {Number(one.difference, one.decimals, signed=True)} "
-        f"({Number(abs(one.intervals), 1)} combined intervals)"
+        f"({Number(abs(one.intervals), 1)} times)"
         for one in scores
         if one.agrees is False and one.difference is not None and one.intervals is not None
     ]
     if apart:
-        alone = " Bt. FP has one run for each split, and so one interval." if metric == "accuracy" else ""
-        yield f"Beyond the combined interval: {listed(apart)}.{alone}"
+        yield f"Beyond the combined interval: {listed(apart)}."
 
 
 def _p_values(main: ByDataset, many: ByDataset) -> Iterator[Block]:
@@ -147,8 +148,8 @@ def _not_better(main: ByDataset, many: ByDataset) -> Table:
                 values = (each.splits.holm, each.runs.holm, later.get(each.where))
                 gap = Number(100 * each.splits.difference, 2, signed=True)
                 rows.append((each.where, gap, *(None if value is None else f"{value:.2g}" for value in values)))
-    heads = "Comparison:text | Points | p over splits | p over runs | p over 200 splits"
-    return Table.of("Not better by both tests", heads, {None: rows})
+    heads = "Comparison:text | Points | over splits | over runs | over 200 splits"
+    return Table.of("Not better by both tests: p after Holm", heads, {None: rows})
 
 
 def _f1_verdicts(main: ByDataset) -> Iterator[Block]:
@@ -183,9 +184,7 @@ def significance_sentence(main: ByDataset) -> str:
     for each in found:
         lost = [over for over, which in ways.items() if not each.wins(over_splits=which)]
         if lost:
-            only = (
-                f" ({lost[0]}, not {next(over for over in ways if over not in lost)})" if len(lost) < len(ways) else ""
-            )
+            only = f" (not {lost[0]})" if len(lost) < len(ways) else ""
             opponents = against.setdefault(dataset_title(each.entry.cell.dataset), {})
             opponents.setdefault(each.entry.title, []).append(f"{each.opponent.title}{only}")
     parts: list[str] = []
@@ -263,7 +262,10 @@ def tuned_sentence(main: ByDataset, many: ByDataset) -> str:
     better = f"PPNP and APPNP are better in {won} of {len(found)} comparisons over {found[0].splits.pairs} splits"
     if not ties:
         return f"{text}: {better}."
-    names = [each.where.replace(" against Bt. FP, tuned", "") for each in ties]
+    models: dict[str, list[str]] = {}
+    for each in ties:
+        models.setdefault(dataset_title(each.entry.cell.dataset), []).append(each.entry.title)
+    names = [f"{listed(titles)} on {dataset}" for dataset, titles in models.items()]
     gaps = [f"{Number(100 * each.splits.difference, 2, signed=True)}" for each in ties]
     values = listed([f"{each.splits.holm:.2g}" for each in ties])
     over = f"{listed(gaps)} points from it over {ties[0].splits.pairs} splits, p = {values}"
@@ -304,7 +306,9 @@ def claims_blocks(claims: Sequence[Claim], datasets: Sequence[str]) -> Iterator[
             uniform[found].append(statement)
         else:
             cells = [verdicts.get(name, verdicts.get("all")) for name in datasets]
-            rows.append((statement, *(Strong(each) if each and "no" in each.split(" / ") else each for each in cells)))
+            rows.append(
+                (_short([statement]), *(Strong(each) if each and "no" in each.split(" / ") else each for each in cells))
+            )
     if rows:
         heads = " | ".join(["Claim:text", *(f"{name}:text" for name in datasets)])
         yield Table.of(
@@ -316,12 +320,14 @@ def claims_blocks(claims: Sequence[Claim], datasets: Sequence[str]) -> Iterator[
         yield f"Not comparable, of different programs: {_short(uniform['not comparable'])}."
     if uniform["yes"]:
         told = [one for one in uniform["yes"] if any(place in one for place in EXPERIMENTS)]
-        yield f"These hold everywhere, and {len(uniform['yes']) - len(told)} of theory: {_short(told)}. The report has the evidence."
+        yield f"These hold everywhere, and {len(uniform['yes']) - len(told)} of theory: {_short(told)}. Evidence: the report."
 
 
 def _short(statements: Sequence[str]) -> str:
-    """Return statements without their places in the paper."""
-    return "; ".join(statement.split(" (")[0].split(";")[0] for statement in statements)
+    """Return statements without their places in the paper, but with what they are taken to mean here."""
+    return "; ".join(
+        re.sub(r" \((abstract|appendix|section \d)\)", "", statement).split(";")[0] for statement in statements
+    )
 
 
 def _search(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
@@ -331,6 +337,7 @@ def _search(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator
 
 def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
     done: dict[str, list[float]] = {}
+    where: dict[str, set[str]] = {}
     for one in experiments.values():
         if one.shows in ("quick", "rerun", "time", "runs"):
             continue
@@ -340,9 +347,14 @@ def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterato
             made = [row for row in (() if sample is None else sample.rows) if row.key.seeds in seeds]
             counts[0], counts[1] = counts[0] + len(made), counts[1] + len(seeds)
             counts[2] += sum(row.seconds for row in made) / len(made) * (len(seeds) - len(made)) if made else 0.0
+            if len(made) < len(seeds):
+                where.setdefault(one.shows, set()).add(cell.dataset)
     lacking = {shows: each for shows, each in done.items() if 0 < each[0] < each[1]}
     if lacking:
-        told = [f"{shows} {made:,.0f} of {wanted:,.0f}" for shows, (made, wanted, _) in lacking.items()]
+        told = [
+            f"{shows} {made:,.0f} of {wanted:,.0f} (lacking: {listed([dataset_title(name) for name in sorted(where[shows], key=dataset_order)])})"
+            for shows, (made, wanted, _) in lacking.items()
+        ]
         yield (
             f"Runs made: {', '.join(told)}. The rest would take {sum(each[2] for each in lacking.values()):,.0f} seconds of the "
             "devices that made these. Bt. FP, untuned: 20 labels a class alone."

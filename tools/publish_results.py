@@ -36,10 +36,10 @@ NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures", "Summary")
 
 HEAD = """# Results
 
-Written by `make results` from the rows in {packs} alone; `make results CHECK=1` fails where this page, the report, the figures or
+Written by `make results` from the rows in {packs} and the graphs; `make results CHECK=1` fails where this page, the report, the figures or
 the [README](../README.md) differ from them. [results/report.html](../results/report.html) ([Markdown](../results/report.md)) is the
-whole report; [study.md](study.md) says what is known of numbers that differ from the paper's. GPU rows are of an H200, CPU
-rows of two cores. PubMed's and MS Academic's files have another order of nodes than the authors', and so other splits and test
+whole report; [study.md](study.md) says what is known of numbers that differ from the paper's.
+PubMed's and MS Academic's files have another order of nodes than the authors', and so other splits and test
 nodes. Some runs [stop in their first epochs](study.md#runs-that-stop-early).
 
 """
@@ -53,7 +53,7 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
         page, main = build_page(results), results.main
         shown = (main, results.published, results.times, results.many, results.claims[0], results.samples)
     lacking += [name for name in main if not _is_here(name)]
-    brief = page_markdown(brief_page(page, *shown), "../results/figures")
+    brief = page_markdown(brief_page(page, *shown), "../results/figures", contents=False)
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)

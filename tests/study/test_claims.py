@@ -13,7 +13,8 @@ from scipy import sparse, stats
 
 import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
-from pprop.study.cell import MODELS, Seeds, make_cell
+from pprop.study.cell import MODELS, Seeds, make_cell, name_of
+from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.accuracies import PropagationPanel, Way
 from pprop.study.figures.distance import Distance, Ring
 from pprop.study.report.graph_claims import GRAPH_CLAIMS, graph_claims
@@ -322,3 +323,48 @@ def test_times_that_do_not_compare_are_no_evidence() -> None:
         True,
     )
     assert found_in(ways=unlike) == {}
+
+
+def test_no_verdict_for_all_baselines_where_one_was_not_run(make_rows: Callable[..., list[Row]]) -> None:
+    paper = load_experiments()
+    baselines = ("vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp")
+    experiments = {model: paper[f"gasteiger_2019_{model}_citeseer"] for model in (*baselines, "appnp")}
+
+    def significance(ours: float, *models: str) -> tuple[str, bool | str | None]:
+        entries: list[Entry] = []
+        for model, mean in [*((model, 75.0) for model in models), ("appnp", ours)]:
+            cell, deviations = (
+                experiments[model].points[0].cell,
+                np.linspace(-1, 1, 20) * (1.01 if model == "appnp" else 1),
+            )
+            values = runs(mean, *deviations)
+            rows = tuple(replace(row, accuracy=values[row.key.seeds] / 100) for row in make_rows(cell, 0.7, [*values]))
+            entries.append(Entry(cell, name_of(cell), experiments[model], Sample(cell, Pool(cell, "c1", "d1", rows))))
+        return found_in(main=entries)["Both models outperform all baselines significantly, p < 0.05"]
+
+    found, holds = significance(80.0, *baselines)
+    assert (found.partition(";")[0], holds) == ("APPNP over 20 splits: better than 6 of 6 baselines", True)
+    found, holds = significance(80.0, *baselines[:-1])
+    assert "better than 5 of 5 baselines" in found
+    assert found.endswith("; Bt. FP not run")
+    assert holds is None
+    assert significance(70.0, *baselines[:-1])[1] is False
+
+
+def test_tuning_counts_where_it_gains_more_than_half_a_point(make_rows: Callable[..., list[Row]]) -> None:
+    for gap, holds in ((2.0, True), (0.1, False), (0.5, None)):
+        entries = [
+            entry_of(make_rows, "vanilla_gcn", runs(80.0)),
+            entry_of(make_rows, "gcn", runs(80.0 + gap, -9.1, 0.0, 9.1)),
+        ]
+        found = found_in(accuracy=accuracies(entries))
+        assert found["Early stopping and optimised hyperparameters have a strong impact"][1] is holds
+
+
+def test_the_tuned_linear_model_is_no_baseline_of_the_lead() -> None:
+    places = {("GCN", 20): runs(75.0), ("GCN", 1): runs(50.0), ("APPNP", 20): runs(76.0), ("APPNP", 1): runs(54.0)}
+    (alone,) = in_figure("labels", places).values()
+    (beside,) = in_figure(
+        "labels", places | {("Bt. FP, tuned", 20): runs(90.0), ("Bt. FP, tuned", 1): runs(90.0)}
+    ).values()
+    assert alone == beside

@@ -170,13 +170,21 @@ def test_a_fault_is_named_with_file_and_line(tmp_path: Path, old: str, new: str,
         ('model = "mlp"\n[[points]]\nat = {x = 1}\n[[points]]\nat = {x = 1}', 7, "{'x': 1} is there twice."),
         ('model = "mlp"\n[[points]]\nat = {x = 1}\nmodle = 1', 7, "unknown key 'modle' of points."),
         ('model = "mlp"\n[[points]]\nat = {x = 1}\nsettings = { hiden = 1 }', 7, "Did you mean 'hidden'?"),
-        ('model = "mlp"\n[grid]\nhidden = [1]\n[[points]]\nat = {x = 1}', 7, "a grid or points, not both."),
+        ('model = "appnp"\n[grid]\nalpha = [0.1]\n[[points]]\nat = {alpha = 0.1}', 7, "{'alpha': 0.1} is there twice."),
     ],
 )
 def test_a_fault_in_a_figure_is_named_with_file_and_line(tmp_path: Path, text: str, line: int, words: str):
     message = refusal(tmp_path, FIGURE + text)
     assert message.startswith(f"mine.toml, line {line}: ")
     assert words in message
+
+
+def test_points_may_stand_beside_a_grid(tmp_path: Path):
+    text = 'model = "appnp"\n[grid]\nalpha = [0.1, 0.2]\n[[points]]\nat = {alpha = 0.2, steps = 5}\nsettings = {alpha = 0.2, steps = 5}'
+    (tmp_path / "mine.toml").write_text(FIGURE + text)
+    points = read_experiment(tmp_path / "mine.toml").points
+    assert [dict(point.at) for point in points] == [{"alpha": 0.1}, {"alpha": 0.2}, {"alpha": 0.2, "steps": 5}]
+    assert [point.cell.settings["steps"] for point in points] == [10, 10, 5]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):

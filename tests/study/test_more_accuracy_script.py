@@ -14,6 +14,7 @@ import pytest
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, APPNPEnsembleClassifier, Graph, Split, run_seed
 from pprop.study.run.recipe import Datasets
 from pprop.study.store.row import Row
+from pprop.study.tables.entries import DATASET_TITLES
 
 pytestmark = pytest.mark.slow
 
@@ -171,3 +172,20 @@ def test_the_page_has_the_rows_of_the_test_splits(monkeypatch: pytest.MonkeyPatc
     assert [line for line in lines if line not in page] == []
     table = (root / "results" / "gat_rare_class.txt").read_text(encoding="utf-8").splitlines()
     assert [line for line in table if line not in page] == []
+
+
+def test_the_page_has_the_rows_of_the_validation_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    rows = json.loads((ROOT / "results" / "more_accuracy.json").read_text(encoding="utf-8"))
+    titles = {title: name for name, title in DATASET_TITLES.items()}
+    found = set[tuple[str, ...]]()
+    for line in importlib.import_module("accuracy_rows").table(rows).splitlines()[2:]:
+        dataset, splits, _, _, _, *numbers = line.strip("| ").split(" | ")
+        found.add((dataset, splits, *numbers))
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    cells = [
+        line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r"\| [A-Z][\w -]+ \| \d+ \|", line)
+    ]
+    shown = [(titles[one[0]], f"{one[1]} validation", *one[-4:]) for one in cells if "the trial below" not in one[3]]
+    assert len(shown) == 27
+    assert [line for line in shown if line not in found] == []

@@ -19,7 +19,7 @@ from pprop.graph import Graph, write_folder, write_npz
 from pprop.settings import ALPHA
 from pprop.study import cell, experiment_folder
 from pprop.study.cell import Cell, make_cell
-from pprop.study.experiment import Point
+from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import TEMPLATE, check_graph_name, experiments_on, load_experiments, on_graph
 from pprop.study.graphs import keep_graph, load_graph, own_graph, own_names, protocol_of
 from pprop.study.report import results, write_report
@@ -35,27 +35,30 @@ CLASSES = ("birds", "cats", "dogs")
 RUNS = 3
 EPOCHS = 30
 SHORT = {"max_epochs": EPOCHS}
+LABELS_OF = ("mlp", "gcn", "appnp")
+SWEEPS = ("alpha", "depth", "steps", "labels")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def short_trainings() -> Iterator[None]:
-    """All experiments that come with pprop, with few epochs: on a small graph some runs take all 10,000."""
+    """All experiments that come with pprop, with few epochs: on a small graph some runs take all 10,000; labels of few models."""
 
-    def short(cell: Cell) -> Cell:
-        return replace(cell, settings={**cell.settings, **SHORT}) if "max_epochs" in cell.settings else cell
+    def short(point: Point) -> Point:
+        settings = {**point.cell.settings, **(SHORT if "max_epochs" in point.cell.settings else {})}
+        return Point(replace(point.cell, settings=settings), point.at)
 
-    bundled = {
-        name: replace(one, points=tuple(Point(short(point.cell), point.at) for point in one.points))
-        for name, one in load_experiments().items()
-    }
+    def shown(one: Experiment) -> list[Point]:
+        return [point for point in one.points if one.shows != "labels" or point.cell.model in LABELS_OF]
+
+    bundled = {name: replace(one, points=tuple(map(short, shown(one)))) for name, one in load_experiments().items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment_folder, "_bundled", lambda: bundled)
         yield
 
 
-def cell_of(model: str, **settings: Any) -> Cell:
+def cell_of(model: str, per_class: int = 20, **settings: Any) -> Cell:
     """Return a cell of the study."""
-    return replace(make_cell(model, {**SHORT, **settings}, TEMPLATE), dataset="animals")
+    return replace(make_cell(model, {**SHORT, **settings}, TEMPLATE), dataset="animals", per_class=per_class)
 
 
 def animals(of_class: tuple[int, ...] = (110, 110, 110), unlabelled: int = 14, apart: int = 4, seed: int = 0) -> Graph:
@@ -197,6 +200,26 @@ def test_the_figures_are_of_the_graph(study: Study):
 
 def _propagation(folder: Path) -> list[dict[str, Any]]:
     return json.loads((folder / "figures/propagation.json").read_text())[0]["ways"]
+
+
+def test_the_figures_over_one_setting_are_of_the_graph(study: Study, tmp_path: Path, pprop):
+    code, _, err = pprop("study", "run", *SWEEPS, "--graph", study.file, "--runs", 2, "--out", tmp_path)
+    refused = {text for line in err.splitlines() for _, found, text in [line.partition(" labels per class. ")] if found}
+    assert code == 3
+    assert len(refused) == 2, refused
+    assert all(f"must be at most {most}, " in " ".join(refused) for most in (38, 53))  # of 40 and of 60 a class
+    write_report(tmp_path)
+    for name in ("alpha", "depth", "steps", "steps_lead", "labels"):
+        assert (tmp_path / f"figures/{name}.svg").stat().st_size > 1000
+        (panel,) = json.loads((tmp_path / f"figures/{name}.json").read_text())[0]["panels"]
+        assert panel["dataset"] == "animals"
+    lead = {series["name"]: series for series in panel["series"]}["GCN"]
+    assert lead["x"] == [1, 2, 5, 10, 20]
+    of_model = {model: cell_of(model, per_class=5) for model in ("gcn", "appnp")}
+    accuracy = {
+        model: [row.accuracy for row in rows_of(tmp_path) if row.cell == one.text] for model, one in of_model.items()
+    }
+    assert lead["estimates"][2]["mean"] == pytest.approx(100 * (np.mean(accuracy["gcn"]) - np.mean(accuracy["appnp"])))
 
 
 def test_nothing_of_the_papers_numbers_is_shown(study: Study):

@@ -69,6 +69,8 @@ def outcome_text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> st
     2 runs computed, 0 there before, of 2.
     Try: pprop study report study
     """
+    from pprop.study.cell import title_of
+
     lines: list[str] = []
     if compared:
         headings = ("model", "runs", "accuracy %", "F1", "s/run", "p over runs", "p over splits")
@@ -92,7 +94,7 @@ def outcome_text(outcome: StudyOutcome, out: Path, compared: list[Versus]) -> st
     lines.append(f"{counted(outcome.computed, 'run')} computed, {outcome.found} there before, of {outcome.wanted}.")
     if outcome.elsewhere:
         lines.append(f"{counted(outcome.elsewhere, 'run')} being computed by another process.")
-    lines += [f"Refused: {refused.cell.text}: {refused.reason}" for refused in outcome.refused]
+    lines += [f"Refused: {title_of(refused.cell)}. {refused.reason}" for refused in outcome.refused]
     if outcome.left:
         why = "The time limit has come. " if outcome.time_up else ""
         lines.append(f"{why}{counted(outcome.left, 'run')} left: run the same command again to go on.")

@@ -217,18 +217,13 @@ class _File:
         table = self._table
         base: Given = {name: (table[name], (name,)) for name in OF_CELL if name in table}
         settings = self._settings(("settings",), table)
-        if "grid" in table and "points" in table:
-            self.fail(("points",), "an experiment has a grid or points, not both.")
-        if "grid" in table:
-            points = list(self._grid(base, settings))
-        elif "points" in table:
-            points = list(self._listed(base, settings))
-        else:
-            points = [Point(self._cell((), base, settings), {})]
+        grid = list(self._grid(base, settings)) if "grid" in table else []
+        points = grid + (list(self._listed(base, settings)) if "points" in table else [])
         for position, point in enumerate(points):
             if any(point.at == other.at for other in points[:position]):
-                self.fail(("grid",) if "grid" in table else ("points", position), f"{dict(point.at)} is there twice.")
-        return tuple(points)
+                path = ("grid",) if position < len(grid) else ("points", position - len(grid))
+                self.fail(path, f"{dict(point.at)} is there twice.")
+        return tuple(points or [Point(self._cell((), base, settings), {})])
 
     def _settings(self, path: KeyPath, table: Mapping[str, Any]) -> Given:
         given = self._subtable(path, table.get("settings", {}))

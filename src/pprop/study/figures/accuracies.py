@@ -366,7 +366,7 @@ def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> It
         return
     counts = {(f"'{way.name}'", panel.dataset, ""): way.accuracy.runs for panel in panels for way in panel.ways}
     caption = (
-        "Left: mean test accuracy, with 95 % bootstrap intervals over splits: predictions propagated never (an MLP), in "
+        "Left: mean test accuracy, with 95 % intervals over splits: predictions propagated never (an MLP), in "
         "training alone, in inference alone, or in both (APPNP). Right: mean seconds of the training, an MLP's where it "
         f"does not propagate, else APPNP's. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
     )

@@ -228,7 +228,7 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
     models = ("APPNP", "GCN")
     counts = {(model, each.dataset, ""): each.runs[index] for each in panels for index, model in enumerate(models)}
     caption = (
-        "APPNP minus GCN in points, by a node's distance from the nearest training node, with 95 % bootstrap intervals "
+        "APPNP minus GCN in points, by a node's distance from the nearest training node, with 95 % intervals "
         "over splits. Below each distance: the mean number of test nodes "
         f"there; the farthest are pooled until there are {FEWEST:g}. {runs_note(counts, 'of each model')}"
     )

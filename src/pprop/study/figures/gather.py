@@ -190,7 +190,8 @@ def runs_note(counts: Mapping[Spot, int], of: str = "at each point") -> str:
     ways = (_exceptions(counts, common, order) for order in ORDERS)
     exceptions = min(ways, key=lambda found: (len(found), sum(map(len, found))))
     if sum(map(len, exceptions)) > MOST_LETTERS:
-        most = f"{common} in {values[common]} of {values.total()} places"
+        where = dict.fromkeys(dataset for (_, dataset, _), runs in counts.items() if runs != common)
+        most = f"{common} in {values[common]} of {values.total()} places, the others on {', '.join(where)}"
         return f"{min(values)} to {max(values)} runs {of}; {most}."
     return f"{text}, but {'; '.join(exceptions)}." if exceptions else f"{text}."
 

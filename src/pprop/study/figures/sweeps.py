@@ -211,13 +211,13 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float], panel: Panel) -
 
 
 def _tick(tick: float, panel: Panel) -> str:
-    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of a seeded line, at least."""
+    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of the seeded lines."""
     seeded = [series for series in panel.series if series.name not in UNSEEDED]
     of_series = [dict(zip(series.x, series.estimates, strict=True)) for series in seeded]
     runs = sorted({points[tick].runs for points in of_series if tick in points})
     base = {} if panel.base is None else dict(zip(panel.base.x, panel.base.estimates, strict=True))
     lines = [f"{tick:g}", *([f"{base[tick].mean:.1f}"] if tick in base else [])]
-    return "\n".join([*lines, *([f"{runs[0]}{'+' * (len(runs) > 1)}"] if runs else [])])
+    return "\n".join([*lines, *(["–".join(map(str, dict.fromkeys((runs[0], runs[-1]))))] if runs else [])])
 
 
 def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapping[str, Look]) -> None:
@@ -243,11 +243,14 @@ def _ends(series: Series, near: float, low: float) -> list[tuple[float, str, str
     def text(words: str, height: float) -> str:
         return words if height >= low else f"{words} \u2193 {height:.0f}".replace("-", "\u2212")
 
-    ends = [(point.mean, text(series.name, point.mean), series.name) for point in series.estimates[-1:]]
     limit = series.limit
-    if limit is not None and not (ends and (abs(ends[0][0] - limit.mean) < near or max(ends[0][0], limit.mean) < low)):
-        ends.append((limit.mean, text("limit" if ends else f"{series.name}, limit", limit.mean), series.name))
-    return ends
+    ends = [(point.mean, text(series.name, point.mean), series.name) for point in series.estimates[-1:]]
+    if limit is None or (ends and abs(ends[0][0] - limit.mean) < near):
+        return ends
+    if ends and max(ends[0][0], limit.mean) < low:  # one line of text for what is below the panel
+        place, words, name = ends[0]
+        return [(place, f"{words}, limit {limit.mean:.0f}", name)]
+    return [*ends, (limit.mean, text("limit" if ends else f"{series.name}, limit", limit.mean), series.name)]
 
 
 # Cut off below: models that far behind would press the others into one line.
@@ -344,8 +347,8 @@ _SWEEPS = {
     "alpha": _Sweep("alpha", "Accuracy over the teleport probability", alpha_place, ALPHA),
     "depth": _Sweep("depth", "Accuracy over the depth of the network", depth_place, DEPTH),
 }
-_BANDS = "with 95 % bootstrap intervals over splits"
-_GAPS = "split by split, with 95 % bootstrap intervals over splits"
+_BANDS = "with 95 % intervals over splits"
+_GAPS = f"split by split, {_BANDS}"
 _CAPTIONS = {
     "labels": f"Each model minus APPNP, {_GAPS}. Below the axis: APPNP's own accuracy, and the runs at a "
     "point. Cut off 8 points behind APPNP.",

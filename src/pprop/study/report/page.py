@@ -97,8 +97,8 @@ def page_html(page: Page) -> str:
     return "\n".join([*lines, "</main></body></html>", ""])
 
 
-def page_markdown(page: Page, folder: str = _FIGURES) -> str:
-    """Return the page as Markdown, with its pictures as files in a folder beside it.
+def page_markdown(page: Page, folder: str = _FIGURES, contents: bool = True) -> str:
+    """Return the page as Markdown, with its pictures as files in a folder beside it; with a list of contents where asked.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def page_markdown(page: Page, folder: str = _FIGURES) -> str:
     <BLANKLINE>
     """
     lines = [f"# {inline_markdown(page.title)}", "", *_markdown_blocks(page.lead, folder)]
-    lines += [f"- [{inline_markdown(part.title)}](#{part.anchor})" for part in page.sections]
+    lines += [f"- [{inline_markdown(part.title)}](#{part.anchor})" for part in page.sections if contents]
     for part in page.sections:
         lines += ["", f"## {inline_markdown(part.title)}", "", *_markdown_blocks(part.blocks, folder)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"

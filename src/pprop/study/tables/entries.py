@@ -26,6 +26,7 @@ _ORDER = ("mlp", "vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp", "
 TESTED = ("ppnp", "appnp")
 # Models that are beside the paper's baselines: the paper has no MLP, and its bootstrapped feature propagation is not tuned.
 _BESIDE = ("mlp", "bootstrapped_fp")
+PAPERS_BASELINES = (*(kind.title for name, kind in MODELS.items() if name not in (*TESTED, *_BESIDE)), "Bt. FP")
 
 
 @final
@@ -274,7 +275,8 @@ def run_command(names: str, runs: Sequence[tuple[Sample, Sequence[Seeds]]]) -> s
     """
     counts = [(first_runs(sample, seeds), len(seeds)) for sample, seeds in runs]
     fewest = min((made for made, wanted in counts if made is not None and made < wanted), default=0)
-    devices = {row.device for sample, _ in runs for row in sample.rows if any(each.epochs for each in sample.rows)}
+    rows = [row for sample, _ in runs for row in sample.rows]
+    devices = {row.device for row in [row for row in rows if row.epochs] or rows}
     on_gpu = devices and all(device.startswith("cuda") for device in devices)
     limit, device = f" --runs {fewest}" if fewest else "", " --device cuda" if on_gpu else ""
     return f"pprop study run {names} --out DIR{limit}{device}"

@@ -143,15 +143,18 @@ def ratio_table(by_dataset: ByDataset) -> Table:
     0
     """
     columns: dict[str, dict[str, Value]] = {}
+    devices: dict[str, None] = {}
     for name, group in by_dataset.items():
         found = epoch_times(group)
         device = max((one.device for one in found), default="")  # "cuda ..." comes after "cpu"
         here = [one for one in found if one.device == device]
+        devices |= {device: None} if here else {}
         columns[dataset_title(name)] = {one.entry.title: Number(one.ratio) for one in here}
         columns[f"{dataset_title(name)}, paper"] = {one.entry.title: number(one.paper_ratio) for one in here}
     titles = dict.fromkeys(title for column in columns.values() for title in column)
     rows = [(title, *(column.get(title) for column in columns.values())) for title in titles]
-    return Table.of("Time per epoch, as a multiple of GCN's", " | ".join(["Model:text", *columns]), {None: rows})
+    caption = f"Time per epoch on {', '.join(devices)}, as a multiple of GCN's"
+    return Table.of(caption, " | ".join(["Model:text", *columns]), {None: rows})
 
 
 @final
