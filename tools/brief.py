@@ -351,13 +351,14 @@ def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterato
                 where.setdefault(one.shows, set()).add(cell.dataset)
     lacking = {shows: each for shows, each in done.items() if 0 < each[0] < each[1]}
     if lacking:
+        graphs = {shows: listed([*map(dataset_title, sorted(where[shows], key=dataset_order))]) for shows in lacking}
         told = [
-            f"{shows} {made:,.0f} of {wanted:,.0f} (lacking: {listed([dataset_title(name) for name in sorted(where[shows], key=dataset_order)])})"
+            f"{shows} {made:,.0f} of {wanted:,.0f} (lacking: {graphs[shows]})"
             for shows, (made, wanted, _) in lacking.items()
         ]
         yield (
             f"Runs made: {', '.join(told)}. The rest would take {sum(each[2] for each in lacking.values()):,.0f} seconds of the "
-            "devices that made these. Bt. FP, untuned: 20 labels a class alone."
+            "devices that made these. Bt. FP, untuned: 20 labels a class alone, and no search."
         )
 
 

@@ -211,13 +211,13 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float], panel: Panel) -
 
 
 def _tick(tick: float, panel: Panel) -> str:
-    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of the seeded lines."""
+    """Return what is below a tick: its value, the accuracy there that differences are from, and the runs of a seeded line, at least."""
     seeded = [series for series in panel.series if series.name not in UNSEEDED]
     of_series = [dict(zip(series.x, series.estimates, strict=True)) for series in seeded]
     runs = sorted({points[tick].runs for points in of_series if tick in points})
     base = {} if panel.base is None else dict(zip(panel.base.x, panel.base.estimates, strict=True))
     lines = [f"{tick:g}", *([f"{base[tick].mean:.1f}"] if tick in base else [])]
-    return "\n".join([*lines, *(["–".join(map(str, dict.fromkeys((runs[0], runs[-1]))))] if runs else [])])
+    return "\n".join([*lines, *([f"{runs[0]}{'+' * (len(runs) > 1)}"] if runs else [])])
 
 
 def _name_lines(figure: Figure, lines: Lines, places: Sequence[Any], looks: Mapping[str, Look]) -> None:
@@ -245,12 +245,9 @@ def _ends(series: Series, near: float, low: float) -> list[tuple[float, str, str
 
     limit = series.limit
     ends = [(point.mean, text(series.name, point.mean), series.name) for point in series.estimates[-1:]]
-    if limit is None or (ends and abs(ends[0][0] - limit.mean) < near):
-        return ends
-    if ends and max(ends[0][0], limit.mean) < low:  # one line of text for what is below the panel
-        place, words, name = ends[0]
-        return [(place, f"{words}, limit {limit.mean:.0f}", name)]
-    return [*ends, (limit.mean, text("limit" if ends else f"{series.name}, limit", limit.mean), series.name)]
+    if limit is not None and not (ends and abs(ends[0][0] - limit.mean) < near):
+        ends.append((limit.mean, text("limit" if ends else f"{series.name}, limit", limit.mean), series.name))
+    return ends
 
 
 # Cut off below: models that far behind would press the others into one line.
@@ -393,4 +390,8 @@ def _runs(lines: Lines) -> str:
         counts |= {(series.name, dataset, f"{x:g}"): point.runs for x, point in points}
         if series.limit is not None:
             limits[series.name, dataset, "the limit"] = series.limit.runs
-    return " ".join([*([runs_note(counts | limits)] if counts or limits else []), *single])
+    at: dict[tuple[str, str], set[int]] = {}
+    for (_, dataset, x), runs in counts.items():
+        at.setdefault((dataset, x), set()).add(runs)
+    more = ["Below a tick, + says that a line has more."] if any(len(each) > 1 for each in at.values()) else []
+    return " ".join([*([runs_note(counts | limits)] if counts or limits else []), *more, *single])
