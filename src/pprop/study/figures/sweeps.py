@@ -208,6 +208,8 @@ def _set_axis(axes: Any, axis: Axis, reach: tuple[float, float], panel: Panel) -
     axes.set_ylim(bottom=max(axis.lowest, axes.get_ylim()[0]))
     axes.locator_params(axis="y", nbins=6, steps=(1, 2, 2.5, 5, 10))
     light_grid(axes, "y")
+    if axis.heights:  # what the differences are from
+        axes.axhline(0, color="0.35", linewidth=0.8, zorder=1.5)
 
 
 def _tick(tick: float, panel: Panel) -> str:
