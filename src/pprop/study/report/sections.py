@@ -298,7 +298,6 @@ def _with_text(table: Table, text: str) -> tuple[Block, ...]:
 
 
 SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {
-    "What was run": _what_was_run,
     "Accuracy": _accuracy,
     "Macro F1": _f1,
     "p-values": _p_values,
@@ -310,6 +309,7 @@ SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {
     "Other experiments": _other_experiments,
     "Datasets": _datasets,
     "Claims in the text": _claims,
+    "What was run": _what_was_run,
     "Costs": _costs,
     "Notes": _notes,
 }
