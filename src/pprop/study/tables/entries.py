@@ -369,7 +369,7 @@ def is_papers_baseline(cell: Cell) -> bool:
     >>> [is_papers_baseline(Cell(model, {}, "citeseer")) for model in ("gcn", "mlp", "bootstrapped_fp", "appnp", "mine:build")]
     [True, False, False, False, False]
     """
-    return cell.model in MODELS and cell.model not in TESTED and (cell.model not in _BESIDE or is_original(cell))
+    return cell.model in MODELS and name_of(cell) in PAPERS_BASELINES
 
 
 def dataset_order(name: str) -> tuple[int, str]:
