@@ -131,7 +131,3 @@ def test_the_map_names_every_layer_and_every_module_of_kernels():
 
 def test_the_map_has_the_equations_of_the_paper():
     assert re.findall(r"^\| \((\d)\) \|", prose(MAP), flags=re.MULTILINE) == ["1", "2", "3", "4"]
-
-
-def test_the_results_page_is_short_enough_to_be_read():
-    assert len((ROOT / "docs" / "results.md").read_text(encoding="utf-8").split()) <= 3000
