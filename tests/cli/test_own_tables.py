@@ -171,11 +171,36 @@ def test_the_markers_of_unknown_labels_can_be_named(pprop_here, folder: Path, tm
     assert set(pprop_here(*command, "later").record["classes"]) == {"NA", *CLASSES}
 
 
-@pytest.mark.parametrize(("column", "why"), [("score", "does not regress"), ("tags", "several tags in a cell")])
+@pytest.mark.parametrize(
+    ("column", "why"), [("score", "divide the numbers into a few ranges"), ("tags", "several tags in a cell")]
+)
 def test_a_score_or_tags_are_refused_in_one_sentence(pprop_here, folder: Path, column: str, why: str):
     answer = pprop_here("train", folder / "edges.csv", "--nodes", folder / f"{column}.csv", "--label-column", column)
     assert why in sentence(answer)
     assert answer.err.count("\n") == 1
+
+
+def test_many_numbers_are_classes_only_where_an_option_says_so(pprop_here, tmp_path: Path):
+    people = 260
+    write_rows(tmp_path / "edges.csv", ("source", "target"), [(k, (k + 52) % people) for k in range(people)])
+    write_rows(tmp_path / "nodes.csv", ("id", "age", "stars"), [(k, k % 7, k % 52) for k in range(people)])
+    command = ("edges.csv", "--nodes", "nodes.csv", "--label-column", "stars")
+    refused = pprop_here("train", *command, *QUICK, "--out", "model")
+    assert "52 different numbers for 260 labels" in sentence(refused)
+    assert "--label-kind category" in refused.err
+    assert not (tmp_path / "model").exists()
+    assert "52 different numbers" in pprop_here("data", "check", *command).out
+    insisted = pprop_here("train", *command, *QUICK, "--label-kind", "category", "--out", "model", "--json")
+    assert len(insisted.record["classes"]) == 52
+    assert pprop_here("predict", "model", "--out", "p.csv").code == 0  # the option is in the model
+    again = pprop_here("predict", "model", "--graph", "edges.csv", "--nodes", "nodes.csv", "--out", "q.csv")
+    assert again.code == 0
+    assert (tmp_path / "q.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
+    manifest = tmp_path / "model" / "manifest.json"
+    saved = json.loads(manifest.read_text())
+    del saved["graph"]["source"]["label_kind"]  # as models were saved before there was the option
+    manifest.write_text(json.dumps(saved))
+    assert pprop_here("predict", "model", "--out", "r.csv").code == 0
 
 
 def test_one_class_alone_is_refused_or_warned_of(pprop_here, folder: Path, tmp_path: Path):

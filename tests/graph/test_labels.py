@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from pprop import Graph, read_edges
-from pprop._errors import FormatError
+from pprop._errors import FormatError, InputError
 
 
 def labelled(cells: Any, **options: Any) -> Graph:
@@ -64,10 +64,12 @@ def test_the_list_of_marks_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("cells", "sentence"),
     [
-        ([0.25, 1.0, 2.0], r"numbers that are not whole, such as 0\.25, under 'y' of the dict instead\. To classify, divide"),
+        ([0.25, 1.0, 2.0], r"such as 0\.25, under 'y' of the dict instead\. pprop predicts classes, not quantities: divide"),
         (["0.25", "1", "?"], r"numbers that are not whole, such as 0\.25,"),
         (list(range(60)), r"60 different numbers for 60 labels under 'y'"),
         ([f"{number}.0" for number in range(60)], r"60 different numbers for 60 labels"),
+        ([number % 60 for number in range(600)], r"60 different numbers for 600 labels"),
+        (list(range(2002)) * 3, r"2,002 different numbers for 6,006 labels .*label_kind='category' .* takes each value"),
         ([f"person {number}" for number in range(60)], r"60 different texts for 60 labels"),
         (["a|b", "b|c", "a", "c|a|b"], r"several tags in a cell, such as 'a\|b', .* one column of each tag"),
         (["a; b", "b", "c"], r"several tags in a cell, such as 'a; b',"),
@@ -82,7 +84,6 @@ def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentenc
         labelled(cells)
 
 
-@pytest.mark.filterwarnings("ignore:The 60 labels under .* are all numbers")
 @pytest.mark.parametrize(
     "cells",
     [
@@ -90,7 +91,11 @@ def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentenc
         ["yes, probably", "yes", "no, probably", "no"],
         ["rock|pop", "jazz", "rock|pop"],  # always together
         ["a;", "b;", ";"],
-        [row % 60 for row in range(180)],  # many classes, each with several nodes
+        [f"class {row % 60}" for row in range(180)],  # many classes, each with several nodes
+        [0, 1] * 3,
+        [*range(1, 8)] * 3,
+        [1990 + row % 31 for row in range(100)],  # codes by the year
+        [row % 50 for row in range(150)],
         ["Washington, DC", "Portland, OR", "Portland, ME"],
     ],
 )
@@ -98,11 +103,30 @@ def test_names_of_classes_may_look_a_little_like_lists(cells: list[Any]) -> None
     assert labelled(cells).n_classes == len(set(cells))
 
 
-def test_many_numbers_as_classes_are_cautioned_about() -> None:
-    with pytest.warns(
-        UserWarning, match=r"The 60 labels under 'y' of the dict are all numbers: each is taken for a class"
-    ):
-        labelled([number % 60 for number in range(600)])
+@pytest.mark.parametrize(
+    ("cells", "names"),
+    [
+        ([row % 60 for row in range(600)], [str(number) for number in range(60)]),
+        ([0.5, 1.0, None, 0.5], ["0.5", "1"]),
+        ([f"person {row}" for row in range(30)], sorted(f"person {row}" for row in range(30))),
+        (["a|b", "b|c", "a"], ["a", "a|b", "b|c"]),
+    ],
+)
+def test_a_column_that_looks_like_no_classes_is_one_of_classes_where_the_caller_says_so(
+    tmp_path: Path, cells: list[Any], names: list[str]
+) -> None:
+    with pytest.raises(FormatError):
+        labelled(cells)
+    graph = labelled(cells, label_kind="category")
+    assert graph.class_names == tuple(names)
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    text = ["" if cell is None else str(cell) for cell in cells]
+    (tmp_path / "nodes.csv").write_text("id,y\n" + "".join(f"n{row},{cell}\n" for row, cell in enumerate(text)))
+    read = read_edges(tmp_path / "edges.csv", tmp_path / "nodes.csv", label_column="y", label_kind="category")
+    assert read.class_names == graph.class_names
+    np.testing.assert_array_equal(read.labels, graph.labels)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"'label_kind' .* must be one of 'auto' or 'category'"):
+        labelled(cells, label_kind="class")
 
 
 def test_a_class_whose_name_may_mean_unknown_is_cautioned_about_unless_the_marks_are_ones_own() -> None:

@@ -72,6 +72,7 @@ def build(
             directed=tables.directed,
             id_column=tables.id_column,
             label_column=tables.label_column,
+            label_kind=tables.label_kind.value,
             feature_columns="numbers" if columns == ("numbers",) else columns,
             unknown_nodes=tables.unknown_nodes.value,
             features=feature_file,

@@ -47,6 +47,13 @@ class UnknownNodes(StrEnum):
     ADD = "add"
 
 
+class LabelKind(StrEnum):
+    """What the values of the label column are."""
+
+    AUTO = "auto"
+    CATEGORY = "category"
+
+
 class Structure(StrEnum):
     """Features made of the graph alone."""
 
@@ -68,6 +75,10 @@ class Tables(Options):
     label_column: Annotated[str | None, _column("Column of the node table with the classes; empty where unknown.")] = (
         None
     )
+    label_kind: Annotated[
+        LabelKind,
+        option("category takes each value of the label column for a class, also numbers that look like quantities."),
+    ] = LabelKind.AUTO
     missing_labels: Annotated[
         str | None,
         option("Texts that stand for an unknown label, separated by commas.  [default: NA,nan,None,?,-1 and the like]"),
@@ -120,7 +131,7 @@ class Tables(Options):
         return self.named or self.kinds or "auto"
 
 
-StructureTables = Annotated[Tables, {"label_column", "missing_labels", "features", "column", "structure"}]
+StructureTables = Annotated[Tables, {"label_column", "label_kind", "missing_labels", "features", "column", "structure"}]
 
 
 @final
@@ -191,7 +202,17 @@ class GraphInput:
         given = self.tables
         if self.path is None:
             return "dataset", {"name": self.graph}
-        names = ("nodes", "source", "target", "weight", "id_column", "label_column", "feature_columns", "unknown_nodes")
+        names = (
+            "nodes",
+            "source",
+            "target",
+            "weight",
+            "id_column",
+            "label_column",
+            "label_kind",
+            "feature_columns",
+            "unknown_nodes",
+        )
         default = Tables()
         arguments: dict[str, Any] = {"path": self.path}
         for name in names:
@@ -216,6 +237,8 @@ class GraphInput:
         for name in ("source", "target", "weight", "id_column", "directed"):
             if name in known and getattr(given, name) == getattr(default, name):
                 changes[name] = known[name]
+        if given.label_kind == default.label_kind:
+            changes["label_kind"] = LabelKind(known.get("label_kind", default.label_kind))
         if given.structure is None and source.structure is not None:
             changes["structure"] = Structure(source.structure)
         label = known.get("label_column")

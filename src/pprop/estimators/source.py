@@ -60,6 +60,8 @@ class GraphSource:
             allowed |= set(TABLE_OPTIONS)
         first = "name" if self.kind == "dataset" else "path"
         given = dict(self.arguments)
+        if given.get("label_column") is not None:
+            given.setdefault("label_kind", "auto")  # said, as a manifest that does not say it means another
         for argument, value in given.items():
             if argument not in allowed:
                 known = ", ".join(sorted(allowed))
@@ -112,7 +114,8 @@ class GraphSource:
     def from_json(cls, entry: Mapping[str, Any], version: int) -> Self:
         """Return the source from its entry in a manifest of that version.
 
-        Version 1 took the columns of numbers as they are, and knew an unknown label only by its empty cell.
+        Version 1 took the columns of numbers as they are, and knew an unknown label only by its empty cell. Where the
+        entry has no kind of labels, each value was a class.
 
         >>> GraphSource.from_json({"kind": "edges", "path": "/e.csv", "feature_columns": None}, 1).to_json()
         {'kind': 'edges', 'path': '/e.csv', 'feature_columns': 'numbers', 'missing_labels': []}
@@ -121,6 +124,8 @@ class GraphSource:
         if version == 1 and entry.get("kind") == "edges":
             given["feature_columns"] = given.get("feature_columns") or "numbers"
             given["missing_labels"] = []
+        if given.get("label_column") is not None:
+            given.setdefault("label_kind", "category")
         try:
             return cls(entry["kind"], given, entry.get("structure"))
         except (InputError, KeyError) as error:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.graph import Graph
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.labels import MISSING_LABELS, LabelKind
 
 FUNCTION = "read_edges"
 
@@ -23,6 +23,7 @@ def read_edges(
     directed: bool = False,
     id_column: str = "id",
     label_column: str | None = None,
+    label_kind: LabelKind = "auto",
     feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
     missing_labels: Sequence[str] = MISSING_LABELS,
     unknown_nodes: Literal["error", "drop", "add"] = "error",
@@ -58,7 +59,11 @@ def read_edges(
         Column of the node table with distinct ids.
     label_column
         Column of the node table with the class of each node. The classes are sorted by name, or by value where all are
-        integers. None for a graph without labels.
+        integers. None for a graph without labels. What looks like a quantity is refused: numbers that are not whole, or
+        more than 50 different numbers.
+    label_kind
+        ``"category"``: each distinct value under `label_column` is a class, also where it looks like a quantity, a list
+        of tags or a text.
     feature_columns
         What becomes of the other columns of the node table. ``"auto"``: each is used by its kind, or left out for a
         reason, as ``graph.recipe`` says. ``"numbers"``: every column of numbers, as it is; each cell must be finite.
@@ -113,6 +118,7 @@ def read_edges(
         directed=directed,
         id_column=id_column,
         label_column=label_column,
+        label_kind=label_kind,
         feature_columns=feature_columns,
         missing_labels=missing_labels,
         unknown_nodes=unknown_nodes,

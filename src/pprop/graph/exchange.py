@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, cast
 from pprop._errors import PpropError
 from pprop.graph.attributes import Csr
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.labels import MISSING_LABELS, LabelKind
 from pprop.graph.parts import GraphParts
 
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
@@ -25,7 +25,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
         "Features come back as a dense matrix of float32, and not at all if they have no columns; without names their "
         "columns are x0, x1 and so on.",
         "Classes are numbered anew, in the order of their names, and those without a node left out; one named 1.0 is "
-        "named 1, one with an empty name is unknown, and names like several tags or numbers to regress are refused.",
+        "named 1, and one with an empty name is unknown.",
         "Nodes without ids have their positions for ids, and ids of text that all spell integers become integers.",
     ),
 }
@@ -57,6 +57,7 @@ class Exchange(GraphParts):
         *,
         weight: str | None = "weight",
         label: str | None = None,
+        label_kind: LabelKind = "auto",
         features: str | Sequence[str] | Mapping[str, str] | None = None,
         directed: bool | None = None,
     ) -> Self:
@@ -74,6 +75,8 @@ class Exchange(GraphParts):
             an unweighted graph.
         label
             Node attribute with the class: text or class indices, missing, None or NaN where unknown.
+        label_kind
+            As in `read_edges`: ``"category"`` takes each distinct value for a class.
         features
             Node attributes that become features: names, a mapping of names to kinds, or "auto" for all of them; see
             `from_pandas`. One attribute that holds a vector of numbers for every node is taken as it is.
@@ -98,7 +101,15 @@ class Exchange(GraphParts):
 
         function = "Graph.from_networkx"
         return cls._of_fields(
-            from_networkx(g, weight=weight, label=label, features=features, directed=directed, function=function),
+            from_networkx(
+                g,
+                weight=weight,
+                label=label,
+                label_kind=label_kind,
+                features=features,
+                directed=directed,
+                function=function,
+            ),
             function,
         )
 
@@ -109,6 +120,7 @@ class Exchange(GraphParts):
         *,
         weight: str | None = "weight",
         label: str | None = None,
+        label_kind: LabelKind = "auto",
         features: str | Sequence[str] | Mapping[str, str] | None = None,
         directed: bool | None = None,
     ) -> Self:
@@ -126,7 +138,8 @@ class Exchange(GraphParts):
         from pprop.graph.convert.networks import from_igraph
 
         return cls._of_fields(
-            from_igraph(g, weight=weight, label=label, features=features, directed=directed), "Graph.from_igraph"
+            from_igraph(g, weight=weight, label=label, label_kind=label_kind, features=features, directed=directed),
+            "Graph.from_igraph",
         )
 
     @classmethod
@@ -261,6 +274,7 @@ class Exchange(GraphParts):
         directed: bool = False,
         id_column: str = "id",
         label_column: str | None = None,
+        label_kind: LabelKind = "auto",
         feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
         missing_labels: Sequence[str] = MISSING_LABELS,
         unknown_nodes: Literal["error", "drop", "add"] = "error",
@@ -278,7 +292,7 @@ class Exchange(GraphParts):
             One node per row; it fixes the order of the nodes and may name nodes without edges. Without it the nodes are
             those of the edges, in the order of their first appearance. A pandas index that has a name, or is text, is a
             column (``"index"`` where it has no name).
-        source, target, weight, directed, id_column, label_column, feature_columns, missing_labels, unknown_nodes
+        source, target, weight, directed, id_column, label_column, label_kind, feature_columns, missing_labels, unknown_nodes
             As in `read_edges`; the columns are those of the two tables.
         name
             Of the graph.
@@ -305,6 +319,7 @@ class Exchange(GraphParts):
             directed=directed,
             id_column=id_column,
             label_column=label_column,
+            label_kind=label_kind,
             feature_columns=feature_columns,
             missing_labels=missing_labels,
             unknown_nodes=unknown_nodes,

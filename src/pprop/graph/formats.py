@@ -33,7 +33,7 @@ BLOCK = 2**20
 XML_BYTES = 30  # of memory for a byte of GraphML
 LONGEST_REASON = 120
 TABLE_OPTIONS = tuple(inspect.signature(read_edges).parameters)[2:]  # but path and nodes
-NODE_OPTIONS = ("id_column", "label_column", "feature_columns", "missing_labels")
+NODE_OPTIONS = ("id_column", "label_column", "label_kind", "feature_columns", "missing_labels")
 
 
 @final
@@ -57,8 +57,8 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
                                                            ``scipy.sparse.save_npz`` wrote: ``directed``, ``name``.
     ``.mtx`` (``.gz``)                                     A Matrix Market file: ``directed``, ``name``.
     ``.graphml`` (``.gz``)                                 GraphML, read by networkx: ``weight``, ``directed``, ``name``,
-                                                           ``label_column`` and ``feature_columns`` (attributes of its
-                                                           nodes, see `Graph.from_networkx`).
+                                                           ``label_column``, ``label_kind`` and ``feature_columns``
+                                                           (attributes of its nodes, see `Graph.from_networkx`).
     a folder                                               That `write_folder` or `build_graph` wrote, mapped from the disk,
                                                            see `GraphFolder`: ``name``.
     =====================================================  ============================================================
@@ -73,9 +73,9 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
         A table of the nodes with features and labels. That of a matrix has a row for each node, in the order of the
         matrix, and if it has the column `id_column` the ids are there.
     options
-        Those of the format, and with a node table ``id_column``, ``label_column``, ``feature_columns`` and
-        ``missing_labels``; as in `read_edges`. Of a matrix, ``directed=None`` makes the graph undirected exactly when
-        it is symmetric.
+        Those of the format, and with a node table ``id_column``, ``label_column``, ``label_kind``,
+        ``feature_columns`` and ``missing_labels``; as in `read_edges`. Of a matrix, ``directed=None`` makes the graph
+        undirected exactly when it is symmetric.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _format_of(file: Path) -> Format:
         case ".npz" if suffix == ".npz":
             return Format("an npz file", _read_archive, ("directed", "name"), takes_nodes=True)
         case ".graphml":
-            options = ("weight", "directed", "name", "label_column", "feature_columns")
+            options = ("weight", "directed", "name", "label_column", "label_kind", "feature_columns")
             return Format("a GraphML file", _read_graphml, options, takes_nodes=False)
         case _:
             known = ".csv, .tsv, .parquet, .npz, .mtx or .graphml (.gz is fine for all but .parquet and .npz)"
@@ -180,6 +180,7 @@ def _read_graphml(
     directed: Any = None,
     name: Any = None,
     label_column: Any = None,
+    label_kind: Any = "auto",
     feature_columns: Any = None,
 ) -> Graph:
     """Read GraphML by networkx. Ids are integers where all of them are written as Python prints integers."""
@@ -198,7 +199,13 @@ def _read_graphml(
     if all(isinstance(key, str) and _is_integer(key) for key in keys):
         network = networkx.relabel_nodes(network, {key: int(key) for key in keys}, copy=True)
     fields = from_networkx(
-        network, weight=weight, label=label_column, features=feature_columns, directed=directed, function=FUNCTION
+        network,
+        weight=weight,
+        label=label_column,
+        label_kind=label_kind,
+        features=feature_columns,
+        directed=directed,
+        function=FUNCTION,
     )
     fields["name"] = name if name is not None else fields["name"] or _stem(file)
     return Graph.from_scipy(**fields)

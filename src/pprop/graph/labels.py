@@ -5,8 +5,12 @@ from __future__ import annotations
 import numbers
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Literal
 
 from pprop._validate import check_sequence, describe, reject
+
+LabelKind = Literal["auto", "category"]
+LABEL_KINDS: tuple[LabelKind, ...] = ("auto", "category")
 
 # Texts that stand for an unknown label.
 MISSING_LABELS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", "-1")

@@ -14,7 +14,7 @@ from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import existing_file
 from pprop.graph.folder import GraphFolder
 from pprop.graph.folder_manifest import check_target
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.labels import MISSING_LABELS, LabelKind
 from pprop.graph.tables.build import TableColumns
 from pprop.graph.tables.readers import table_name
 from pprop.graph.tables.streams import TableStream
@@ -38,6 +38,7 @@ def build_graph(
     directed: bool = False,
     id_column: str = "id",
     label_column: str | None = None,
+    label_kind: LabelKind = "auto",
     feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
     missing_labels: Sequence[str] = MISSING_LABELS,
     unknown_nodes: Literal["error", "drop", "add"] = "error",
@@ -65,7 +66,7 @@ def build_graph(
     nodes
         A node table, one node per row in the order of the nodes; or their number n, if ids are the positions 0 to
         n - 1; or None: the nodes are those of the edge lists, in the order of their first appearance.
-    source, target, weight, directed, id_column, label_column, missing_labels, unknown_nodes
+    source, target, weight, directed, id_column, label_column, label_kind, missing_labels, unknown_nodes
         As in `read_edges`.
     feature_columns
         As in `read_edges`. ``"numbers"`` and a `Recipe` are applied some rows at a time; for all other choices the
@@ -115,8 +116,8 @@ def build_graph(
     """
     columns = TableColumns(
         FUNCTION, source=source, target=target, weight=weight, directed=directed, id_column=id_column,
-        label_column=label_column, feature_columns=feature_columns, missing_labels=missing_labels,
-        unknown_nodes=unknown_nodes,
+        label_column=label_column, label_kind=label_kind, feature_columns=feature_columns,
+        missing_labels=missing_labels, unknown_nodes=unknown_nodes,
     )  # fmt: skip
     folder = check_target(out, "out", FUNCTION, replace=check_bool(replace, "replace", FUNCTION))
     files = [edges] if isinstance(edges, str | PathLike) else list(edges)

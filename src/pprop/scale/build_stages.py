@@ -49,7 +49,7 @@ class Build:
             key: [] if path is None else [Path(path)]
             for key, path in (("features", self.features), ("labels", self.labels))
         }
-        names = ("source", "target", "weight", "directed", "id_column", "label_column", "unknown_nodes")
+        names = ("source", "target", "weight", "directed", "id_column", "label_column", "label_kind", "unknown_nodes")
         return {
             "version": 1,
             "edges": [file_mark(file) for file in self.edges.files],

@@ -78,7 +78,7 @@ class NodeTable:
         table = None
         with ArrayWriter(self.workplace / "cells.npy", np.int32) as writer:
             for table, _ in stream.tables(self.rows):
-                numbers, texts = distinct_labels(table, column)
+                numbers, texts = distinct_labels(table, column, self.columns.label_kind)
                 mine = np.array([codes.setdefault(text, len(codes)) for text in texts], dtype=np.int32)
                 counts = np.pad(counts, (0, len(codes) - len(counts)))
                 np.add.at(counts, mine, np.bincount(numbers, minlength=len(texts)))
@@ -86,7 +86,9 @@ class NodeTable:
                 self.tick(table.n_rows)
             cells = writer.close()
         assert table is not None
-        classes, names = class_codes(list(codes), counts, table, column, self.columns.missing_labels)
+        classes, names = class_codes(
+            list(codes), counts, table, column, self.columns.missing_labels, self.columns.label_kind
+        )
         held = map_array(self.workplace / "cells.npy", cells["dtype"], cells["shape"])
         with ArrayWriter(self.result / "labels.npy", np.int64) as writer:
             for rows in blocks(len(held), 4):

@@ -17,6 +17,7 @@ from pprop._optional import require
 from pprop._validate import check_bool, counted, describe, reject
 from pprop.graph.convert.links import EdgeList, check_instance, check_weights, edge_list, matrix_of
 from pprop.graph.convert.node_columns import NodeColumns
+from pprop.graph.labels import LabelKind
 from pprop.graph.parts import GraphParts
 
 # What `to_networkx` writes beside the nodes: facts that nodes and edges alone do not tell, as JSON under this key.
@@ -29,6 +30,7 @@ def from_networkx(
     *,
     weight: str | None,
     label: str | None,
+    label_kind: LabelKind,
     features: str | Sequence[str] | Mapping[str, str] | None,
     directed: bool | None,
     function: str,
@@ -49,7 +51,7 @@ def from_networkx(
     name = getattr(network, "name", None)
     return {
         **_matrix(pairs, values, len(keys), weight, network, directed, function),
-        **columns.labels_and_features(label, features, facts),
+        **columns.labels_and_features(label, label_kind, features, facts),
         "ids": None if facts.get("ids") is False and keys == list(range(len(keys))) else keys,
         "name": name if isinstance(name, str) and name else None,
     }
@@ -60,6 +62,7 @@ def from_igraph(
     *,
     weight: str | None,
     label: str | None,
+    label_kind: LabelKind,
     features: str | Sequence[str] | Mapping[str, str] | None,
     directed: bool | None,
 ) -> dict[str, Any]:
@@ -84,7 +87,7 @@ def from_igraph(
     name = network["name"] if "name" in network.attributes() else None
     return {
         **_matrix(pairs, values, n, weight, network, directed, function),
-        **columns.labels_and_features(label, features, {}),
+        **columns.labels_and_features(label, label_kind, features, {}),
         "ids": keys,
         "name": name if isinstance(name, str) and name else None,
     }

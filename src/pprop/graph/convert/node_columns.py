@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError, InputError
-from pprop._validate import check_sequence, counted, describe, listed, nearest, reject
+from pprop._validate import check_choice, check_sequence, counted, describe, listed, nearest, reject
 from pprop.graph.convert.arguments import as_class_indices
 from pprop.graph.convert.links import is_a
+from pprop.graph.labels import LABEL_KINDS, LabelKind
 
 if TYPE_CHECKING:
     from pprop.graph.tables.table import DataTable
@@ -42,8 +43,11 @@ class NodeColumns:
             reject(parameter, self.function, "the name of a node attribute", describe(name), remedy=remedy)
         return [record.get(name) for record in self.records]
 
-    def labels_and_features(self, label: str | None, wanted: Wanted, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def labels_and_features(
+        self, label: str | None, label_kind: LabelKind, wanted: Wanted, facts: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the fields of a Graph; what is not asked for is as `facts`, written by ``to_networkx``, say."""
+        check_choice(label_kind, "label_kind", self.function, LABEL_KINDS)
         fields: dict[str, Any] = {}
         own_label, own_features = facts.get("label"), facts.get("features")
         names = facts.get("class_names")
@@ -51,7 +55,7 @@ class NodeColumns:
             fields |= {"labels": np.full(len(self.records), -1), "class_names": names}
         elif label is not None or own_label is not None:
             kept = own_label is not None and label in (None, own_label)
-            fields |= self._kept_labels(own_label, names) if kept else self._labels(label)
+            fields |= self._kept_labels(own_label, names) if kept else self._labels(label, label_kind)
         if wanted is None and own_features is not None and own_features in self.names:
             values = self.column(own_features, self.features)
             found = (
@@ -76,12 +80,12 @@ class NodeColumns:
         codes, classes = as_class_indices(cells, None if names is None else tuple(names), self.function, self.label)
         return {"labels": codes, "class_names": classes}
 
-    def _labels(self, label: object) -> dict[str, Any]:
+    def _labels(self, label: object, kind: LabelKind) -> dict[str, Any]:
         """Return the labels under an attribute, read as a column of a table is."""
         from pprop.graph.tables.classes import read_labels
 
         with self._own_words():
-            codes, names = read_labels(self._table({str(label): self.column(label, self.label)}), str(label))
+            codes, names = read_labels(self._table({str(label): self.column(label, self.label)}), str(label), kind=kind)
         return {"labels": codes, "class_names": names}
 
     def _features(self, wanted: Wanted, label: object) -> dict[str, Any]:

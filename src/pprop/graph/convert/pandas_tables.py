@@ -60,6 +60,7 @@ def to_pandas(graph: GraphParts, id_column: str, label_column: str) -> Tables:
         "directed": graph.directed,
         "id_column": id_column,
         "label_column": None if graph.labels is None else label_column,
+        "label_kind": "category",
         "feature_columns": "numbers",
         "name": graph.name,
         "missing_labels": (),  # an empty cell is unknown in any case, and a class may be named NA

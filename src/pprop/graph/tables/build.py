@@ -17,7 +17,7 @@ from pprop._validate import check_bool, check_choice, check_sequence, counted, d
 from pprop.graph.attributes import check_features, check_labels, seal
 from pprop.graph.convert.arguments import as_class_indices, encoded_frame, is_frame
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.labels import MISSING_LABELS, check_missing
+from pprop.graph.labels import LABEL_KINDS, MISSING_LABELS, LabelKind, check_missing
 from pprop.graph.tables.arrow import Column, pa
 from pprop.graph.tables.classes import read_labels
 from pprop.graph.tables.csr import csr_of_edges
@@ -53,6 +53,7 @@ class TableColumns:
     directed: bool = False
     id_column: str = "id"
     label_column: str | None = None
+    label_kind: LabelKind = "auto"
     feature_columns: FeatureColumns = "auto"
     missing_labels: Sequence[str] = MISSING_LABELS
     unknown_nodes: UnknownNodes = "error"
@@ -62,6 +63,7 @@ class TableColumns:
         object.__setattr__(self, "directed", check_bool(self.directed, "directed", function))
         object.__setattr__(self, "missing_labels", check_missing(self.missing_labels, function))
         object.__setattr__(self, "feature_columns", _check_features(self.feature_columns, function))
+        check_choice(self.label_kind, "label_kind", function, LABEL_KINDS)
         check_choice(self.unknown_nodes, "unknown_nodes", function, UNKNOWN_NODES)
         if self.label_column is not None and self.label_column == self.id_column:
             got = f"{describe(self.label_column)} for both"
@@ -148,7 +150,7 @@ class TableColumns:
             kept = check_features(features, nodes.n_rows, self.function)
             found |= {"features": kept, "feature_names": names}
         if self.label_column is not None:
-            codes, names = read_labels(nodes, self.label_column, self.missing_labels)
+            codes, names = read_labels(nodes, self.label_column, self.missing_labels, self.label_kind)
             found |= {"labels": seal(codes), "class_names": names}
         return found
 

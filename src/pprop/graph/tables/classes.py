@@ -1,6 +1,10 @@
 """Labels as people write them: a column of cells to class codes and names, unknown ones told by their marks.
 
-A column that holds no classes (numbers to regress, several tags in a cell) is refused.
+A column that holds no classes is refused, unless the caller asks for a category: numbers that measure something, nearly as
+many values as labels, several tags in a cell.
+
+Whole numbers are classes where there are at most `MANY` of them. Above that, a code cannot be told from a measurement: both may
+begin at 0 or 1, leave no number out and have hundreds of labels each. Most codes are fewer (0 and 1, 1 to 7, years).
 """
 
 from __future__ import annotations
@@ -16,12 +20,12 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import describe, reject
-from pprop.graph.labels import MISSING_LABELS, alike_classes
+from pprop.graph.labels import MISSING_LABELS, LabelKind, alike_classes
 from pprop.graph.tables.arrow import pa, pc
 from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 
-MANY = 50  # distinct values: more of them, and more than half of the labels, are no classes
-FEW = 20  # values: more, each for fewer than two labels, are no classes
+MANY = 50  # different numbers: more are no classes
+FEW = 20  # different values: more, each for fewer than two labels, are no classes
 # Names of classes, in lower case, that probably mean an unknown label.
 DOUBTFUL = frozenset(
     {
@@ -46,7 +50,9 @@ ONE_CLASS = "a column with one class for each node"
 Labels = tuple[NDArray[np.int64], tuple[str, ...]]
 
 
-def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_LABELS) -> Labels:
+def read_labels(
+    table: DataTable, column: str, missing: Sequence[str] = MISSING_LABELS, kind: LabelKind = "auto"
+) -> Labels:
     """Return the class of each row, -1 where unknown, and the names of the classes.
 
     Parameters
@@ -56,6 +62,8 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     missing
         Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
         labels, -1 is a class, and a warning says so, unless `missing` is the user's own.
+    kind
+        "category": each distinct value is a class, whatever it looks like.
 
     Returns
     -------
@@ -67,7 +75,8 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     Raises
     ------
     InputError
-        These are no classes: numbers that are not whole, nearly as many values as labels, several tags in a cell.
+        These are no classes: numbers that are not whole, more than 50 different numbers, nearly as many values as
+        labels, several tags in a cell.
 
     Examples
     --------
@@ -76,21 +85,26 @@ def read_labels(table: DataTable, column: str, missing: Sequence[str] = MISSING_
     >>> read_labels(table, "kind")
     (array([ 1,  0, -1,  0]), ('9', '10'))
     """
-    numbers, texts = distinct_labels(table, column)
-    codes, names = class_codes(texts, np.bincount(numbers, minlength=len(texts)), table, column, missing)
+    numbers, texts = distinct_labels(table, column, kind)
+    codes, names = class_codes(texts, np.bincount(numbers, minlength=len(texts)), table, column, missing, kind)
     return codes[numbers], names
 
 
-def distinct_labels(table: DataTable, column: str) -> tuple[NDArray[np.int32], list[str]]:
+def distinct_labels(table: DataTable, column: str, kind: LabelKind) -> tuple[NDArray[np.int32], list[str]]:
     """Return the number of each cell, shape (rows,), and the distinct cells as text, "" where empty."""
-    cells = _texts(table, column).combine_chunks().dictionary_encode()
+    cells = _texts(table, column, kind).combine_chunks().dictionary_encode()
     if isinstance(cells, pa.ChunkedArray):  # which has no chunk where there are no rows
         cells = pa.array([], type=pa.string()).dictionary_encode()
     return cells.indices.to_numpy(), cells.dictionary.to_pylist()
 
 
 def class_codes(
-    texts: Sequence[str], counts: NDArray[np.int64], table: DataTable, column: str, missing: Sequence[str]
+    texts: Sequence[str],
+    counts: NDArray[np.int64],
+    table: DataTable,
+    column: str,
+    missing: Sequence[str],
+    kind: LabelKind,
 ) -> Labels:
     """Return the class of each distinct cell, -1 where unknown, and the names of the classes; see `read_labels`."""
     spellings: list[str] = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in texts]
@@ -113,16 +127,17 @@ def class_codes(
         warnings.warn(
             f"{got} differ only in case or blanks: each is a class. If they are one, write it one way.", stacklevel=5
         )
-    rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
-    _refuse_numbers(table, column, names, rows)
-    _refuse_tags(table, column, names)
+    if kind == "auto":
+        rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
+        _refuse_numbers(table, column, names, rows)
+        _refuse_tags(table, column, names)
     if names and as_integers(pa.chunked_array([names])) is not None:
         names.sort(key=int)
     index = {name: code for code, name in enumerate(names)}
     return np.asarray([index.get(name, -1) for name in spellings], dtype=np.int64), tuple(names)
 
 
-def _texts(table: DataTable, name: str) -> Any:
+def _texts(table: DataTable, name: str, wanted: LabelKind) -> Any:
     """Return the cells as text, "" where empty."""
     column = table.column(name, "label_column")
     kind = column.type
@@ -134,6 +149,8 @@ def _texts(table: DataTable, name: str) -> Any:
     if pa.types.is_floating(kind):
         values = column.to_numpy().astype(np.float64)
         broken = values[~np.isnan(values) & (values != np.floor(values))]
+        if broken.size and wanted == "category":
+            return pc.fill_null(pc.cast(pa.chunked_array([pa.array(values, from_pandas=True)]), pa.string()), "")
         if broken.size:
             _refuse(table, name, f"numbers that are not whole, such as {broken[0]:g},", NUMBERS)
     elif not is_text(kind) and not pa.types.is_integer(kind) and not pa.types.is_null(kind):
@@ -147,7 +164,10 @@ def _is_class(spellings: set[str], missing: Sequence[str]) -> bool:
     return "-1" in spellings and tuple(missing) == MISSING_LABELS and len(rest) == 1 and spelled(*rest) is not None
 
 
-NUMBERS = "To classify, divide the numbers into ranges and name these; pprop does not regress."
+INSIST = "label_kind='category' (--label-kind category) takes each value for a class."
+NUMBERS = (
+    f"pprop predicts classes, not quantities: divide the numbers into a few ranges, or name another column. {INSIST}"
+)
 TAGS = "Keep one tag for each node, or make one column of each tag and train a model on each."
 
 
@@ -157,22 +177,17 @@ def _refuse(table: DataTable, column: str, got: str, remedy: str) -> None:
 
 
 def _refuse_numbers(table: DataTable, column: str, names: list[str], rows: int) -> None:
-    """Refuse numbers that are not whole, and nearly as many values as rows."""
+    """Refuse numbers that are not whole, many numbers, and nearly as many values as rows."""
     numbers = [spelled(name) for name in names]
     numeric = all(number is not None for number in numbers)
     if names and numeric:
         broken = [name for name, number in zip(names, numbers, strict=True) if number is None or number % 1 != 0]
         if broken:
             _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", NUMBERS)
-    if len(names) > FEW and 2 * len(names) > rows:
+    if (len(names) > FEW and 2 * len(names) > rows) or (numeric and len(names) > MANY):
         what = "different numbers" if numeric else "different texts"
-        remedy = NUMBERS if numeric else "Name the column with the classes."
-        _refuse(table, column, f"{len(names)} {what} for {rows} labels", remedy)
-    if numeric and len(names) > MANY:
-        got = f"The {len(names)} labels under {column!r} of {table.title} are all numbers"
-        warnings.warn(
-            f"{got}: each is taken for a class. If they measure something, pprop does not regress.", stacklevel=6
-        )
+        remedy = NUMBERS if numeric else f"Name the column with the classes. {INSIST}"
+        _refuse(table, column, f"{len(names):,} {what} for {rows:,} labels", remedy)
 
 
 def _refuse_tags(table: DataTable, column: str, names: list[str]) -> None:
