@@ -5,7 +5,8 @@
     PpropError
     ├── InputError (also ValueError)         an argument is wrong; the message names it and the remedy
     │   ├── GraphError                       the arrays given do not describe a graph
-    │   └── FormatError                      a file is damaged, hostile or not what its suffix says
+    │   ├── FormatError                      a file is damaged, hostile or not what its suffix says
+    │   └── TakenError (also FileExistsError)   the name of a result was taken while it was made; says where it is
     ├── DatasetError (also LookupError)      an unknown dataset, or one whose file is not available
     ├── MissingDependencyError (also ImportError)   an optional package or backend is not installed
     ├── CapacityError (also MemoryError)     the requested computation does not fit
@@ -35,6 +36,10 @@ class GraphError(InputError):
 
 class FormatError(InputError):
     """A file is damaged, hostile, or not what its suffix says."""
+
+
+class TakenError(InputError, FileExistsError):
+    """The name of a result was taken while the result was made; the message names the place where it is kept."""
 
 
 class DatasetError(PpropError, LookupError):

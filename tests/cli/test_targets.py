@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 
-from pprop.cli.output import Session, new_file, new_folder
+from pprop.cli.output import Session, check_folder, new_file, new_folder
 
 NAMES = frozenset({"a.txt"})
 
@@ -68,11 +69,88 @@ def test_a_folder_replaces_another_only_when_it_is_complete(tmp_path: Path):
 def test_force_never_removes_a_file_that_the_verb_did_not_write(tmp_path: Path):
     (tmp_path / "a.txt").touch()
     (tmp_path / "thesis.tex").touch()
-    with (
-        pytest.raises(FileExistsError, match=r"holds 'thesis.tex'"),
-        new_folder(tmp_path, Session("test"), names=NAMES, force=True),
-    ):
-        pass
+    with pytest.raises(FileExistsError, match=r"holds 'thesis.tex'"):
+        check_folder(tmp_path, names=NAMES, force=True)
+
+
+def write_folder(target: Path, text: str, *, force: bool, meanwhile: Callable[[], object] = lambda: None) -> None:
+    with new_folder(target, Session("test"), names=NAMES, force=force) as folder:
+        folder.mkdir()
+        (folder / "a.txt").write_text(text)
+        meanwhile()
+
+
+def test_of_two_writers_of_a_folder_the_later_keeps_its_result_beside_it(tmp_path: Path):
+    target = tmp_path / "model"
+    (tmp_path / "model-2").mkdir()  # a name that is not free
+    with pytest.raises(FileExistsError, match=r"model' was not replaced: it appeared .* in '.*model-3'"):
+        write_folder(target, "later", force=False, meanwhile=lambda: write_folder(target, "earlier", force=False))
+    assert (target / "a.txt").read_text() == "earlier"
+    assert (tmp_path / "model-3" / "a.txt").read_text() == "later"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "model-2", "model-3"]
+
+
+def test_of_two_writers_with_force_the_later_replaces_the_folder(tmp_path: Path):
+    target = tmp_path / "model"
+    write_folder(target, "later", force=True, meanwhile=lambda: write_folder(target, "earlier", force=True))
+    assert (target / "a.txt").read_text() == "later"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_foreign_file_that_appears_during_the_work_stays(tmp_path: Path, force: bool):
+    target = tmp_path / "model"
+
+    def foreign() -> None:
+        target.mkdir()
+        (target / "thesis.tex").touch()
+
+    with pytest.raises(FileExistsError, match=r"model' was not replaced: it .* in '.*model-2'"):
+        write_folder(target, "result", force=force, meanwhile=foreign)
+    assert [file.name for file in target.iterdir()] == ["thesis.tex"]
+    assert (tmp_path / "model-2" / "a.txt").read_text() == "result"
+
+
+def test_a_file_under_the_name_of_the_folder_stays(tmp_path: Path):
+    target = tmp_path / "model"
+    with pytest.raises(FileExistsError, match=r"model' was not replaced: it is a file"):
+        write_folder(target, "result", force=True, meanwhile=target.touch)
+    assert target.is_file()
+    assert (tmp_path / "model-2" / "a.txt").read_text() == "result"
+
+
+def test_an_empty_folder_and_a_link_to_one_are_replaced(tmp_path: Path):
+    target, link = tmp_path / "model", tmp_path / "link"
+    target.mkdir()
+    (tmp_path / "empty").mkdir()
+    link.symlink_to(tmp_path / "empty")
+    for one in (target, link):
+        write_folder(one, "result", force=False)
+        assert (one / "a.txt").read_text() == "result"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_writers_of_a_file_the_later_keeps_its_result_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+):
+    def no_link(*names: object) -> None:
+        raise PermissionError("a disk without links")
+
+    if not links:
+        monkeypatch.setattr("os.link", no_link)
+    target = tmp_path / "result.csv"
+    target.with_name("result-2.csv").touch()
+
+    def write(text: bytes, meanwhile: Callable[[], object] = lambda: None) -> None:
+        with new_file(target, Session("test"), force=False) as stream:
+            stream.write(text)
+            meanwhile()
+
+    with pytest.raises(FileExistsError, match=r"result.csv' was not replaced: .* in '.*result-3.csv'"):
+        write(b"later", meanwhile=lambda: write(b"earlier"))
+    assert target.read_bytes() == b"earlier"
+    assert target.with_name("result-3.csv").read_bytes() == b"later"
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_ctrl_c_after_the_work_says_what_was_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

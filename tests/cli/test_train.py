@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import pprop
+from pprop.cli import train
 from pprop.cli.splits import own_split
 
 pytestmark = pytest.mark.usefixtures("without_drawing")  # test_demo_and_doctor.py draws
@@ -71,6 +73,33 @@ def test_a_changed_graph_is_refused_unless_it_is_named(pprop_here, tables, tmp_p
     assert named.record["graph_changed"] is True
     assert "not the graph of the training" in named.err
     assert len(rows_of(tmp_path / "p.csv")) == 40
+
+
+def test_the_later_of_two_trainings_to_one_folder_fails_and_keeps_its_model_beside_it(
+    pprop_here, tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    options = "--nodes nodes.csv --label-column hobby --out model --no-baselines --max-epochs"
+    words = ["train", "edges.csv", *options.split()]
+    true = train.write_artefact
+
+    def later(*arguments: Any) -> None:
+        monkeypatch.setattr(train, "write_artefact", true)
+        assert pprop_here(*words, 1).code == 0  # another training, which ends in the meantime
+        true(*arguments)
+
+    monkeypatch.setattr(train, "write_artefact", later)
+    answer = pprop_here(*words, 2)
+    assert answer.code == 4
+    assert answer.err.splitlines()[-1] == (
+        "pprop train: 'model' was not replaced: it appeared while this result was made. "
+        "This result is in 'model-2'. Rename it, or remove 'model' first."
+    )
+    epochs = [
+        json.loads((tmp_path / name / "manifest.json").read_text())["training"]["epochs"]
+        for name in ("model", "model-2")
+    ]
+    assert epochs == [1, 2]
+    assert pprop_here("predict", "model-2").code == 0
 
 
 def test_an_existing_model_stays_without_force_and_is_replaced_with_it(pprop_here, tmp_path: Path):

@@ -26,6 +26,7 @@ from pprop import (
     JKClassifier,
     MLPNodeClassifier,
 )
+from pprop.estimators import saving
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0, "backend": "reference"}
 
@@ -433,3 +434,22 @@ def test_a_folder_that_this_user_may_not_look_into_is_a_sentence(
 def test_a_model_can_be_moved(graph: Graph, model: APPNPClassifier, folder: Path, tmp_path: Path) -> None:
     shutil.move(folder, tmp_path / "elsewhere")
     assert np.array_equal(pprop.load(tmp_path / "elsewhere", graph=graph).logits_, model.logits_)
+
+
+def test_of_two_models_saved_to_one_folder_at_once_the_later_is_kept_beside_it(
+    model: APPNPClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier, later = tmp_path / "model", tmp_path / "model-2"
+    true = saving.replaced_folder
+
+    def raced(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(saving, "replaced_folder", true)
+        model.save(earlier, accuracy=0.25)  # between the look at the folder and the renaming
+        return true(*arguments, **named)
+
+    monkeypatch.setattr(saving, "replaced_folder", raced)
+    with pytest.raises(InputError, match=r"model' was not replaced: it appeared .* This result is in '.*model-2'"):
+        model.save(earlier, accuracy=0.75)
+    accuracies = [json.loads((folder / "manifest.json").read_bytes())["accuracy"] for folder in (earlier, later)]
+    assert accuracies == [0.25, 0.75]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "model-2"]

@@ -259,3 +259,21 @@ def test_too_little_disk_is_refused_before_the_work(
     with pytest.raises(pprop.CapacityError, match=r"takes 0\.0 GB of disk.* has 0\.0 GB free"):
         pprop.build_graph(edges, tmp_path / "g", weight="weight")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
+
+
+def test_a_graph_that_appears_during_the_build_stays_and_the_built_one_is_kept_beside_it(
+    tmp_path: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+):
+    edges, _ = files
+    true, other = Workplace.move, pprop.Graph.from_edges([0], [1])
+
+    def raced(self: Workplace, *, replace: bool) -> None:
+        pprop.write_folder(other, self.target)
+        true(self, replace=replace)
+
+    monkeypatch.setattr(Workplace, "move", raced)
+    with pytest.raises(pprop.InputError, match=r"g' was not replaced: it appeared .* This result is in '.*g-2'"):
+        pprop.build_graph(edges, tmp_path / "g", memory=TINY, weight="weight")
+    assert pprop.GraphFolder.open(tmp_path / "g").graph() == other
+    assert pprop.GraphFolder.open(tmp_path / "g-2").graph() == pprop.read_edges(edges, weight="weight")
+    assert not (tmp_path / ".g.build").exists()

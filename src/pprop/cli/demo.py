@@ -44,7 +44,8 @@ def demo(
     table, and writes the figure of the accuracies, a trained APPNP and the numbers into a folder. The output
     of an earlier demo is replaced, any other folder left alone.
     """
-    check_folder(out, names=NAMES, force=(out / SUMMARY).is_file())
+    again = (out / SUMMARY).is_file()
+    check_folder(out, names=NAMES, force=again)
     begin, can_draw = time.perf_counter(), find_spec("matplotlib") is not None
 
     from pprop.datasets import TEST_SEEDS, load_dataset, paper_split
@@ -81,7 +82,7 @@ def demo(
         "patience": patience,
         "models": [_summary(name, runs) for name, runs in trained.items()],
     }
-    with new_folder(out, session, names=NAMES, force=True) as folder:
+    with new_folder(out, session, names=NAMES, force=again) as folder:
         folder.mkdir()
         _save_model(folder / "model", graph, first, trained["APPNP"], rule, session)
         if can_draw:

@@ -16,7 +16,7 @@ from typing import IO, Any, Literal, Self, cast, final
 
 import typer
 
-from pprop._errors import FormatError, PpropError
+from pprop._errors import FormatError, PpropError, TakenError
 
 EXIT_CODES = {
     0: "done",
@@ -131,6 +131,8 @@ class Session:
             case KeyboardInterrupt():
                 kept = ", ".join(repr(str(path)) for path in self._kept)
                 return INTERRUPTED, f"Interrupted. {f'Kept: {kept}.' if kept else 'Nothing was written.'}"
+            case TakenError():
+                return FILES, str(error)
             case PpropError():
                 return BAD_INPUT, str(error)
             case OSError(strerror=str(reason), filename=str(name)):
@@ -218,23 +220,28 @@ def _check_parent(path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path, session: Session, *, force: bool) -> Generator[IO[bytes]]:
-    """Open a temporary file beside `path`; it replaces `path`, flushed to disk, when the block ends without an error."""
-    check_file(path, force=force)
+    """Open a temporary file beside `path`; it takes its place, flushed to disk, when the block ends without an error.
+
+    Where the name was taken in the meantime and `force` is false, the file is kept beside it and an error names it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     from pprop.graph.files import replaced_file
 
-    with replaced_file(path) as stream:
+    with replaced_file(path, replace=force) as stream:
         yield stream
     session.keep(path)
 
 
 @contextmanager
 def new_folder(path: Path, session: Session, *, names: frozenset[str], force: bool) -> Generator[Path]:
-    """Give the name of a folder to be made; it replaces `path` when the block ends without an error."""
-    check_folder(path, names=names, force=force)
+    """Give the name of a folder to be made; it takes the place of `path` when the block ends without an error.
+
+    With `force` it replaces a folder with no files but `names`. Where the name was taken in the meantime, the folder is
+    kept beside it and an error names it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     from pprop.graph.files import replaced_folder
 
-    with replaced_folder(path) as folder:
+    with replaced_folder(path, replace=names if force else None) as folder:
         yield folder
     session.keep(path)

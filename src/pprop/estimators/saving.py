@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import FormatError, InputError, TakenError
 from pprop._validate import check_float, describe, reject
 from pprop.estimators.fitted import FittedModel, Weights
 from pprop.estimators.inputs import FILE as FEATURES
@@ -65,14 +65,17 @@ def save_model(
         files[FEATURES] = described
     if not os.path.isdir(target.parent):  # also where this user may not look
         reject("path", FUNCTION, "a folder in an existing folder", repr(str(target)))
+    names = {WEIGHTS, MANIFEST, CARD, FEATURES}
     if os.path.lexists(target):
-        _check_replaceable(target, overwrite, {WEIGHTS, MANIFEST, CARD, FEATURES})
+        _check_replaceable(target, overwrite, names)
     try:
-        with replaced_folder(target) as folder:
+        with replaced_folder(target, replace=names if overwrite else None) as folder:
             folder.mkdir()
             for name, content in files.items():
                 with replaced_file(folder / name) as stream:
                     stream.write(content)
+    except TakenError:
+        raise
     except OSError as error:
         expected, got = "a path that can be written", f"{str(target)!r} instead ({error.strerror})."
         raise InputError(f"The 'path' parameter of {FUNCTION} must be {expected}. Got {got}") from error

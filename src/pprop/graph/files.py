@@ -9,12 +9,13 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from pprop._errors import CapacityError, InputError
+from pprop._errors import CapacityError, InputError, TakenError
 from pprop._memory import usable_memory
 from pprop._validate import describe, reject
 
@@ -148,10 +149,11 @@ def atomic_writer(path: object, parameter: str, function: str) -> Generator[IO[b
 
 
 @contextmanager
-def replaced_file(path: Path) -> Generator[IO[bytes]]:
+def replaced_file(path: Path, *, replace: bool = True) -> Generator[IO[bytes]]:
     """Open a new file beside `path` that takes its place only when the block has ended without an error.
 
     The bytes are on the disk before the name changes, so a crash leaves the old file or the new one, never a part.
+    `replace` as in `place_file`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -159,31 +161,154 @@ def replaced_file(path: Path) -> Generator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
+        place_file(temporary, path, replace=replace)
     finally:
         temporary.unlink(missing_ok=True)
     _sync(path.parent)
 
 
+def place_file(new: Path, path: Path, *, replace: bool) -> None:
+    """Give a finished file its name, in one step.
+
+    Parameters
+    ----------
+    new
+        The file, on the same disk as `path`.
+    path
+        Its name.
+    replace
+        Whether a file that is there is replaced. If not, the new file is kept beside it, and TakenError names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     first, second, path = (Path(place, name) for name in ("first", "second", "scores.csv"))
+    ...     _ = first.write_text("1"), second.write_text("2")
+    ...     place_file(first, path, replace=False)
+    ...     try:
+    ...         place_file(second, path, replace=False)
+    ...     except TakenError:
+    ...         sorted(file.name for file in Path(place).iterdir())
+    ['scores-2.csv', 'scores.csv']
+    """
+    if replace:
+        new.replace(path)
+    elif not _linked(new, path):
+        kept = next(name for name in _names_beside(path) if _linked(new, name))
+        raise TakenError(_taken(path, kept, "it appeared while this result was made"))
+
+
+def _linked(new: Path, path: Path) -> bool:
+    """Move a file to a name that nothing has; return whether it was free. Unlike a rename, a link replaces nothing."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a disk without links: the name is taken first
+        try:
+            path.open("xb").close()
+        except FileExistsError:
+            return False
+        new.replace(path)
+    new.unlink(missing_ok=True)
+    return True
+
+
 @contextmanager
-def replaced_folder(path: Path) -> Generator[Path]:
+def replaced_folder(path: Path, *, replace: Collection[str] | None) -> Generator[Path]:
     """Give the name of a folder to be made; it takes the place of `path` only when the block has ended without an error.
 
     A crash leaves the old folder or the new one, never a part. (Replacing takes two renamings; a crash between them
-    leaves the old folder within a hidden one beside it.)
+    leaves the old folder within a hidden one beside it.) `replace` as in `place_folder`.
     """
     workplace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    new, old = workplace / path.name, workplace / f"{path.name}.replaced"
     try:
-        yield new
-        if path.exists():
-            path.rename(old)
-        new.rename(path)
+        yield workplace / path.name
+        place_folder(workplace / path.name, path, replace=replace)
         _sync(path.parent)
     finally:
-        if not path.exists() and old.exists():
-            old.rename(path)
         shutil.rmtree(workplace, ignore_errors=True)
+
+
+def place_folder(new: Path, path: Path, *, replace: Collection[str] | None) -> None:
+    """Give a finished folder its name, and look at this moment whether the name is free.
+
+    Parameters
+    ----------
+    new
+        The folder, on the same disk as `path`. A folder that it replaces is moved beside it.
+    path
+        Its name. An empty folder is always replaced.
+    replace
+        The names of the files in a folder that may be replaced; None: no folder may. In any other case the new folder is
+        kept beside `path`, and TakenError names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     workplace, path = Path(place, "work"), Path(place, "model")
+    ...     for name in ("first", "second"):
+    ...         (workplace / name).mkdir(parents=True)
+    ...         _ = (workplace / name / "weights").write_text(name)
+    ...     place_folder(workplace / "first", path, replace=None)
+    ...     try:
+    ...         place_folder(workplace / "second", path, replace=None)
+    ...     except TakenError:
+    ...         (path / "weights").read_text(), Path(place, "model-2", "weights").read_text()
+    ('first', 'second')
+    """
+    old = new.with_name(f"{path.name}.replaced")
+    try:
+        while not _renamed(new, path):
+            try:
+                found = set(os.listdir(path))
+            except FileNotFoundError:
+                continue  # it has just gone
+            except NotADirectoryError:
+                reason = "it is a file"
+                break
+            if replace is None and found:
+                reason = "it appeared while this result was made"
+                break
+            if strange := sorted(found.difference(replace or ())):
+                reason = f"it holds {strange[0]!r}, which pprop did not write"
+                break
+            shutil.rmtree(old, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                path.rename(old)
+        else:
+            return
+    finally:
+        if old.exists() and not os.path.lexists(path):
+            old.rename(path)
+    kept = next(name for name in _names_beside(path) if _renamed(new, name))
+    raise TakenError(_taken(path, kept, reason))
+
+
+def _renamed(new: Path, path: Path) -> bool:
+    """Rename a folder; return False where `path` is a file or a folder that is not empty, which are left alone."""
+    try:
+        new.rename(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        return False
+    return True
+
+
+def _names_beside(path: Path) -> Iterator[Path]:
+    """Return free names for what cannot be placed at `path`: results-2.csv, results-3.csv, ... for results.csv."""
+    names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return (name for name in names if not os.path.lexists(name))
+
+
+def _taken(path: Path, kept: Path, reason: str) -> str:
+    return (
+        f"{str(path)!r} was not replaced: {reason}. This result is in {str(kept)!r}. "
+        f"Rename it, or remove {str(path)!r} first."
+    )
 
 
 def _sync(folder: Path) -> None:

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import CapacityError
+from pprop._errors import CapacityError, TakenError
 from pprop._memory import usable_memory
 from pprop._validate import check_bool, counted, describe, reject
 from pprop.graph.attributes import Features, freeze, seal
 from pprop.graph.files import path_of, replaced_folder
 from pprop.graph.folder_arrays import Digest, Texts, blocks, write_array, write_texts
 from pprop.graph.folder_manifest import (
+    FILES,
     check_target,
     file_state,
     manifest_fields,
@@ -305,7 +306,7 @@ def write_folder(graph: Graph, path: str | PathLike[str], *, replace: bool = Fal
         reject("graph", "write_folder", "a graph before scaled()", "one with scaled features")
     target = check_target(path, "path", "write_folder", replace=check_bool(replace, "replace", "write_folder"))
     try:
-        with replaced_folder(target) as new:
+        with replaced_folder(target, replace=FILES if replace else None) as new:
             new.mkdir()
             arrays = _write_arrays(graph, new)
             width = None if graph.feature_shape is None else graph.feature_shape[1]
@@ -313,6 +314,8 @@ def write_folder(graph: Graph, path: str | PathLike[str], *, replace: bool = Fal
                 new, arrays, directed=graph.directed, edges=graph.n_edges, feature_columns=width,
                 class_names=graph.class_names, name=graph.name, recommended=graph.recommended, recipe=graph.recipe,
             )  # fmt: skip
+    except TakenError:
+        raise
     except OSError as error:
         got = f"{str(path)!r} ({error.strerror or error})"
         reject("path", "write_folder", "a path that can be written", got)

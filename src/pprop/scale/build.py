@@ -141,7 +141,7 @@ def build_graph(
         feature_file(features, count, budget)  # of the right shape, before any work
     build = Build(
         stream, table, count, columns, features, labels,
-        table_name(stream.files[0]) if name is None else name, budget, progress, say or _silent,
+        table_name(stream.files[0]) if name is None else name, budget, progress, say or _silent, replace,
     )  # fmt: skip
     with disk_errors(folder, folder.with_name(f".{folder.name}.build")):
         begin = check_bool(restart, "restart", FUNCTION)

@@ -38,6 +38,7 @@ class Build:
     memory: int
     progress: bool | None
     say: Callable[[str], None]
+    replace: bool
 
     @property
     def job(self) -> dict[str, Any]:
@@ -210,7 +211,7 @@ class Build:
         known = state["numbers"]
         if known["n"] > known["known"] and self.nodes is not None:
             self._caution_added(known["n"] - known["known"])
-        workplace.move()
+        workplace.move(replace=self.replace)
 
     def _caution_added(self, count: int) -> None:
         more = f"{counted(count, 'node')} of {self.edges.title}"

@@ -70,7 +70,7 @@ def write_planted(
         reject("folder", name, "a new folder in an existing one", repr(str(folder)))
     _check_disk(planted, target)
     told = progress or _silent
-    with replaced_folder(target) as new:
+    with replaced_folder(target, replace=None) as new:
         new.mkdir()
         edges = _write_edges(planted, new, edges_a_file, told)
         features = _write_nodes(planted, new, told)

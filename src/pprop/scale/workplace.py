@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, Any, Self, cast, final
 
 from pprop._errors import CapacityError, InputError
-from pprop.graph.files import read_json, replaced_file
+from pprop.graph.files import place_folder, read_json, replaced_file
+from pprop.graph.folder_manifest import FILES
 
 STATE = "state.json"
 
@@ -104,18 +105,13 @@ class Workplace:
         """Return how many bytes are in the folder."""
         return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
 
-    def move(self) -> None:
-        """Put the result in its place; a folder that is there is removed only then."""
-        old = self.path / "replaced"
-        if self.target.exists():
-            self.target.rename(old)
+    def move(self, *, replace: bool) -> None:
+        """Put the result in its place; a graph folder that is there is removed only then, and only with `replace`."""
         try:
-            self.result.rename(self.target)
-        except BaseException:
-            if old.exists():
-                old.rename(self.target)
-            raise
-        shutil.rmtree(self.path, ignore_errors=True)
+            place_folder(self.result, self.target, replace=FILES if replace else None)
+        finally:
+            if not self.result.exists():
+                shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
     def removed_where_useless(self) -> Generator[None]:

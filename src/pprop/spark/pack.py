@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from os import PathLike
 from pathlib import Path
@@ -19,9 +18,10 @@ import numpy as np
 
 from pprop._errors import InputError
 from pprop._validate import check_bool, check_int, counted, reject
+from pprop.graph.files import place_folder
 from pprop.graph.folder import GraphFolder
 from pprop.graph.folder_arrays import HEADER, Digest, map_array
-from pprop.graph.folder_manifest import check_target, write_manifest
+from pprop.graph.folder_manifest import FILES, check_target, write_manifest
 from pprop.spark.arrays import new_array
 from pprop.spark.foreign import DataFrame, Say, SparkSession, silent, sql_functions
 from pprop.spark.numbering import MOST_NODES, Numbering
@@ -122,10 +122,11 @@ def pack_graph(
     folder = _placed(spark, layout, reports, numbering, work, directed=directed, weighted=given.weighted)
     repeated = sum(one["repeated"] for one in reports)
     tell(f"{sum(one['entries'] for one in reports):,} entries; {repeated:,} that were listed before are merged.")
-    if target_folder.exists():
-        shutil.rmtree(target_folder)
-    os.replace(folder, target_folder)
-    shutil.rmtree(work)
+    try:
+        place_folder(folder, target_folder, replace=FILES if replace else None)
+    finally:
+        if not folder.exists():
+            shutil.rmtree(work)
     return GraphFolder.open(target_folder)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import re
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ import numpy as np
 from pprop._errors import FormatError, InputError
 from pprop._memory import usable_memory
 from pprop._validate import describe
+from pprop.graph.files import place_file
 from pprop.study.experiment import Experiment
 from pprop.study.experiment_folder import files_of
 from pprop.study.store.row import COLUMNS, Row, decode, encode, without_predictions
@@ -64,8 +66,16 @@ def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = No
     if file.exists():
         raise InputError(f"{file} is there already. Choose another name.")
     rows = sorted(store.rows(), key=lambda row: (row.cell, row.key))
-    part = file.with_name(f".{file.name}.part")
-    part.unlink(missing_ok=True)
+    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        _write(rows, store, part, keep)
+        place_file(part, file, replace=False)
+    finally:
+        part.unlink(missing_ok=True)
+    return len(rows)
+
+
+def _write(rows: list[Row], store: Store, part: Path, keep: Callable[[Row], bool] | None) -> None:
     with closing(sqlite3.connect(part)) as target, target:
         for table in _SCHEMA:
             target.execute(table)
@@ -73,8 +83,6 @@ def pack_study(store: Store, file: Path, keep: Callable[[Row], bool] | None = No
         for cell, runs in groupby(rows, key=lambda row: row.cell):
             some = [row if keep is None or keep(row) else without_predictions(row) for row in runs]
             target.execute("INSERT INTO packs VALUES (?, ?, ?, ?)", (cell, _COLUMN_TEXT, *_packed(some)))
-    part.rename(file)
-    return len(rows)
 
 
 def predictions_needed(experiments: Iterable[Experiment]) -> Callable[[Row], bool]:
