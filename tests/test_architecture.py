@@ -18,7 +18,7 @@ SOURCE = Path(pprop.__file__).parent
 
 # From the ground up. A module imports its own row and the rows before it.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("_errors", "_interrupt", "_validate", "_optional", "_memory", "_version"),
+    ("_errors", "_compiling", "_interrupt", "_validate", "_optional", "_memory", "_version"),
     ("settings",),
     ("graph",),
     ("datasets",),

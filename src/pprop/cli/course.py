@@ -22,7 +22,7 @@ def course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
         return _of_ensemble(fitted, place)
     if isinstance(fitted, LabelPropagationClassifier):
         return dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")), [f"time               {training.seconds:.1f} s"]
-    speed = 1000 * training.seconds / training.epochs
+    speed = training.ms_per_epoch
     record = {**picked(training, "epochs", "best_epoch"), "ms_per_epoch": speed}
     kept = f"epochs             {training.epochs} (kept: epoch {training.best_epoch + 1})"
     if isinstance(fitted, APPNPClassifierCV):

@@ -16,6 +16,7 @@ from typing import IO, Any, Literal, Self, cast, final
 
 import typer
 
+from pprop._compiling import COMPILING, compiling
 from pprop._errors import FormatError, PpropError, TakenError
 
 EXIT_CODES = {
@@ -74,6 +75,7 @@ class Session:
         self._debug = debug
         self._kept: list[Path] = []
         self._warnings = warnings.catch_warnings()
+        self._compiling = compiling.telling(lambda: self.say(COMPILING))
         self._cautions: set[str] = set()
 
     def say(self, text: str) -> None:
@@ -94,6 +96,7 @@ class Session:
 
     def __enter__(self) -> Self:
         self._warnings.__enter__()
+        self._compiling.__enter__()
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = self._show_warning
         return self
@@ -108,6 +111,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
+        self._compiling.__exit__(None, None, None)
         self._warnings.__exit__(None, None, None)
         if error is None:
             try:

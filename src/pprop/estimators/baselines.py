@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop import settings
+from pprop._compiling import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
 from pprop.estimators.learning import FitData, LearningClassifier, TrainedClassifier
@@ -210,7 +211,7 @@ class BootstrappedFPClassifier(LearningClassifier):
         if data.weights is not None:
             reject("sample_weight", type(self).__name__, "None: its regressions count all nodes the same", "weights")
         split, labels = data.split, data.labels
-        begin = time.perf_counter()
+        begin, compiled = time.perf_counter(), compiling.seconds
         watched, n_classes = split.stopping, int(labels.max()) + 1
         diffused = Diffused(diffused_features(model, data.graph), penalised=model.original)
         found = diffused.bootstrap(model, split.train, labels[split.train], watched, labels[watched], n_classes)
@@ -221,6 +222,7 @@ class BootstrappedFPClassifier(LearningClassifier):
             stopping_loss=found.stopping_loss,
             stopping_accuracy=found.stopping_accuracy,
             seconds=time.perf_counter() - begin,
+            compile_seconds=compiling.seconds - compiled,
             backend="numpy",
             device="cpu",
             seed=data.seed,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop import settings
+from pprop._compiling import compiling
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
 from pprop.estimators.learning import FitData, TrainedClassifier
@@ -120,7 +121,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
         if folds > len(split.stopping):
             most = f"at most {len(split.stopping)}, the number of stopping nodes"
             reject("folds", type(self).__name__, most, folds)
-        begin = time.perf_counter()
+        begin, compiled = time.perf_counter(), compiling.seconds
         how: dict[str, Any] = {"labels": labels, "weights": weights, "seed": seed, "options": train_options(values)}
         choice = choose_alpha(replace(model, members=members), graph, split, alphas=alphas, folds=folds, **how)
         self.alphas_, self.best_index_, self.scores_ = np.array(alphas), choice.index, choice.accuracies
@@ -142,6 +143,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
             stopping_loss=stopping_loss,
             stopping_accuracy=stopping_accuracy,
             seconds=time.perf_counter() - begin,
+            compile_seconds=compiling.seconds - compiled,
             train_nodes=len(split.train),
             stopping_nodes=len(split.stopping),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -134,18 +135,22 @@ class TrainingRecord:
     stopping_loss, stopping_accuracy
         On the stopping nodes, at the kept epoch.
     seconds
-        Wall-clock time of the fit, set-up included.
+        Wall-clock time of the fit, set-up and compilation included.
     backend, device
         Name of the backend that trained, and where: ``"cpu"``, or a GPU such as ``"cuda:0"``.
     seed
         Of the run: with it as ``random_state`` the same fit gives the same weights.
     train_nodes, stopping_nodes
         Their numbers.
+    compile_seconds
+        How many of the seconds kernels were compiled, which happens once on a machine; 0 where that is not known, as on
+        a GPU or in models saved before it was noted.
 
     Examples
     --------
-    >>> TrainingRecord(320, 219, 0.51, 0.84, 2.1, "numba", "cpu", 0, 120, 500).best_epoch
-    219
+    >>> record = TrainingRecord(320, 219, 0.51, 0.84, 22.1, "numba", "cpu", 0, 120, 500, compile_seconds=20.5)
+    >>> record.best_epoch, record.ms_per_epoch
+    (219, 5.0)
     """
 
     epochs: int
@@ -158,6 +163,12 @@ class TrainingRecord:
     seed: int
     train_nodes: int
     stopping_nodes: int
+    compile_seconds: float = 0.0
+
+    @property
+    def ms_per_epoch(self) -> float:
+        """Milliseconds of an epoch, with the set-up and without compilation; NaN without epochs."""
+        return 1000 * (self.seconds - self.compile_seconds) / self.epochs if self.epochs else math.nan
 
     @classmethod
     def of(cls, trained: Trained, run: int = 0) -> Self:
@@ -173,6 +184,7 @@ class TrainingRecord:
             seed=trained.seeds[run],
             train_nodes=len(trained.splits[run].train),
             stopping_nodes=len(trained.splits[run].stopping),
+            compile_seconds=trained.compile_seconds,
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pprop import settings
+from pprop._compiling import compiling
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.base import NodeClassifier
@@ -83,7 +84,8 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
     backend: str = settings.BACKEND.field()
 
     def _fit(self, given: Given, values: dict[str, Any]) -> None:
-        begin, graph, pair = time.perf_counter(), self.graph, given.stopping
+        begin, compiled = time.perf_counter(), compiling.seconds
+        graph, pair = self.graph, given.stopping
         if not isinstance(pair, tuple | None):
             expected = "None, or a pair (nodes, y) of more labels to spread: there is nothing to stop"
             reject("stopping", type(self).__name__, expected, describe(pair))
@@ -107,6 +109,7 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
             stopping_loss=float("nan"),
             stopping_accuracy=float("nan"),
             seconds=time.perf_counter() - begin,
+            compile_seconds=compiling.seconds - compiled,
             backend=backend,
             device="cpu",
             seed=0,

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -183,7 +183,12 @@ def read_manifest(folder: Path) -> Manifest:
     if len(values) < 2 or classes.dtype.kind != code or not classes.tolist() == values == sorted(set(values)):
         raise wrong("classes", "values", values)
     types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
-    found = {field.name: typed("training", field.name, *types[str(field.type)]) for field in fields(TrainingRecord)}
+    noted: dict[str, Any] = typed("training", None, dict)
+    found = {
+        field.name: typed("training", field.name, *types[str(field.type)])
+        for field in fields(TrainingRecord)
+        if field.name in noted or field.default is MISSING  # what later versions note has a default
+    }
     record: dict[str, Any] = {name: math.nan if value is None else value for name, value in found.items()}
     return Manifest(
         version=content["format_version"],

@@ -26,6 +26,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import final
 
+from pprop._compiling import COMPILING, compiling
+
 _PAUSE = 0.1  # seconds between two updates of the line: an epoch may be much shorter
 LEAST_ENDED = 5  # runs; the relative error is about one over the square root of their number
 
@@ -166,8 +168,8 @@ def show_progress(
 ) -> Generator[Report]:
     """Draw a live line while the block runs, if `show`, or if it is None and standard error is a terminal.
 
-    The line says how many runs have ended, how many epochs all runs together make in a second, and how long it may
-    still take.
+    Above it stands a word on kernels that are being compiled. The line says how many runs have ended, how many epochs all
+    runs together make in a second, and how long it may still take.
 
     Parameters
     ----------
@@ -217,7 +219,8 @@ def show_progress(
             text = f"{left} left" if left else ""
             bar.update(task, completed=runs_ended, epoch=epoch, rate=pace.epochs_per_second, left=text)
 
-        yield draw
+        with compiling.telling(lambda: bar.console.print(COMPILING)):  # above the line
+            yield draw
 
 
 def _silent(epoch: int, runs_ended: int, work: int) -> None:

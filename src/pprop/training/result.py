@@ -130,7 +130,9 @@ class Trained:
     seconds
         Wall-clock time of the training, set-up included.
     run_epochs_per_second
-        Epochs of all runs together per second of the training loop.
+        Epochs of all runs together per second of the training loop, without the time in which kernels were compiled.
+    compile_seconds
+        How many of the seconds kernels were compiled, once for a machine; 0 where it is not known, as on a GPU.
 
     Examples
     --------
@@ -158,6 +160,7 @@ class Trained:
     device: str
     seconds: float
     run_epochs_per_second: float
+    compile_seconds: float = 0.0
 
     def predict(self, nodes: ArrayLike | None = None) -> NDArray[np.int64]:
         """Return the predicted class of `nodes` (default: all) in every run, shape (R, m)."""

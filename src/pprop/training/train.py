@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from pprop._compiling import compiling
 from pprop._interrupt import remember_interrupts
 from pprop._validate import check_int, describe, reject
 from pprop.datasets import Split
@@ -273,7 +274,7 @@ def _train_models(
 
     Return the result of the loop, which runs did not diverge, and the models that have such a run.
     """
-    begin = time.perf_counter()
+    begin, compiled = time.perf_counter(), compiling.seconds
     for value, kind, name in ((graph, Graph, "graph"), (options.stopping, Stopping, "stopping")):
         if not isinstance(value, kind):
             reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
@@ -303,7 +304,7 @@ def _train_models(
     sound = np.zeros(len(run_seeds), dtype=np.bool_)
 
     def trained(result: LoopResult, runs: NDArray[np.int64], work: int) -> Trained:
-        now = time.perf_counter()
+        now, spent = time.perf_counter(), compiling.seconds
         mine = tuple(run_splits[int(run)] for run in runs.tolist())
         result = without_stopping(result, np.array([len(split.stopping) == 0 for split in mine]))
         left_behind: dict[str, Any] = vars(result) | {"weights": tuple(tensor.numpy() for tensor in result.weights)}
@@ -317,14 +318,15 @@ def _train_models(
             backend=chosen.name,
             device=str(place),
             seconds=now - begin,
-            run_epochs_per_second=work / (now - loop_begin),
+            run_epochs_per_second=work / (now - loop_begin - (spent - loop_compiled)),
+            compile_seconds=spent - compiled,
         )
 
     with remember_interrupts(), explain_exhaustion(place, len(run_seeds), own_module=own_module):
         training = way(first, task)
         operator = training.operator if len(models) == 1 else None
         inferences = [Inference(model, scaled, chosen.kernels, operator, training.inputs) for model in models]
-        loop_begin = time.perf_counter()
+        loop_begin, loop_compiled = time.perf_counter(), compiling.seconds
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
             for number in sorted({int(run) // each for run in runs}):

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, final
 
 import numba
+from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
+
+from pprop._compiling import compiling
 
 # Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine.
 ROW_BLOCK = 256
@@ -38,6 +41,25 @@ def _after_fork_in_child() -> None:
         return
     _threads_lost = True
 
+
+@final
+class _Reported(event.Listener):
+    """Reports to the clock what numba compiles for this package; a program may have functions of its own."""
+
+    def on_start(self, event: Any) -> None:
+        if self._own(event):
+            compiling.begin()
+
+    def on_end(self, event: Any) -> None:
+        if self._own(event):
+            compiling.end()
+
+    @staticmethod
+    def _own(event: Any) -> bool:
+        return event.data["dispatcher"].py_func.__module__.startswith("pprop.")
+
+
+event.register("numba:compile", _Reported())
 
 if hasattr(os, "register_at_fork"):  # a child must not wait for a thread of its parent that compiles
     os.register_at_fork(
