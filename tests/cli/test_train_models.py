@@ -59,8 +59,8 @@ def test_the_alphas_are_told_with_their_scores_and_the_best_is_saved(pprop_here,
 def test_the_table_of_alphas_marks_the_chosen_one(pprop_here, tables):
     record = pprop_here(*CHOICE.split(), "--json").record
     lines = pprop_here(*CHOICE.split(), "--force").out.splitlines()
-    assert f"alpha              {record['alpha']:g}, the best of 3 on the stopping nodes" in lines
-    start = next(k for k, line in enumerate(lines) if line.split()[:3] == ["alpha", "stopping", "accuracy"])
+    assert f"alpha              {record['alpha']:g}, the best of 3 on the validation nodes" in lines
+    start = next(k for k, line in enumerate(lines) if line.split()[:3] == ["alpha", "validation", "accuracy"])
     rows = [line.split() for line in lines[start + 2 : start + 5]]
     expected = [
         [
@@ -123,9 +123,11 @@ def test_an_ensemble_tells_its_stopping_accuracy_by_round_and_is_saved(pprop_her
     assert manifest["model"]["class"] == "APPNPEnsembleClassifier"
     assert classes_of(pprop_here("predict", "model").out) == model.predict(range(40)).tolist()
     lines = pprop_here(*ENSEMBLE.split(), "--force").out.splitlines()
-    assert f"stopping accuracy  {record['stopping_accuracy']:.1%} of {record['stopping_nodes']} nodes" in lines
+    assert (
+        f"validation         {record['stopping_accuracy']:.1%} of {record['stopping_nodes']} validation nodes" in lines
+    )
     assert "members            3, trained once and 1 more time from their own predictions" in lines
-    assert "folds              2; a member also trains on the stopping nodes of all but one" in lines
+    assert "folds              2; a member also trains on the validation nodes of all but one" in lines
     assert any(line.endswith("s for 6 runs (numba, cpu)") for line in lines)
 
 
@@ -141,8 +143,8 @@ def test_an_ensemble_chooses_its_alpha_and_reuses_labels(pprop_here, tables, tmp
     assert (pprop.load(tmp_path / "model").logits_ == model.logits_).all()
     lines = pprop_here(*command.split(), "--force").out.splitlines()
     assert "members            2, trained once" in lines
-    assert "spread errors      1.5; stopping accuracies are those before it" in lines
-    assert f"alpha              {model.alpha_:g}, the best of 2 on the stopping nodes in the first round" in lines
+    assert "spread errors      1.5; validation accuracies are those before it" in lines
+    assert f"alpha              {model.alpha_:g}, the best of 2 on the validation nodes in the first round" in lines
     marked = [line.split()[0] for line in lines if line.endswith("%  yes")]
     assert marked == [f"{model.alpha_:g}"]
 

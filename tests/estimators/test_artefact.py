@@ -77,7 +77,7 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
     graph: Graph, nodes: Any, animals: Any, tmp_path: Path
 ) -> None:
     saved = APPNPClassifier(graph.replace(name="zoo"), **QUICK).fit(nodes, animals)
-    saved.save(tmp_path / "model", accuracy=0.875)
+    saved.save(tmp_path / "model", accuracy=0.875, test_nodes=40)
     assert sorted(file.name for file in (tmp_path / "model").iterdir()) == [
         "MODEL_CARD.md",
         "manifest.json",
@@ -85,6 +85,7 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
     ]
     manifest = manifest_of(tmp_path / "model")
     assert (manifest["format"], manifest["format_version"], manifest["accuracy"]) == ("pprop-model", 2, 0.875)
+    assert manifest["test_nodes"] == pprop.load(tmp_path / "model", graph=graph).test_nodes_ == 40
     assert manifest["model"] == {"class": "APPNPClassifier", "alpha": 0.1, "predictor": None, "parameters": 344}
     assert manifest["classes"] == {"kind": "str", "values": ["ant", "bee", "cat"]}
     assert manifest["graph"] == {
@@ -104,7 +105,7 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert card.startswith("# APPNPClassifier\n")
     assert "`zoo` (90 nodes" in card
-    assert "| accuracy on held-out nodes | 87.50 % |" in card
+    assert "| accuracy on test nodes | 87.5 % of 40 (95 % interval 73.9 to 94.5) |" in card
     assert "| backend, device | numba, cpu |" in card
 
 

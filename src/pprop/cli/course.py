@@ -40,7 +40,7 @@ def _of_choice(fitted: APPNPClassifierCV, kept: str, place: str) -> tuple[dict[s
         for alpha, accuracy, loss in zip(fitted.alphas_, *means, strict=True)
     ]
     lines = [
-        f"alpha              {fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes",
+        f"alpha              {fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the validation nodes",
         f"{kept}, of the run that was kept",
         f"time               {fitted.record_.seconds:.1f} s for {counted(fitted.scores_.size, 'run')} together {place}",
         "",
@@ -66,13 +66,13 @@ def _of_ensemble(fitted: APPNPEnsembleClassifier, place: str) -> tuple[dict[str,
     runs = counted(fitted.members * (len(by_round) + len(fitted.alphas_) - 1), "run")
     lines = [f"members            {fitted.members}, trained once{again}"]
     if fitted.folds:
-        lines.append(f"folds              {fitted.folds}; a member also trains on the stopping nodes of all but one")
+        lines.append(f"folds              {fitted.folds}; a member also trains on the validation nodes of all but one")
     if fitted.spread_errors:
-        lines.append(f"spread errors      {fitted.spread_errors:g}; stopping accuracies are those before it")
-    lines.append(f"by round           {', '.join(f'{share:.1%}' for share in by_round)} of the stopping nodes")
+        lines.append(f"spread errors      {fitted.spread_errors:g}; validation accuracies are those before it")
+    lines.append(f"by round           {', '.join(f'{share:.1%}' for share in by_round)} of the validation nodes")
     lines.append(f"time               {fitted.record_.seconds:.1f} s for {runs} {place}")
     if len(fitted.alphas_) > 1:
-        best = f"{fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the stopping nodes in the first round"
+        best = f"{fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the validation nodes in the first round"
         lines = [f"alpha              {best}", *lines, "", _table(alphas, fitted.best_index_), ""]
     return record, lines
 
@@ -82,15 +82,15 @@ def _table(alphas: Sequence[Mapping[str, float]], best: int) -> str:
 
     >>> rows = [{"alpha": 0.1, "stopping_accuracy": 0.8}, {"alpha": 0.25, "stopping_accuracy": 0.852}]
     >>> print(_table(rows, best=1))
-    alpha  stopping accuracy  chosen
-    -----  -----------------  ------
-      0.1              80.0%
-     0.25              85.2%  yes
+    alpha  validation accuracy  chosen
+    -----  -------------------  ------
+      0.1                80.0%
+     0.25                85.2%  yes
     """
     forms = {"alpha": "{:g}", "stopping_accuracy": "{:.1%}", "stopping_loss": "{:.4f}"}
     rows = [
         [*(forms[name].format(value) for name, value in row.items()), "yes" if k == best else ""]
         for k, row in enumerate(alphas)
     ]
-    headings = [*(name.replace("_", " ") for name in alphas[0]), "chosen"]
+    headings = [*(name.replace("_", " ").replace("stopping", "validation") for name in alphas[0]), "chosen"]
     return columns(headings, rows, left=(len(alphas[0]),))

@@ -11,7 +11,7 @@ from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.output import BAD_INPUT, Session, columns
 from pprop.cli.planted import planted
 from pprop.cli.training_report import column_lines, columns_of_tables
-from pprop.cli.verbs import examples, make_app, verb
+from pprop.cli.verbs import ColumnsOption, examples, make_app, verb
 
 if TYPE_CHECKING:
     from pprop.datasets import DatasetInfo
@@ -84,6 +84,7 @@ def check(
         str, typer.Argument(metavar="PATH", help="An .npz file or an edge list in .csv or .parquet; or a dataset.")
     ],
     tables: Tables,
+    every_column: ColumnsOption = False,
 ) -> None:
     """Check a graph file for problems, with counts.
 
@@ -110,7 +111,7 @@ def check(
     totals = f"{counted(levels.count('problem'), 'problem')}, {counted(levels.count('warning'), 'warning')}."
     lines = [
         f"{origin.title}: {'cannot be read' if graph is None else repr(graph)}",
-        *(f"  column   {line}" for line in column_lines({**used, **unused})),
+        *(f"  column   {line}" for line in column_lines(used, unused, every=every_column)),
         *(f"  {finding.level:<8} {finding.what}" for finding in findings),
         f"{totals} pprop {'cannot' if graph is None else 'can'} use this graph.",
     ]

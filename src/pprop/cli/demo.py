@@ -126,7 +126,8 @@ def _save_model(folder: Path, graph: Graph, split: Split, runs: Trained, rule: S
     )  # fmt: skip
     model.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))
     accuracy = float(model.score(split.evaluation, known[split.evaluation]))
-    write_artefact(folder, model, GraphSource("dataset", {"name": "citeseer"}), accuracy, session)
+    source = GraphSource("dataset", {"name": "citeseer"})
+    write_artefact(folder, model, source, session, accuracy, len(split.evaluation))
 
 
 def _text(record: dict[str, Any], out: Path, can_draw: bool) -> str:

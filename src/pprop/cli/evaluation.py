@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 from pprop._validate import counted, listed
 from pprop.cli.output import columns
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from pprop.datasets import Split
@@ -20,6 +21,10 @@ SMALL = 30  # nodes: with fewer, the interval of an accuracy is wider than 30 po
 MOST_CLASSES = 30  # in a table
 RARE = 0.2  # share of the nodes outside the largest class
 BASELINES = {"majority": "majority class", "label_propagation": "label propagation", "network": "network alone"}
+# the same within a sentence
+_NAMED = {"majority": "the majority class", "label_propagation": "label propagation", "network": "the network alone"}
+# the baselines that --model auto tries
+_TRIED = ("label_propagation", "network")
 
 
 @final
@@ -50,6 +55,8 @@ class Evaluation:
         Mean F1 of the classes that occur among the nodes or the predictions.
     classes
         One by one, in their order.
+    truth, right
+        The class of each node, and whether it was predicted, both of shape (nodes,).
     """
 
     nodes: int
@@ -58,6 +65,8 @@ class Evaluation:
     balanced_accuracy: float
     macro_f1: float
     classes: tuple[ClassScore, ...]
+    truth: NDArray[Any] = field(repr=False, compare=False)
+    right: NDArray[np.bool_] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Evaluation:
@@ -75,8 +84,9 @@ class Evaluation:
         from sklearn.metrics import precision_recall_fscore_support
 
         names = np.unique(np.concatenate([truth, predicted, *([] if classes is None else [classes])]))
-        right = int(np.count_nonzero(truth == predicted))
-        ends = binomtest(right, len(truth)).proportion_ci(CONFIDENCE, method="wilson")
+        right = truth == predicted
+        hits = int(np.count_nonzero(right))
+        ends = binomtest(hits, len(truth)).proportion_ci(CONFIDENCE, method="wilson")
         measure: Any = precision_recall_fscore_support
         found: list[NDArray[Any]] = list(measure(truth, predicted, labels=names, zero_division=0.0))
         precision, recall, f1, nodes = found
@@ -84,11 +94,13 @@ class Evaluation:
         rows = zip(names.tolist(), nodes.tolist(), made, precision.tolist(), recall.tolist(), f1.tolist(), strict=True)
         return cls(
             nodes=len(truth),
-            accuracy=right / len(truth),
+            accuracy=hits / len(truth),
             interval=(float(ends.low), float(ends.high)),
             balanced_accuracy=float(np.mean(recall[nodes > 0])),
             macro_f1=float(np.mean(f1[(nodes > 0) | (np.array(made) > 0)])),
             classes=tuple(ClassScore(*row) for row in rows),
+            truth=truth,
+            right=right,
         )
 
     def record(self) -> dict[str, Any]:
@@ -107,7 +119,7 @@ class Evaluation:
         """Return the figures for people."""
         low, high = self.interval
         return [
-            f"test accuracy      {self.accuracy:.1%} of {counted(self.nodes, 'node')} (95 % interval {low:.1%} to {high:.1%})",
+            f"test accuracy      {self.accuracy:.1%} of {counted(self.nodes, 'test node')} (95 % interval {low:.1%} to {high:.1%})",
             f"balanced accuracy  {self.balanced_accuracy:.1%}",
             f"macro F1           {self.macro_f1:.3f}",
         ]
@@ -160,50 +172,148 @@ def evaluate_baselines(
     return found
 
 
-def baseline_table(model: str, evaluation: Evaluation, baselines: Mapping[str, Evaluation | None]) -> str:
-    """Return the model and the baselines, one line each."""
+@final
+@dataclass(frozen=True)
+class Lead:
+    """By how much one prediction of some nodes is better than another of the same nodes.
+
+    Both are judged on the same nodes, so only those count that one has right and the other has not. The interval is the
+    adjusted Wald interval of Bonett and Price (2012) for the difference of paired proportions; of a balanced accuracy, for
+    the mean of such differences over the classes.
+
+    Attributes
+    ----------
+    lead, interval
+        The difference of the two accuracies, or balanced accuracies, as a share, and its 95 % interval.
+    """
+
+    lead: float
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, ours: Evaluation, theirs: Evaluation, *, balanced: bool = False) -> Lead:
+        """Compare two evaluations of the same nodes.
+
+        >>> import numpy as np
+        >>> truth = np.repeat(["a", "b"], 50)
+        >>> ours = Evaluation.of(truth, np.where(np.arange(100) < 90, truth, "c"))
+        >>> theirs = Evaluation.of(truth, np.where(np.arange(100) < 70, truth, "c"))
+        >>> found = Lead.of(ours, theirs)
+        >>> round(found.lead, 3), [round(end, 3) for end in found.interval]
+        (0.2, [0.114, 0.278])
+        """
+        import numpy as np
+        from scipy.stats import norm
+
+        groups = [ours.truth == name for name in np.unique(ours.truth)] if balanced else [np.ones(ours.nodes, bool)]
+        only_ours, only_theirs = ours.right & ~theirs.right, theirs.right & ~ours.right
+        n = np.array([group.sum() for group in groups])
+        wins, losses = (np.array([(one & group).sum() for group in groups]) for one in (only_ours, only_theirs))
+        p, q = (wins + 1) / (n + 2), (losses + 1) / (n + 2)
+        centre = float(np.mean(p - q))
+        width = float(norm.ppf((1 + CONFIDENCE) / 2) * np.sqrt(np.sum((p + q - (p - q) ** 2) / (n + 2))) / len(groups))
+        return cls(float(np.mean((wins - losses) / n)), (max(-1.0, centre - width), min(1.0, centre + width)))
+
+    @property
+    def points(self) -> str:
+        """The lead and its interval in points, for people.
+
+        >>> Lead(0.2, (0.115, 0.278)).points
+        '+20.0 (11.5 to 27.8)'
+        """
+        low, high = self.interval
+        return f"{100 * self.lead:+.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def measure_of(*, balanced: bool) -> str:
+    """Return the name of the measure by which models are compared: with class weights, the classes count alike."""
+    return "balanced accuracy" if balanced else "accuracy"
+
+
+def baseline_table(
+    model: str, evaluation: Evaluation, baselines: Mapping[str, Evaluation | None], *, balanced: bool
+) -> str:
+    """Return the model and the baselines, one line each, with the lead of the model over each baseline."""
     rows: list[Sequence[object]] = [
-        [name, f"{one.accuracy:.1%}", f"{one.balanced_accuracy:.1%}", f"{one.macro_f1:.3f}"]
-        for name, one in ((model, evaluation), *((BASELINES[key], each) for key, each in baselines.items()))
-        if one is not None
+        [name, f"{one.accuracy:.1%}", f"{one.balanced_accuracy:.1%}", f"{one.macro_f1:.3f}", lead]
+        for name, one, lead in (
+            (model, evaluation, ""),
+            *(
+                (BASELINES[key], each, Lead.of(evaluation, each, balanced=balanced).points)
+                for key, each in baselines.items()
+                if each is not None
+            ),
+        )
     ]
-    return columns(("on the test nodes", "accuracy", "balanced accuracy", "macro F1"), rows)
+    heading = f"{model}'s lead in {measure_of(balanced=balanced)}"
+    table = columns(("on the test nodes", "accuracy", "balanced accuracy", "macro F1", heading), rows)
+    return f"{table}\nA lead is in points, with its 95 % interval on the same test nodes."
+
+
+def comparison(model: str, name: str, ours: Evaluation, theirs: Evaluation, *, balanced: bool) -> str:
+    """Return what the test nodes show of a model beside a baseline that it does not clearly beat; empty where it does.
+
+    >>> import numpy as np
+    >>> truth = np.array(["a", "b"] * 10)
+    >>> ours, theirs = Evaluation.of(truth, truth), Evaluation.of(truth, np.roll(truth, 1))
+    >>> comparison("appnp", "network", ours, theirs, balanced=False)
+    ''
+    >>> comparison("appnp", "network", theirs, ours, balanced=False)[:66]
+    'The network alone has a better accuracy than appnp on these 20 tes'
+    """
+    lead = Lead.of(ours, theirs, balanced=balanced)
+    low, high = lead.interval
+    if low > 0:
+        return ""
+    graph_matters = name == "network"
+    if high < 0:
+        better = _NAMED[name][0].upper() + _NAMED[name][1:]
+        found = (
+            f"{better} has a better {measure_of(balanced=balanced)} than {model} on these {counted(ours.nodes, 'test node')}, "
+            f"by {-100 * lead.lead:.1f} points (95 % interval {-100 * high:.1f} to {-100 * low:.1f})."
+        )
+        advice = " Averaging over neighbours does not help here." if graph_matters else ""
+        if name in _TRIED and model != "auto":
+            advice += " --model auto compares the models on labels outside the test nodes."
+        return found + advice
+    advice = " They do not show that the graph helps." if graph_matters else ""
+    return (
+        f"{model} and {_NAMED[name]}: no difference that {counted(ours.nodes, 'test node')} can show (lead in "
+        f"{measure_of(balanced=balanced)} {100 * lead.lead:+.1f} points, 95 % interval {100 * low:.1f} to {100 * high:.1f}).{advice}"
+    )
 
 
 def cautions(
     model: str, evaluation: Evaluation, baselines: Mapping[str, Evaluation | None], *, balanced: bool
 ) -> list[str]:
-    """Return what someone should know before trusting these figures, one sentence each."""
+    """Return what someone should know before trusting these figures, one sentence each.
+
+    None of them tells anybody to choose a model by the labels of the test nodes: then nothing would be left to judge it by.
+    """
     found: list[str] = []
     if evaluation.nodes < SMALL:
         low, high = evaluation.interval
         found.append(
-            f"Only {counted(evaluation.nodes, 'node')} to test on: the accuracy may as well be {low:.0%} or {high:.0%}."
+            f"Only {counted(evaluation.nodes, 'test node')}: the 95 % interval of the accuracy is {low:.0%} to {high:.0%}."
         )
-    measure = "balanced_accuracy" if balanced else "accuracy"
-    ours = getattr(evaluation, measure)
-    for name, one in baselines.items():
-        if one is not None and getattr(one, measure) > ours:
-            what = measure.replace("_", " ")
-            remedy = {"majority": "", "label_propagation": "--model label-propagation", "network": "--model mlp"}[name]
-            advice = f" Try {remedy}, or --model auto, which chooses." if remedy else ""
-            found.append(
-                f"{BASELINES[name].capitalize()} does better than {model} on the test nodes: {what} "
-                f"{getattr(one, measure):.1%} against {ours:.1%}.{advice}"
-            )
+    compared = [
+        comparison(model, name, evaluation, one, balanced=balanced)
+        for name, one in baselines.items()
+        if one is not None and one is not evaluation
+    ]
+    found += [sentence for sentence in compared if sentence]
     never = [row.name for row in evaluation.classes if row.nodes and not row.predicted]
     if never:
-        which = f"{counted(len(never), 'class', 'classes')} of the test nodes {'is' if len(never) == 1 else 'are'}"
-        advice = "" if balanced else " Try --class-weight balanced."
-        found.append(f"{which} never predicted ({listed(never)}).{advice}")
+        which = counted(len(never), "class of the test nodes is", "classes of the test nodes are")
+        found.append(f"{which} never predicted: {listed(never)}.")
     untested = [row.name for row in evaluation.classes if not row.nodes]
     if untested:
-        which = f"{counted(len(untested), 'class', 'classes')} ({listed(untested)})"
-        found.append(f"No test node is of {which}: nothing is known about them.")
-    largest = max(row.nodes for row in evaluation.classes)
-    if largest > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced:
+        which = counted(len(untested), "class", "classes")
+        found.append(f"No test node is of {which}: {listed(untested)}. The figures say nothing about them.")
+    largest = max(evaluation.classes, key=lambda row: row.nodes)
+    if largest.nodes > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced:
         found.append(
-            f"{largest / evaluation.nodes:.0%} of the test nodes are of one class: look at the balanced accuracy, not the "
-            "accuracy."
+            f"{largest.nodes / evaluation.nodes:.0%} of the test nodes are of one class, {largest.name!r}: look at the "
+            "balanced accuracy and at the recall of the other classes."
         )
     return found

@@ -79,12 +79,17 @@ def load_model(
 
 
 def write_artefact(
-    folder: Path, model: NodeClassifier, source: GraphSource, accuracy: float | None, session: Session
+    folder: Path,
+    model: NodeClassifier,
+    source: GraphSource,
+    session: Session,
+    accuracy: float | None = None,
+    test_nodes: int | None = None,
 ) -> None:
-    """Write model, predictions and curves into a new folder."""
+    """Write model, predictions and curves into a new folder; with the accuracy on so many test nodes, if it is known."""
     from pprop.estimators import APPNPEnsembleClassifier
 
-    model.save(folder, source=source, accuracy=accuracy)
+    model.save(folder, source=source, accuracy=accuracy, test_nodes=test_nodes)
     with (folder / "predictions.csv").open("wb") as stream:
         write_tables(prediction_tables(model), stream, parquet=False)
     if not len(model.history_.train_loss):

@@ -39,12 +39,13 @@ class SplitOptions(Options):
     init_seed: Annotated[int | None, option("Datasets: seed of the initial weights.  [default: 0]")] = None
     test: Annotated[float | None, option(f"Own graph: share of labelled nodes for testing.  [default: {TEST}]")] = None
     stopping: Annotated[
-        float | None, option(f"Own graph: share for early stopping.  [default: {STOPPING.default}]")
+        float | None,
+        option(f"Own graph: share for validation, which ends the training.  [default: {STOPPING.default}]"),
     ] = None
     seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]")] = None
     split_column: Annotated[
         str | None,
-        option("Own graph: column of the node table that says train, stopping (or val) or test.", metavar="COLUMN"),
+        option("Own graph: column of the node table that says train, val (or stopping) or test.", metavar="COLUMN"),
     ] = None
 
     def check(self, origin: GraphInput) -> None:
@@ -121,7 +122,7 @@ def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:
     if n_test + n_stopping > len(order):
         raise InputError(
             f"The graph has {total} labelled nodes, of which one of each of its {len(held)} classes trains. That leaves "
-            f"{len(order)}, too few for {n_test} test and {n_stopping} stopping nodes. "
+            f"{len(order)}, too few for {n_test} test and {n_stopping} validation nodes. "
             "Ask for smaller --test and --stopping fractions, or label more nodes."
         )
     train = np.concatenate([*held, order[n_test + n_stopping :]])

@@ -31,7 +31,10 @@ def read_own_graph(session: Session, given: GraphInput) -> Graph:
     ready = own_graph(graph, name)
     used, unused = columns_of_tables(graph, given)
     beside = dict.fromkeys(unused.keys() & given.unused_edge_columns(), "left out: a study takes no weights of edges")
-    for line in (*own_sentences(graph, ready), *column_lines({**used, **unused, **beside})):
+    for line in (
+        *own_sentences(graph, ready),
+        *column_lines(used, {**unused, **beside}, more="'pprop data check' with --columns shows all"),
+    ):
         session.say(line)
     return ready
 

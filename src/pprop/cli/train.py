@@ -17,9 +17,10 @@ from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
 from pprop.cli.splits import SplitOptions, class_names, split_words
-from pprop.cli.training_report import Report, column_lines, columns_of_tables
+from pprop.cli.training_report import Report, column_lines, columns_of_tables, overview
 from pprop.cli.verbs import (
     BackendOption,
+    ColumnsOption,
     DeviceOption,
     ForceOption,
     Options,
@@ -214,16 +215,18 @@ def train(
         option(f"For a large graph: as --neighbours {_SCALE_NEIGHBOURS} --no-baselines; appnp alone.", "--scale"),
     ] = False,
     no_baselines: Annotated[bool, option("Leave out the comparison with simple baselines.", "--no-baselines")] = False,
+    every_column: ColumnsOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Train a model on a graph.
 
     On a dataset, the split is the paper's: --split-seed is the seed itself ('pprop data info' lists the paper's 20),
     and any other integer draws another split in the same way. On your own graph the nodes with labels are divided at
-    random into test (--test), early stopping (--stopping) and training nodes; all nodes get predictions.
+    random into test nodes (--test), validation nodes (--stopping) and training nodes; all nodes get predictions. The
+    validation nodes say when to stop.
 
     Besides APPNP, PPNP and the network alone (mlp), there are solved-ppnp, which is PPNP with a solve for all nodes in
-    every epoch, for many labelled nodes; appnp-cv, which trains with several alphas and chooses by the stopping nodes;
+    every epoch, for many labelled nodes; appnp-cv, which trains with several alphas and chooses by the validation nodes;
     and appnp-ensemble, whose members vote and learn from the votes with the largest majorities. The latter works with
     neither 'pprop explain' nor 'pprop live', because its logits are not a sum over nodes. label-propagation spreads the
     labels alone and needs no features; auto tries it, the network alone, APPNP and APPNP with label reuse, and keeps what is
@@ -258,7 +261,7 @@ def train(
     scaling = None if model.model is ModelName.LABEL_PROPAGATION else training.scaling
     used, unused = columns_of_tables(known, origin, split_column=split.split_column, scaling=scaling)
     if used or unused:
-        session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines({**used, **unused}))]))
+        session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines(used, unused, every=every_column))]))
     drawn, seed = split.draw(known, origin)
     labels = class_names(known)
     import numpy as np
@@ -268,7 +271,7 @@ def train(
     arguments |= {"random_state": seed, "verbose": 2 if verbose else int(sys.stderr.isatty())}
     if not len(drawn.stopping):
         arguments["stopping"] = None
-    session.say(f"{model.model.upper()} on {origin.title}: {known}, {drawn}")
+    session.say(f"{model.model.upper()} on {origin.title}: {overview(known, drawn)}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
         made = _fit(model.model, known, drawn, labels, own, arguments)
@@ -288,7 +291,7 @@ def train(
     text = report.text()
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:
-            write_artefact(folder, fitted, origin.saved, record["test_accuracy"], session)
+            write_artefact(folder, fitted, origin.saved, session, record["test_accuracy"], len(drawn.evaluation))
         if isinstance(fitted, LabelPropagationClassifier):
             text += "\nThis model cannot take new nodes: it spreads the labels of this graph. Train again when nodes are added."
         text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from pprop._validate import counted
 from pprop.cli.course import course
-from pprop.cli.evaluation import Evaluation, baseline_table, cautions, evaluate_baselines
+from pprop.cli.evaluation import Evaluation, Lead, baseline_table, cautions, evaluate_baselines, measure_of
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import picked
 from pprop.settings import SCALING
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pprop.datasets import Split
     from pprop.graph import Graph
 
-FEW_STOPPING = 10  # nodes: one of them more or less right moves the stopping accuracy by ten points
+FEW_STOPPING = 10  # nodes: one of them more or less right moves the validation accuracy by ten points
+SHOWN = 10  # columns of a table in a report, of those used and of those left out
 BASELINE_OF = {"MLPNodeClassifier": "network", "LabelPropagationClassifier": "label_propagation"}
 
 
@@ -63,6 +64,13 @@ class Report:
                 key: {name: None if one is None else getattr(one, measure) for name, one in self._baselines.items()}
                 for key, measure in measures.items()
             },
+            "leads": {
+                "measure": measure_of(balanced=self._balanced).replace(" ", "_"),
+                "over": {
+                    name: None if one is None or self._evaluation is None else vars(self._lead(self._evaluation, one))
+                    for name, one in self._baselines.items()
+                },
+            },
             **picked(fitted.record_, "stopping_accuracy", "stopping_loss"),
             **course(fitted)[0],
             **self._chosen,
@@ -80,13 +88,21 @@ class Report:
             "cautions": self.cautions(),
         }
 
+    @property
+    def _balanced(self) -> bool:
+        """Whether models are compared by their balanced accuracy."""
+        return getattr(self._fitted, "class_weight", None) is not None
+
+    def _lead(self, ours: Evaluation, theirs: Evaluation) -> Lead:
+        return Lead.of(ours, theirs, balanced=self._balanced)
+
     def text(self) -> str:
         """Return the report for people."""
         evaluation, watched = self._evaluation, len(self._split.stopping)
         lines = ["test accuracy      not measured: no test nodes"] if evaluation is None else evaluation.lines()
         reached = self._fitted.record_.stopping_accuracy
         if watched and not math.isnan(reached):
-            lines.append(f"stopping accuracy  {reached:.1%} of {counted(watched, 'node')}")
+            lines.append(f"validation         {reached:.1%} of {counted(watched, 'validation node')}")
         lines += course(self._fitted)[1]
         if self._chosen.get("scores"):
             tried = ", ".join(f"{name} {score:.1%}" for name, score in self._chosen["scores"].items())
@@ -97,18 +113,19 @@ class Report:
         if evaluation is not None:
             lines += ["", evaluation.table(), ""]
             if self._baselines:
-                lines += [baseline_table(self._model, evaluation, self._baselines), ""]
+                lines += [baseline_table(self._model, evaluation, self._baselines, balanced=self._balanced), ""]
         return "\n".join([*lines, *(f"Caution: {sentence}" for sentence in self.cautions())])
 
     def cautions(self) -> list[str]:
         """Return what someone should know before using the model, one sentence each."""
         fitted, found = self._fitted, list[str]()
-        balanced = getattr(fitted, "class_weight", None) is not None
         if self._evaluation is not None:
-            found += cautions(self._model, self._evaluation, self._baselines, balanced=balanced)
+            found += cautions(self._model, self._evaluation, self._baselines, balanced=self._balanced)
         watched = len(self._split.stopping)
         if 0 < watched < FEW_STOPPING:
-            found.append(f"Only {counted(watched, 'node')} for early stopping: it may end far too early or too late.")
+            found.append(
+                f"Only {counted(watched, 'validation node')}: early stopping may end far too early or too late."
+            )
         most, ran = getattr(fitted, "max_epochs", None), course(fitted)[0]["epochs"]
         if watched and most is not None and ran is not None and ran >= most:
             found.append(
@@ -152,11 +169,41 @@ def columns_of_tables(
     }
 
 
-def column_lines(columns: Mapping[str, str]) -> list[str]:
-    """Return one aligned line per column.
+def column_lines(
+    used: Mapping[str, str], unused: Mapping[str, str], *, every: bool = False, more: str = "--columns shows all"
+) -> list[str]:
+    """Return one aligned line per column, those used before those left out, ten of each unless `every` is wanted.
 
-    >>> column_lines({"age": "number", "phone": "left out: looks like an identifier"})
+    >>> column_lines({"age": "number"}, {"phone": "left out: looks like an identifier"})
     ['age    number', 'phone  left out: looks like an identifier']
+    >>> column_lines({f"x{k}": "number" for k in range(100)}, {})[-2:]
+    ['x9   number', 'and 90 more used (--columns shows all)']
     """
-    width = max(map(len, columns), default=0)
-    return [f"{name:<{width}}  {what}" for name, what in columns.items()]
+    width = max(map(len, [*used, *unused]), default=0)
+    lines: list[str] = []
+    for columns, what in ((used, "used"), (unused, "left out")):
+        shown = list(columns.items())[: None if every else SHOWN]
+        lines += [f"{name:<{width}}  {text}" for name, text in shown]
+        if len(columns) > len(shown):
+            lines.append(f"and {len(columns) - len(shown):,} more {what} ({more})")
+    return lines
+
+
+def overview(graph: Graph, split: Split) -> str:
+    """Return the sizes of a graph and of its split in words.
+
+    >>> import numpy as np
+    >>> from pprop.datasets import Split
+    >>> from pprop.graph import Graph
+    >>> ring = Graph.from_edges([0, 1, 2], [1, 2, 0], nodes=np.arange(3), labels=[0, 0, 1])
+    >>> overview(ring, Split(*(np.array([k]) for k in range(3))))
+    '3 nodes, 3 edges, 2 classes; 1 training, 1 validation and 1 test nodes'
+    """
+    sizes = [counted(graph.n_nodes, "node"), counted(graph.n_edges, "directed edge" if graph.directed else "edge")]
+    if graph.feature_shape is not None:
+        sizes.append(counted(graph.feature_shape[1], "feature"))
+    sizes.append(counted(graph.n_classes, "class", "classes"))
+    parts = (
+        f"{len(split.train):,} training, {len(split.stopping):,} validation and {len(split.evaluation):,} test nodes"
+    )
+    return f"{', '.join(sizes)}; {parts}"

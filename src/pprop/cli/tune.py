@@ -18,6 +18,7 @@ from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, columns, new_folder, picked
 from pprop.cli.splits import SplitOptions, class_names
+from pprop.cli.training_report import overview
 from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, out_option, verb
 from pprop.settings import BACKEND, DEVICE
 
@@ -67,7 +68,7 @@ def tune(
 ) -> None:
     """Search for good settings of a model.
 
-    Only training and stopping nodes of the split that 'pprop train' would use take part, so its test accuracy is not
+    Only training and validation nodes of the split that 'pprop train' would use take part, so its test accuracy is not
     biased by the search. A search that was interrupted, killed or ended by a limit goes on when the same command is
     given again; --trials and --time-limit may then be other ones.
     """
@@ -83,7 +84,7 @@ def tune(
     known = origin.read()
     drawn, run_seed = split.draw(known, origin)
     title = f"{model.upper()} on {origin.title}"
-    session.say(f"{title}: {known}, {drawn}")
+    session.say(f"{title}: {overview(known, drawn)}")
     from pprop.tuning import save_figures
     from pprop.tuning import tune as search
     from pprop.tuning.folder import BEST, write_json
@@ -119,7 +120,7 @@ def tune(
         best = tuned.classifier(known, random_state=run_seed, backend=backend, device=device)
         best.fit(drawn.train, labels[drawn.train], stopping=watched)
         with new_folder(out / "model", session, names=FILES, force=True) as folder:
-            write_artefact(folder, best, origin.saved, None, session)
+            write_artefact(folder, best, origin.saved, session)
         record["model_out"] = out / "model"
         text += f"\nmodel saved in     {out / 'model'}"
     session.result(record, text)

@@ -41,6 +41,9 @@ def out_option(text: str, metavar: str = "FILE") -> Any:
 JsonOption = Annotated[bool, option("Print one JSON object on standard output.", "--json", panel=OUTPUT)]
 DebugOption = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 ForceOption = Annotated[bool, option("Replace what is already at --out.", "--force", panel=OUTPUT)]
+ColumnsOption = Annotated[
+    bool, option("Name every column in the report, not ten of each kind.", "--columns", panel=OUTPUT)
+]
 VerboseOption = Annotated[bool, option("Print how much memory the training takes.", "--verbose")]
 AlphaOption = Annotated[float, setting(POSITIVE_ALPHA)]
 BackendOption = Annotated[str, setting(BACKEND)]

@@ -104,7 +104,7 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         other.graph = other.graph_ = used
         if other.graph_changed_:
             other.known_nodes_, other.known_labels_ = self.known_nodes_[:0], self.known_labels_[:0]
-            other.accuracy_ = other.source_ = None
+            other.accuracy_ = other.test_nodes_ = other.source_ = None
             backend = backend_again(self.record_, name)
             scaled = scaled_alike(used, self.scaling_, name)
             blocks = getattr(self, "neighbours", None) is not None
@@ -118,6 +118,7 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         *,
         source: GraphSource | None = None,
         accuracy: float | None = None,
+        test_nodes: int | None = None,
         overwrite: bool = False,
     ) -> None:
         """Write the fitted model to a folder: weights, a readable manifest and a model card. Read it with `pprop.load`.
@@ -133,12 +134,15 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
             Where the graph can be read again. None: the dataset of the graph's name, if there is one.
         accuracy
             Test accuracy to state in the manifest. None if unknown.
+        test_nodes
+            On how many nodes it was measured; with them the model card states its 95 % interval.
         overwrite
             Replace an existing folder, if there is nothing but a pprop model in it.
         """
         check_is_fitted(self)
         check_same_graph(self)
-        save_model(self, self._extras(), path, source=source, accuracy=accuracy, overwrite=overwrite)
+        tested = None if accuracy is None else (accuracy, test_nodes)
+        save_model(self, self._extras(), path, source=source, tested=tested, overwrite=overwrite)
 
     def _keep_record(
         self,
@@ -146,6 +150,7 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         history: History,
         *,
         accuracy: float | None = None,
+        test_nodes: int | None = None,
         source: GraphSource | None = None,
         graph_changed: bool = False,
     ) -> None:
@@ -153,7 +158,8 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         settings = cast("dict[str, Any]", self.get_params(deep=False))
         self.settings_ = {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
         self.record_, self.history_, self.n_iter_ = record, history, record.epochs
-        self.accuracy_, self.source_, self.graph_changed_ = accuracy, source, graph_changed
+        self.accuracy_, self.test_nodes_ = accuracy, test_nodes
+        self.source_, self.graph_changed_ = source, graph_changed
         self.n_features_in_ = 1  # a sample has one number: its position
 
     def _node_sum(self) -> NodeSum:

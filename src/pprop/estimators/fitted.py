@@ -236,6 +236,7 @@ class FittedModel(FittedScores):
     record_: TrainingRecord
     alpha_: float | None
     accuracy_: float | None
+    test_nodes_: int | None
     source_: GraphSource | None
     graph_changed_: bool
     scaling_: Scaling | None

@@ -177,6 +177,7 @@ def load(
         manifest.record,
         history,
         accuracy=None if changed else manifest.accuracy,
+        test_nodes=None if changed else manifest.test_nodes,
         source=None if changed else manifest.source,
         graph_changed=changed,
     )

@@ -39,9 +39,9 @@ _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
 def build_manifest(
-    estimator: FittedModel, source: GraphSource | None, accuracy: float | None, digest: str
+    estimator: FittedModel, source: GraphSource | None, tested: tuple[float | None, int | None], digest: str
 ) -> dict[str, Any]:
-    """Return the manifest of a fitted estimator, ready for JSON."""
+    """Return the manifest of a fitted estimator, ready for JSON; `tested` is its accuracy and the number of test nodes."""
     graph, classes, model = estimator.graph_, estimator.classes_, estimator.model_
     predictor = model.predictor if isinstance(model, Model) else None
     built_in = isinstance(predictor, FeatureNetwork | None)
@@ -70,7 +70,8 @@ def build_manifest(
             "scaling": None if estimator.scaling_ is None else estimator.scaling_.kind,
         },
         "training": {name: _plain(value) for name, value in asdict(estimator.record_).items()},
-        "accuracy": accuracy,
+        "accuracy": tested[0],
+        "test_nodes": tested[1],
         "versions": {"pprop": __version__, "python": platform.python_version()}
         | {package: version(package) for package in _PACKAGES},
         "weights": {"file": WEIGHTS, "sha256": digest},
@@ -139,6 +140,7 @@ class Manifest:
     scaling: str | None
     record: TrainingRecord
     accuracy: float | None
+    test_nodes: int | None
     sha256: str
 
 
@@ -169,6 +171,10 @@ def read_manifest(folder: Path) -> Manifest:
     accuracy = typed("accuracy", None, float, None)
     if accuracy is not None and not 0 <= accuracy <= 1:
         raise wrong("accuracy", None, accuracy)
+    # written since the model card states the interval of the accuracy
+    test_nodes = typed("test_nodes", None, int, None) if "test_nodes" in content else None
+    if test_nodes is not None and test_nodes < 1:
+        raise wrong("test_nodes", None, test_nodes)
     predictor = typed("model", "predictor", str, None)
     # version 1 divided the rows of the features by their 1-norm, and gave them to a predictor as they were
     former = "l1" if predictor is None else "none"
@@ -205,6 +211,7 @@ def read_manifest(folder: Path) -> Manifest:
         scaling=scaling,
         record=TrainingRecord(**record),
         accuracy=accuracy,
+        test_nodes=test_nodes,
         sha256=typed("weights", "sha256", str),
     )
 
@@ -220,10 +227,10 @@ def model_card(manifest: Mapping[str, Any]) -> str:
     more = "" if len(classes) <= _SHOWN_CLASSES else f" and {len(classes) - _SHOWN_CLASSES} more"
     name = "a graph without a name" if graph["name"] is None else _code(graph["name"])
     rows = {
-        "accuracy on held-out nodes": _percent(manifest["accuracy"]),
-        "accuracy on stopping nodes": _percent(training["stopping_accuracy"]),
+        "accuracy on test nodes": _tested(manifest["accuracy"], manifest["test_nodes"]),
+        "accuracy on validation nodes": _percent(training["stopping_accuracy"]),
         "epochs (best)": f"{training['epochs']} ({training['best_epoch']})",
-        "training, stopping nodes": f"{training['train_nodes']}, {training['stopping_nodes']}",
+        "training, validation nodes": f"{training['train_nodes']}, {training['stopping_nodes']}",
         "seconds": f"{training['seconds']:.1f}",
         "backend, device": f"{training['backend']}, {training['device']}",
         "seed": training["seed"],
@@ -269,4 +276,13 @@ def _code(value: object) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "not known" if share is None else f"{100 * share:.2f} %"
+    return "not known" if share is None else f"{100 * share:.1f} %"
+
+
+def _tested(accuracy: float | None, nodes: int | None) -> str:
+    if accuracy is None or nodes is None:
+        return _percent(accuracy)
+    from scipy.stats import binomtest  # half a second
+
+    ends = binomtest(round(accuracy * nodes), nodes).proportion_ci(0.95, method="wilson")
+    return f"{_percent(accuracy)} of {nodes:,} (95 % interval {100 * ends.low:.1f} to {100 * ends.high:.1f})"

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from pprop._errors import FormatError, InputError, TakenError
-from pprop._validate import check_float, describe, reject
+from pprop._validate import check_float, check_int, describe, reject
 from pprop.estimators.fitted import FittedModel, Weights
 from pprop.estimators.inputs import FILE as FEATURES
 from pprop.estimators.inputs import TrainedFeatures
@@ -30,15 +30,27 @@ FUNCTION = "save"
 
 
 def save_model(
-    estimator: FittedModel, extras: Weights, path: object, *, source: object, accuracy: float | None, overwrite: object
+    estimator: FittedModel,
+    extras: Weights,
+    path: object,
+    *,
+    source: object,
+    tested: tuple[object, object] | None,
+    overwrite: object,
 ) -> None:
-    """Write weights, other arrays, manifest and model card of a fitted estimator; see `NodeClassifier.save`."""
+    """Write weights, other arrays, manifest and model card of a fitted estimator; see `NodeClassifier.save`.
+
+    `tested` is the test accuracy with the number of test nodes, if that is known; None: those of the estimator.
+    """
     target = Path(os.path.abspath(path_of(path, "path", FUNCTION)))
     if not isinstance(overwrite, bool):
         reject("overwrite", FUNCTION, "True or False", describe(overwrite))
     if source is not None and not isinstance(source, GraphSource):
         reject("source", FUNCTION, "a GraphSource or None", describe(source))
-    known = estimator.accuracy_ if accuracy is None else check_float(accuracy, "accuracy", FUNCTION, "[0, 1]")
+    accuracy, test_nodes = estimator.accuracy_, estimator.test_nodes_
+    if tested is not None:
+        accuracy = check_float(tested[0], "accuracy", FUNCTION, "[0, 1]")
+        test_nodes = None if tested[1] is None else check_int(tested[1], "test_nodes", FUNCTION, low=1)
     scaling = estimator.scaling_
     tensors = {
         **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
@@ -52,7 +64,7 @@ def save_model(
     manifest = build_manifest(
         estimator,
         source or estimator.source_ or GraphSource.of(estimator.graph_),
-        known,
+        (accuracy, test_nodes),
         hashlib.sha256(weights).hexdigest(),
     )
     files = {
