@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from pprop import Graph
-from pprop._errors import GraphError
+from pprop._errors import GraphError, InputError
 
 
 def test_a_dense_adjacency_is_taken() -> None:
@@ -67,14 +67,59 @@ def test_rows_of_pandas_are_found_by_their_index_where_it_holds_the_ids() -> Non
     assert graph.labels.tolist() == [2, 0, 1]
 
 
-def test_an_index_that_has_nothing_to_do_with_the_ids_does_not_count() -> None:
+def test_an_index_that_numbers_the_rows_keeps_the_order_of_the_nodes() -> None:
     frame = pd.DataFrame({"age": [31.5, 27.0, 45.25]})
-    for index, ids in ((range(3), [2, 0, 1]), ([7, 8, 9], ["a", "b", "c"]), (["u", "v", "w"], None)):
-        graph = Graph.from_scipy(sparse.csr_array((3, 3)), features=frame.set_axis(index), ids=ids)
+    for ids in (["a", "b", "c"], [7, 8, 9], [0, 1, 2], None):
+        graph = Graph.from_scipy(sparse.csr_array((3, 3)), features=frame, ids=ids)
         assert np.array_equal(graph.features, [[31.5], [27], [45.25]])  # type: ignore[reportArgumentType]
 
 
-def test_an_index_that_holds_some_of_the_ids_is_refused() -> None:
-    labels = pd.Series(["x", "y", "z"], index=["b", "c", "d"])
-    with pytest.raises(GraphError, match=r"'labels' .* Got 3 rows, of which 2 belong to the 3 nodes .*reset_index"):
+def test_an_index_of_the_positions_names_the_nodes_of_a_graph_without_ids() -> None:
+    labels = pd.Series([0, 1, 2], index=[2, 0, 1])
+    graph = Graph.from_scipy(sparse.csr_array((3, 3)), labels=labels)
+    assert graph.labels is not None
+    assert graph.labels.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("index", "ids", "message"),
+    [
+        ("bcd", "abc", r"'labels' .* Got an index with 1 unknown id \('d'\) instead.*reset_index"),
+        ("bcb", "abc", r"'labels' .* Got an index with 'b' more than once"),
+        ([7, 8, 9], "abc", r"Got an index with 3 unknown ids \(7, 8, 9\)"),
+        ("uvw", None, r"Got an index with 3 unknown positions .*This graph has no ids: its nodes are 0 to 2"),
+        (["7", "8", "9"], [7, 8, 9], r"The ids of this graph are integers"),
+        ([7, 8, 9], ["7", "8", "9"], r"The ids of this graph are text: .*\.rename\(str\)"),
+        ([0, 1, 2], [2, 0, 1], r"0 to 2, which are rows, and also ids .*labels\.loc\[graph\.ids\].*set_axis"),
+    ],
+)
+def test_any_other_index_is_refused(index: Any, ids: Any, message: str) -> None:
+    labels = pd.Series(["x", "y", "z"], index=list(index))
+    with pytest.raises(GraphError, match=message):
+        Graph.from_scipy(sparse.csr_array((3, 3)), labels=labels, ids=None if ids is None else list(ids))
+
+
+def test_an_index_without_one_of_the_nodes_is_refused() -> None:
+    labels = pd.Series(["x", "y"], index=["c", "b"])
+    with pytest.raises(GraphError, match=r"one row for each node. Got no row for 1 of 3 nodes \('a'\)"):
         Graph.from_scipy(sparse.csr_array((3, 3)), labels=labels, ids=["a", "b", "c"])
+
+
+def test_features_and_labels_of_edges_are_found_by_id() -> None:
+    frame = pd.DataFrame({"age": [31.5, 27.0, 45.25]}, index=["c", "a", "b"])
+    labels = pd.Series(["x", "y", "z"], index=["b", "c", "a"])
+    graph = Graph.from_edges(["a"], ["b"], nodes=["a", "b", "c"], features=frame, labels=labels)
+    assert np.array_equal(graph.features, [[27], [45.25], [31.5]])  # type: ignore[reportArgumentType]
+    assert graph.labels is not None
+    assert graph.labels.tolist() == [2, 0, 1]
+    replaced = graph.replace(features=frame.iloc[::-1], labels=labels.iloc[::-1])
+    assert replaced == graph
+
+
+def test_ends_of_edges_with_different_indices_are_refused() -> None:
+    source, target = pd.Series(["a", "b"]), pd.Series(["b", "c"])
+    assert Graph.from_edges(source[::-1], target[::-1]).n_edges == 2
+    with pytest.raises(InputError, match=r"'target' parameter of Graph.from_edges must be indexed as 'source' is"):
+        Graph.from_edges(source, target[::-1])
+    with pytest.raises(InputError, match=r"'weight' parameter of Graph.from_edges must be indexed as 'source' is"):
+        Graph.from_edges(source, target, pd.Series([1.0, 2.0], index=[4, 5]))

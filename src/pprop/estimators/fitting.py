@@ -73,7 +73,10 @@ class NodeFit(NodeScores, ABC):
             Their classes, shape (m,): integers, text or truth values; with a mask also one per node of the graph, shape
             (n,). Whole numbers stored as floats become integers. Unknown are None, NaN, what a masked array masks, and
             what `missing_labels` lists; these nodes are left out, and ``n_unlabelled_`` counts them. Where -1 and one
-            other integer are the only labels, -1 is a class, and a warning says so.
+            other integer are the only labels, -1 is a class, and a warning says so. The index of a pandas series counts:
+            where it holds ids of the graph, labels are found by them, and without X it names the nodes. Where it is 0,
+            1, 2, ..., labels are in the order of the nodes. Where X has an index, too, it may be the same one. Any
+            other index is refused. The same holds for `sample_weight`, for `stopping` and for a mask.
         stopping
             What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
             which then do not train. None takes the fraction given to the constructor, or if that is None no node: early
@@ -101,7 +104,7 @@ class NodeFit(NodeScores, ABC):
         found = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
         held = read_stopping(held, found.labels, graph, missing_labels)
         nodes, labels = found.nodes, found.labels
-        much = check_sample_weight(sample_weight, found.length, found.rows)
+        much = check_sample_weight(sample_weight, found)
         if much is not None:
             nodes, labels, much = nodes[much > 0], labels[much > 0], much[much > 0]
         given = Given(nodes, labels, much, held, found.unlabelled, tuple(missing_labels))

@@ -22,6 +22,7 @@ from pprop.estimators.scores import NodeScores
 from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.rows import NodeNames, in_node_order
 from pprop.propagation import PowerIteration, PPROperator, Solver, solve
 from pprop.propagation.attribution import Attributor
 from pprop.propagation.live_record import probabilities_of
@@ -64,7 +65,8 @@ FEATURES = Setting[Any](
     "features",
     None,
     "What the estimator is given, one row per node: an array of any number of axes (memory-mapped, if it is large), a "
-    "sparse matrix, a tensor, a data frame, a list of texts. None: ``graph.features``. It is never copied as a whole. "
+    "sparse matrix, a tensor, a data frame, a list of texts. None: ``graph.features``. Rows of a pandas frame are found "
+    "by the ids in its index. It is never copied as a whole, unless such ids are in another order. "
     "``np.arange(n)`` gives positions, for an estimator whose samples are nodes themselves.",
     unchecked,
 )
@@ -228,8 +230,10 @@ def agreed(model: PropagatedClassifier, again: NDArray[np.float64]) -> NDArray[n
 def node_rows(features: object, graph: Graph) -> Any:
     """Return the rows that the estimator is given, one per node, as they are: nothing is copied.
 
-    Only a sparse matrix in a form without rows (COO, for one) is turned into CSR, and small numbers of the graph into float32.
+    But a frame whose index holds the ids in another order is put into that of the nodes, a sparse matrix in a form without
+    rows (COO, for one) becomes CSR, and small numbers of the graph become float32.
     """
+    features = in_node_order(features, NodeNames.of(graph), "features", _NAME)
     if features is None and graph.features is None:
         raise InputError(
             f"{_NAME} needs features, and this graph has none. Pass features=..., anything with one row per node."

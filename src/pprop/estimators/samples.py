@@ -19,6 +19,7 @@ from pprop.estimators.targets import class_labels, of_one_type
 from pprop.graph import Graph
 from pprop.graph.attributes import look_up
 from pprop.graph.labels import MISSING_LABELS, check_missing
+from pprop.graph.rows import NodeNames, index_of, nodes_of_rows, numbers_rows, rows_beside, rows_of_nodes
 
 
 def node_positions(X: object, parameter: str, function: str, graph: Graph, *, ids: object = None) -> NDArray[np.int64]:
@@ -27,8 +28,8 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
     Parameters
     ----------
     X
-        Integers, always positions; a mask, n truth values; or text, always ids: shape (m,) or a column (m, 1). None,
-        without `ids`: all nodes.
+        Integers, always positions; a mask, n truth values, in the order of the nodes or indexed by their ids; or text,
+        always ids: shape (m,) or a column (m, 1). None, without `ids`: all nodes.
     parameter, function
         Names for an error.
     graph
@@ -81,7 +82,8 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
         if len(array) != n_nodes:
             wanted = f"a mask of {n_nodes} truth values, one per node, where it is one"
             reject(parameter, function, wanted, counted(len(array), "truth value"))
-        return np.flatnonzero(array)
+        order = rows_of_nodes(X, NodeNames.of(graph), parameter, function)
+        return np.flatnonzero(array if order is None else array[order])
     if array.size and array.dtype.kind == "U":
         listed = isinstance(X, list | tuple)  # in which numpy would make text of an integer
         return _of_ids(np.array(X, dtype=object).ravel() if listed else array, parameter, function, graph)
@@ -162,6 +164,8 @@ class Labelled(NamedTuple):
         labels, such as weights, is of that length, and ``given[rows]`` belongs to the nodes.
     unlabelled
         How many of the nodes given were left out, since their label is unknown.
+    named
+        How what else is given with the labels is matched with them, by its index.
     """
 
     nodes: NDArray[np.int64]
@@ -169,6 +173,34 @@ class Labelled(NamedTuple):
     rows: NDArray[np.int64]
     length: int
     unlabelled: int
+    named: Beside
+
+
+@final
+class Beside(NamedTuple):
+    """The nodes that labels were given for, in the order in which these are used, shape (length,).
+
+    Attributes
+    ----------
+    nodes, graph
+        Positions, and their graph.
+    indices
+        The index of the nodes and of the labels as given, each with the row that belongs to each node (None: in order).
+    """
+
+    nodes: NDArray[np.int64]
+    graph: Graph
+    indices: tuple[tuple[Any, NDArray[np.int64] | None], ...] = ()
+
+    def ordered(self, data: Any, parameter: str, function: str) -> Any:
+        """Return what was given with the labels, one row each, in the order in which these are used."""
+        moved = any(rows is not None for _, rows in self.indices)
+        index = index_of(data)
+        order = rows_beside(data, self.nodes, NodeNames.of(self.graph), parameter, function, self.indices)
+        if moved and data is not None and order is None and (index is None or numbers_rows(index)):
+            expected = "a series with the index of the labels, whose rows are found by it"
+            reject(parameter, function, expected, "rows without names", remedy="Pass pd.Series(values, index=y.index).")
+        return data if order is None else data.iloc[order]
 
 
 def read_labelled(
@@ -184,23 +216,43 @@ def read_labelled(
 ) -> Labelled:
     """Return the nodes whose label is known; see `node_positions` and `class_labels` for what may be given.
 
-    With a mask, or None for all nodes, y may have one label per node of the graph or one per node that is marked.
+    With a mask, or None for all nodes, y may have one label per node of the graph or one per node that is marked. Without
+    X the index of a series y names the nodes; with it, rows of y are found by their index (`rows_beside`).
 
     >>> three = Graph.from_scipy(sparse.csr_array((3, 3)))
     >>> read_labelled([False, True, True], ["a", "b", "?"], ("X", "y"), "fit", three)[:3]
     (array([1]), array(['b'], dtype='<U1'), array([1]))
     """
     nodes = node_positions(X, parameters[0], function, graph, ids=ids)
+    names, labels = NodeNames.of(graph), cast("Any", y)
     if not len(nodes):
-        return Labelled(nodes, np.empty(0, dtype=np.int64), nodes, 0, 0)
+        return Labelled(nodes, np.empty(0, dtype=np.int64), nodes, 0, 0, Beside(nodes, graph))
+    by_name = nodes_of_rows(y, names, parameters[1], function) if X is None and ids is None else None
     whole = ids is None and len(nodes) != graph.n_nodes == _length(y) and is_mask(X)
+    beside: list[tuple[Any, NDArray[np.int64] | None]] = []
+    if by_name is not None:
+        order = np.argsort(by_name)
+        nodes = by_name[order]
+    elif whole:
+        order = rows_of_nodes(y, names, parameters[1], function)
+    else:
+        index = index_of(X if ids is None else ids)
+        if index is not None and is_mask(X) and ids is None:
+            index = None if numbers_rows(index) else np.array(names.named(nodes))
+        beside.append((index, None))
+        order = rows_beside(y, nodes, names, parameters[1], function, beside)
+    if order is not None:
+        order = None if np.array_equal(order, np.arange(_length(y))) else order
+    beside.append((index_of(y), order))
+    labels = labels if order is None else labels.iloc[order]
     rows = nodes if whole else np.arange(len(nodes))
     size = graph.n_nodes if whole else len(nodes)
     found = class_labels(
-        y, parameters[1], function, size, rows=rows if whole else None, missing=missing, classes=classes
+        labels, parameters[1], function, size, rows=rows if whole else None, missing=missing, classes=classes
     )
     known = found.known
-    return Labelled(nodes[known], found.values[known], rows[known], size, int(len(known) - known.sum()))
+    given = Beside(np.arange(graph.n_nodes) if whole else nodes, graph, tuple(beside))
+    return Labelled(nodes[known], found.values[known], rows[known], size, int(len(known) - known.sum()), given)
 
 
 def labelled_nodes(

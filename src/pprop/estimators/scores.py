@@ -87,7 +87,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
         given = read_labelled(X, y, ("X", "y"), "score", self.graph_, ids=ids, missing=missing, classes=self.classes_)
         check_some(given, "score")
         check_same_kind(given.labels, self.classes_, "y", "score")
-        weights = check_sample_weight(sample_weight, given.length, given.rows, "score")
+        weights = check_sample_weight(sample_weight, given, "score")
         return float(accuracy_score(given.labels, self.predict(given.nodes), sample_weight=weights))
 
     def _check_graph(self) -> Graph:

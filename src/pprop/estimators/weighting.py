@@ -10,31 +10,35 @@ from numpy.typing import NDArray
 
 from pprop._validate import check_array, describe, reject
 from pprop.datasets import Split
+from pprop.estimators.samples import Labelled
 
 Weights = NDArray[np.float64]
 # A setting in its canonical form: None, "balanced", or a number for some of the classes.
 ClassWeight = str | Mapping[Any, float] | None
 
 
-def check_sample_weight(value: object, length: int, rows: NDArray[np.int64], function: str = "fit") -> Weights | None:
+def check_sample_weight(value: object, given: Labelled, function: str = "fit") -> Weights | None:
     """Return the weights of some of the nodes given to `fit` or `score`: finite, not negative and not all zero; None: all the same.
 
     Parameters
     ----------
     value
         One weight per label given, shape (length,), or None.
-    length, rows
-        How many labels were given, and which of them are known, shape (m,).
+    given
+        The labels, and which of them are known, shape (m,).
 
     Examples
     --------
-    >>> check_sample_weight([1, 0, 2], 3, np.array([0, 2]))
+    >>> import pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((3, 3)))
+    >>> check_sample_weight([1, 0, 2], read_labelled(None, ["a", None, "b"], ("X", "y"), "fit", graph))
     array([1., 2.])
     """
     if value is None:
         return None
+    length, rows = given.length, given.rows
     expected = f"an array of {length} weights, one per label, finite, not negative and not all zero"
-    array = check_array(value, "sample_weight", function, expected)
+    array = check_array(given.named.ordered(value, "sample_weight", function), "sample_weight", function, expected)
     if array.shape != (length,) or array.dtype.kind not in "fiub":
         reject("sample_weight", function, expected, array)
     weights = array[rows].astype(np.float64)

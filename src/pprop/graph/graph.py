@@ -118,7 +118,8 @@ class Graph(Derived, Exchange):
             Unknown are -1, None and NaN, and of text what `MISSING_LABELS` lists.
         ids
             Names of the nodes, shape (n,), unique: all integers or all strings. Where the index of a pandas frame of
-            features or series of labels holds them, its rows are found by them; else they are in the nodes' order.
+            features or series of labels holds them, its rows are found by them. Where it is 0 to n - 1, rows are in the
+            order of the nodes. Any other index is refused.
         class_names, feature_names, name, recommended, recipe, scaling
             See the class.
 
@@ -148,7 +149,7 @@ class Graph(Derived, Exchange):
         for field, kind in {"recipe": Recipe, "scaling": Scaling}.items():
             if not isinstance(fields[field], kind | None):
                 reject(field, "Graph.from_scipy", f"a pprop.graph.{kind.__name__} or None", describe(fields[field]))
-        fields = as_arrays(fields, "Graph.from_scipy")
+        fields = as_arrays(fields, len(csr[0]) - 1, "Graph.from_scipy")
         checked = attributes.check_fields(fields, len(csr[0]) - 1, "Graph.from_scipy", known)
         return cls._of_parts(csr, directed, **checked)
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from pprop._validate import check_array, check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
+from pprop.graph.rows import NodeNames, like_given, rows_of_nodes
 from pprop.kernels import BACKENDS, Backend, Draw, LinearMap, choose_backend
 from pprop.kernels.random_bits import signed
 from pprop.propagation.operator import PPROperator, check_operator
@@ -54,7 +55,8 @@ def propagate(
         The graph, n nodes.
     H
         Predictions of each node on its own, numpy or torch, shape (n,) or (n, c): logits, probabilities, scores. NaN,
-        infinity and numbers whose Z would be beyond the float type are refused.
+        infinity and numbers whose Z would be beyond the float type are refused. Rows of a pandas frame or series are
+        found by the ids of the graph, where its index holds them; an index of 0 to n - 1 keeps the order of the nodes.
     alpha
         Teleport probability in (0, 1]: the weight of a node's own prediction. ``PowerIteration`` also takes 0,
         ``Limit`` only 0.
@@ -72,7 +74,8 @@ def propagate(
     Returns
     -------
     array or tensor
-        Z, of the kind, shape and (floating) dtype of `H`. Gradients flow to a torch `H`.
+        Z, of the kind, shape and (floating) dtype of `H`: of a frame or series one with its index and columns. Gradients
+        flow to a torch `H`.
 
     References
     ----------
@@ -290,7 +293,9 @@ def _excess(largest: Tensor, share: float) -> Tensor:
 def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
     """Return H as a tensor of its own float type, or float64, of shape (1, n, c), and the function that undoes it."""
     expected = f"an array of real numbers of shape ({graph.n_nodes},) or ({graph.n_nodes}, c)"
-    tensor = H if isinstance(H, Tensor) else _from_numpy(H, function, expected)
+    order = None if isinstance(H, Tensor) else rows_of_nodes(H, NodeNames.of(graph), "H", function)
+    given: Any = H if order is None else cast("Any", H).iloc[order]
+    tensor = given if isinstance(given, Tensor) else _from_numpy(given, function, expected)
     wrong_shape = tensor.ndim not in (1, 2) or tensor.shape[0] != graph.n_nodes
     if wrong_shape or tensor.is_complex() or tensor.layout != torch.strided:
         reject("H", function, expected, describe(H))
@@ -301,7 +306,7 @@ def _as_batch(graph: Graph, H: object, function: str) -> tuple[Tensor, Any]:
 
     def restore(value: Tensor) -> Any:
         result = value.reshape(tensor.shape)
-        return result if isinstance(H, Tensor) else result.numpy()
+        return result if isinstance(H, Tensor) else like_given(H, result.numpy(), order)
 
     return batch, restore
 

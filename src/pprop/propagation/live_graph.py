@@ -13,6 +13,7 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
+from pprop.graph.rows import NodeNames, in_node_order
 from pprop.propagation import live_batch, live_record
 from pprop.propagation.live_history import LiveHistory
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate, one_or_many
@@ -99,7 +100,8 @@ class LiveGraph:
         self.alpha = check_float(alpha, "alpha", "live", "[0.001, 1]")
         self.tol = check_float(tol, "tol", "live", "(0, inf)")
         self._response = check_choice(response, "response", "live", live_record.RESPONSES)
-        predictions = live_record.check_predictions(H, "H", graph.n_nodes, None, "live", response)
+        given = in_node_order(H, NodeNames.of(graph), "H", "live")
+        predictions = live_record.check_predictions(given, "H", graph.n_nodes, None, "live", response)
         most = check_int(history, "history", "live", low=0)
         self._network, self._classes = network, classes
         self._record, self._graph = LiveRecord(graph), graph

@@ -17,6 +17,7 @@ from pprop._validate import check_array, check_int, check_positions, describe, r
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.attributes import check_labels
+from pprop.graph.rows import NodeNames, in_node_order
 from pprop.kernels import Kernels
 from pprop.kernels.trainer import LabelledNodes
 from pprop.training.stopping import Stopping
@@ -157,7 +158,8 @@ def check_split_labels(
     n = graph.n_nodes
     if labels is None and graph.labels is None:
         raise InputError("train needs labels, and this graph has none. Pass labels=..., one class index per node.")
-    given = graph.labels if labels is None else check_labels(labels, n, graph.class_names, "train")
+    ordered = in_node_order(labels, NodeNames.of(graph), "labels", "train")
+    given = graph.labels if labels is None else check_labels(ordered, n, graph.class_names, "train")
     assert given is not None
     known = np.full(n, -1, dtype=np.int64)
     for split in splits:
@@ -174,15 +176,17 @@ def check_split_labels(
     return known, max(graph.n_classes, int(known.max()) + 1)
 
 
-def check_weights(weights: ArrayLike | None, n_nodes: int, splits: tuple[Split, ...]) -> NDArray[np.float64] | None:
+def check_weights(weights: ArrayLike | None, graph: Graph, splits: tuple[Split, ...]) -> NDArray[np.float64] | None:
     """Return one weight per node, shape (n,), or None.
 
     Only those of training and stopping nodes are read: finite, not negative, and not all zero in a set.
     """
     if weights is None:
         return None
+    n_nodes = graph.n_nodes
     expected = f"an array of {n_nodes} numbers, one per node"
-    array = check_array(weights, "weights", "train", expected)
+    ordered = in_node_order(weights, NodeNames.of(graph), "weights", "train")
+    array = check_array(ordered, "weights", "train", expected)
     if array.shape != (n_nodes,) or array.dtype.kind not in "fiu":
         reject("weights", "train", expected, array)
     known = np.zeros(n_nodes)

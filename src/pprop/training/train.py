@@ -280,7 +280,7 @@ def _train_models(
             reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
     run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes)
     known, n_classes = check_split_labels(graph, labels, run_splits, options.stopping)
-    much = check_weights(weights, graph.n_nodes, run_splits)
+    much = check_weights(weights, graph, run_splits)
     place, first, each = check_device(options.device), models[0], len(run_seeds)
     own_module = isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork)
     chosen = choose_backend(options.backend, place.type, "train")

@@ -128,7 +128,7 @@ class Tuned:
 
 def tune(
     graph: Graph,
-    X: ArrayLike,
+    X: ArrayLike | None,
     y: ArrayLike,
     *,
     stopping: StoppingNodes = 0.4,

@@ -14,6 +14,7 @@ from pprop._validate import check_array, check_texts, describe, reject
 from pprop.graph.attributes import check_names
 from pprop.graph.convert.links import is_a
 from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.rows import NodeNames, in_node_order, index_of
 
 BYTES_AN_ENTRY = 16  # of a sparse matrix: the value and its column
 
@@ -59,11 +60,11 @@ def with_ids(adjacency: Any, ids: Any, function: str) -> tuple[object, Any]:
     return adjacency[keys].to_numpy(), keys if ids is None and not numbered else ids
 
 
-def as_arrays(fields: dict[str, Any], function: str) -> dict[str, Any]:
-    """Return fields of a Graph with features and labels as arrays: frames encoded, names of classes as indices."""
+def as_arrays(fields: dict[str, Any], n: int, function: str) -> dict[str, Any]:
+    """Return fields of a Graph of n nodes with features and labels as arrays: frames encoded, names of classes as indices."""
     made = dict(fields)
     for field in ("features", "labels"):
-        made[field] = in_order_of(fields["ids"], fields[field], field, function)
+        made[field] = by_nodes(fields["ids"], n, fields[field], field, function)
     if is_frame(made["features"]):
         made |= encoded_frame(made["features"], function)
     if made["labels"] is not None:
@@ -90,26 +91,12 @@ def encoded_frame(frame: object, function: str) -> dict[str, Any]:
     return {"features": features if names else None, "feature_names": names or None, "recipe": recipe}
 
 
-def in_order_of(ids: Any, data: Any, parameter: str, function: str) -> Any:
-    """Return a frame or series of pandas with its rows in the order of the nodes; anything else as it is.
-
-    Where its index holds the ids, rows are found by them, in any order; an index that numbers the rows, or has nothing
-    to do with the ids, does not count.
-    """
-    if not (is_a(data, "pandas.DataFrame") or is_a(data, "pandas.Series")):
+def by_nodes(ids: Any, n: int, data: Any, parameter: str, function: str) -> Any:
+    """Return a frame or series with its rows in the order of n nodes and without an index; anything else as it is."""
+    if index_of(data) is None:
         return data
-    keys: list[Any] = data.index.tolist()
-    wanted: list[Any] = [] if ids is None else np.asarray(ids).tolist()
-    place = {key: row for row, key in enumerate(keys)}
-    known = sum(key in place for key in wanted)
-    if known and keys != list(range(len(keys))):
-        if known < len(wanted) or len(place) < len(keys) or len(keys) > len(wanted):
-            expected = "a table with one row for each node, where its index holds ids"
-            got = f"{len(keys)} rows, of which {known} belong to the {len(wanted)} nodes"
-            remedy = "Where rows are in the order of the nodes, pass it with .reset_index(drop=True)."
-            reject(parameter, function, expected, got, remedy=remedy, error=GraphError)
-        data = data.iloc[[place[key] for key in wanted]]
-    return data.reset_index(drop=True)
+    names = NodeNames.of_ids(ids, n)
+    return in_node_order(data, names, parameter, function, GraphError).reset_index(drop=True)
 
 
 def as_class_indices(

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from pprop._errors import GraphError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, reject
 from pprop.graph.attributes import check_features, check_labels, seal
-from pprop.graph.convert.arguments import as_class_indices, encoded_frame, is_frame
+from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import LABEL_KINDS, MISSING_LABELS, LabelKind, check_missing
+from pprop.graph.rows import check_same_index
 from pprop.graph.tables.arrow import Column, pa
 from pprop.graph.tables.classes import read_labels
 from pprop.graph.tables.csr import csr_of_edges
@@ -235,10 +236,14 @@ def edge_parts(
         which = "features" if features is not None else "labels"
         remedy = "Pass nodes=..., the ids in the order of the rows (np.arange(n) for positions)."
         reject(which, function, "left out where the order of the nodes is not given", "a value", remedy=remedy)
+    check_same_index(given, function)
     edges = table_of(given, "source", function, title="the edges")
     of_nodes = None if nodes is None else table_of({"id": nodes}, "nodes", function, title="the nodes")
     parts = columns.parts(edges, of_nodes)
     n = len(parts["ids"])
+    features, labels = (
+        by_nodes(parts["ids"], n, data, name, function) for name, data in (("features", features), ("labels", labels))
+    )
     if features is not None:
         fields = encoded_frame(features, function) if is_frame(features) else {"features": features}
         parts |= {**fields, "features": check_features(fields["features"], n, function)}
