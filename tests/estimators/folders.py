@@ -25,6 +25,12 @@ def put_weights(folder: Path, content: bytes) -> None:
     edit(folder, lambda manifest: manifest["weights"].update(sha256=hashlib.sha256(content).hexdigest()))
 
 
+def put_features(folder: Path, content: bytes) -> None:
+    """Change the description of the features, and the manifest so that it agrees."""
+    (folder / "features.json").write_bytes(content)
+    edit(folder, lambda manifest: manifest["features"].update(sha256=hashlib.sha256(content).hexdigest()))
+
+
 def put_tensors(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the arrays among the weights, and the manifest so that it agrees."""
     tensors = read_tensors((folder / "weights.safetensors").read_bytes())

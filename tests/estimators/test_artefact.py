@@ -84,7 +84,7 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
         "weights.safetensors",
     ]
     manifest = manifest_of(tmp_path / "model")
-    assert (manifest["format"], manifest["format_version"], manifest["accuracy"]) == ("pprop-model", 2, 0.875)
+    assert (manifest["format"], manifest["format_version"], manifest["accuracy"]) == ("pprop-model", 3, 0.875)
     assert manifest["test_nodes"] == pprop.load(tmp_path / "model", graph=graph).test_nodes_ == 40
     assert manifest["model"] == {"class": "APPNPClassifier", "alpha": 0.1, "predictor": None, "parameters": 344}
     assert manifest["classes"] == {"kind": "str", "values": ["ant", "bee", "cat"]}

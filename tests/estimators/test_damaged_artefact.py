@@ -194,7 +194,7 @@ def test_every_missing_key_of_the_manifest_is_a_sentence(graph: Graph, folder: P
     text = (folder / "manifest.json").read_text()
     manifest = json.loads(text)
     unread = {"written", "versions"} | {("model", "parameters"), ("weights", "file")}
-    unread |= {("graph", key) for key in ("nodes", "edges", "directed")}
+    unread |= {("features", "file")} | {("graph", key) for key in ("nodes", "edges", "directed")}
     unread |= {("settings", key) for key in ("mixed_precision", "block_nodes", "first_layer", "neighbours")}  # later
     paths = [(key,) for key in manifest if key not in {"format", "format_version", *unread}]
     paths += [
@@ -258,9 +258,9 @@ def test_a_foreign_folder_is_refused(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(graph: Graph, folder: Path) -> None:
-    edit(folder, lambda manifest: manifest.update(format_version=3, model=None))
+    edit(folder, lambda manifest: manifest.update(format_version=4, model=None))
     with pytest.raises(
-        FormatError, match=r"has format version 3, and pprop .* reads versions up to 2. Install a newer"
+        FormatError, match=r"has format version 4, and pprop .* reads versions up to 3. Install a newer"
     ):
         pprop.load(folder, graph=graph)
 

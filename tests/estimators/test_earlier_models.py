@@ -112,7 +112,7 @@ def test_a_model_of_version_1_is_saved_in_the_present_form(tmp_path: Path) -> No
     former_model(tmp_path)
     model = pprop.load(tmp_path / "model")
     model.save(tmp_path / "again")
-    assert json.loads((tmp_path / "again" / "manifest.json").read_bytes())["format_version"] == 2
+    assert json.loads((tmp_path / "again" / "manifest.json").read_bytes())["format_version"] == 3
     again = pprop.load(tmp_path / "again")
     assert np.array_equal(again.logits_, model.logits_)
     assert saved_recipe(tmp_path / "again") == model.recipe_

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from safetensors.numpy import load as read_tensors
 from scipy import sparse
-from tests.estimators.folders import edit, put_tensors
+from tests.estimators.folders import edit, put_features, put_tensors
 
 import pprop
 from pprop import (
@@ -264,12 +264,13 @@ def test_names_alone_are_saved_and_nothing_where_there_are_none(tmp_path: Path) 
     names = ["\ud800", "日本 \"'"]  # text that is no valid UTF-8 among them
     named = numbers(features).replace(feature_names=names)
     fitted(named, MLPNodeClassifier).save(tmp_path / "named")
-    assert TrainedFeatures.read(tmp_path / "named") == TrainedFeatures(None, tuple(names))
+    content = (tmp_path / "named" / "features.json").read_bytes()
+    assert TrainedFeatures.from_content(content) == TrainedFeatures(None, tuple(names))
     assert saved_recipe(tmp_path / "named") is None
     pprop.load(tmp_path / "named", graph=named)
     fitted(named.replace(feature_names=None), MLPNodeClassifier).save(tmp_path / "named", overwrite=True)
     assert not (tmp_path / "named" / "features.json").exists()
-    assert TrainedFeatures.read(tmp_path / "named") == TrainedFeatures()
+    pprop.load(tmp_path / "named", graph=named)
 
 
 def test_a_table_without_features_is_read_again(tmp_path: Path) -> None:
@@ -316,10 +317,45 @@ def test_features_that_do_not_fit_are_refused(tmp_path: Path, content: Any, what
     graph = numbers(np.random.default_rng(0).normal(size=(N, 2)))
     fitted(graph, MLPNodeClassifier).save(tmp_path / "model")
     written = content if isinstance(content, bytes) else json.dumps(content).encode()
-    (tmp_path / "model" / "features.json").write_bytes(written)
+    put_features(tmp_path / "model", written)
     for use in (lambda path: pprop.load(path, graph=graph), saved_recipe):
         with pytest.raises(FormatError, match=f"is damaged: .*{what}"):
             use(tmp_path / "model")
+
+
+def test_features_that_are_changed_missing_or_new_are_refused(trained: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    trained.save(folder)
+    content = (folder / "features.json").read_bytes()
+    digit = next(at for at, byte in enumerate(content) if chr(byte) == "1")
+    (folder / "features.json").write_bytes(content[:digit] + b"9" + content[digit + 1 :])
+    for use in (lambda path: pprop.load(path, graph=trained.graph_), saved_recipe):
+        with pytest.raises(FormatError, match=r"is damaged: features\.json is not the file .* its SHA-256 differs"):
+            use(folder)
+    (folder / "features.json").unlink()
+    for use in (lambda path: pprop.load(path, graph=trained.graph_), saved_recipe):
+        with pytest.raises(FormatError, match=r"is damaged: features\.json cannot be read \(No such file"):
+            use(folder)
+    (folder / "features.json").write_bytes(content)
+    pprop.load(folder, graph=trained.graph_)
+    edit(folder, lambda manifest: manifest.update(features=None))
+    with pytest.raises(FormatError, match=r"features\.json is not the file that the manifest describes"):
+        saved_recipe(folder)
+    edit(folder, lambda manifest: manifest.pop("features"))
+    with pytest.raises(FormatError, match=r"manifest\.json lacks 'features'"):
+        saved_recipe(folder)
+
+
+def test_features_of_version_2_which_had_no_digest_are_read_with_a_warning(trained: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    trained.save(folder)
+    edit(folder, lambda manifest: (manifest.update(format_version=2), manifest.pop("features")))
+    with pytest.warns(UserWarning, match=r"saved by an earlier pprop, without a digest of features\.json"):
+        model = pprop.load(folder, graph=trained.graph_)
+    assert np.array_equal(model.logits_, trained.logits_)
+    model.save(folder, overwrite=True)
+    pprop.load(folder, graph=trained.graph_)  # without a warning, which would be an error
+    assert json.loads((folder / "manifest.json").read_bytes())["format_version"] == 3
 
 
 def test_only_a_regular_file_of_features_is_read(tmp_path: Path) -> None:

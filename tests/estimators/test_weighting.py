@@ -201,7 +201,7 @@ def test_a_saved_model_keeps_what_it_was_told(
     assert np.array_equal(loaded.logits_, saved.logits_)
     assert list(loaded.weights_) == list(saved.weights_)
     assert {name: getattr(loaded, name) for name in settings} == settings
-    assert json.loads((tmp_path / "model" / "manifest.json").read_text())["format_version"] == 2
+    assert json.loads((tmp_path / "model" / "manifest.json").read_text())["format_version"] == 3
 
 
 def test_integer_classes_keep_their_weights(graph: Graph, nodes: Nodes, tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast, final
 
 import numpy as np
@@ -16,7 +14,7 @@ from pprop.graph import Graph
 from pprop.graph.features.encoders import Encoder
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
-from pprop.graph.files import read_json
+from pprop.graph.files import parse_json
 
 FILE = "features.json"
 
@@ -124,17 +122,13 @@ class TrainedFeatures:
         )
 
     @classmethod
-    def read(cls, folder: Path) -> TrainedFeatures:
-        """Read the file in the folder of a model, trusting nothing in it; raise FormatError for what is wrong."""
-        if not os.path.lexists(folder / FILE):
-            return cls()
+    def from_content(cls, content: bytes) -> TrainedFeatures:
+        """Read the content of the file, trusting nothing in it; raise FormatError for what is wrong."""
         try:
-            content = read_json(folder / FILE)
-        except OSError as error:
-            raise FormatError(f"{FILE} cannot be read ({error.strerror})") from error
+            value = parse_json(content)
         except ValueError as error:
             raise FormatError(f"{FILE} is no valid JSON") from error
-        found = cast("dict[str, object]", content) if isinstance(content, dict) else {}
+        found = cast("dict[str, object]", value) if isinstance(value, dict) else {}
         if set(found) != {"names", "recipe"}:
             raise FormatError(f"{FILE} does not have a recipe and names")
         names, entry = found["names"], found["recipe"]

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from os import PathLike
@@ -37,7 +38,7 @@ from pprop.estimators.saving import (
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.files import path_of, read_file
+from pprop.graph.files import LARGEST_JSON, path_of, read_file
 from pprop.models.label_propagation import LabelPropagation
 from pprop.settings import (
     ALPHA,
@@ -110,7 +111,8 @@ def load(
     Raises
     ------
     FormatError
-        The folder holds no pprop model, a damaged or hostile one, or one of a newer format.
+        The folder holds no pprop model, a damaged or hostile one, or one of a newer format. Weights or features.json
+        that are missing, or that are not those that the manifest has the digest of, are damage.
     InputError
         The graph or the predictor does not fit, or is missing.
 
@@ -241,8 +243,22 @@ def _check_predictor(predictor: object, manifest: Manifest) -> None:
 
 
 def _read_features(folder: Path, manifest: Manifest) -> TrainedFeatures:
+    if manifest.features_sha256 is None and not os.path.lexists(folder / FEATURES):
+        return TrainedFeatures()
     try:
-        trained = TrainedFeatures.read(folder)
+        content = read_file(folder / FEATURES, LARGEST_JSON)
+    except OSError as error:
+        raise damaged(folder, f"{FEATURES} cannot be read ({error.strerror})") from error
+    if manifest.version < 3:
+        warnings.warn(
+            f"The model in {str(folder)!r} was saved by an earlier pprop, without a digest of {FEATURES}: whether that file "
+            "has changed is not known. Load the model and save it again to add the digest.",
+            stacklevel=3,
+        )
+    elif hashlib.sha256(content).hexdigest() != manifest.features_sha256:
+        raise damaged(folder, f"{FEATURES} is not the file that the manifest describes, its SHA-256 differs")
+    try:
+        trained = TrainedFeatures.from_content(content)
     except FormatError as error:
         raise damaged(folder, str(error)) from error
     shape = None if trained == TrainedFeatures() else [] if trained.names is None else [len(trained.names)]

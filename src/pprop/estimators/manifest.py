@@ -20,13 +20,14 @@ from pprop._errors import FormatError
 from pprop._validate import describe
 from pprop._version import __version__
 from pprop.estimators.fitted import FittedModel, TrainingRecord
+from pprop.estimators.inputs import FILE as FEATURES
 from pprop.estimators.inputs import feature_shape
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
 
 FORMAT = "pprop-model"
-VERSION = 2
+VERSION = 3  # since version 3 with a digest of the features' file
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 _CLASS_TYPES = {
@@ -39,9 +40,17 @@ _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
 def build_manifest(
-    estimator: FittedModel, source: GraphSource | None, tested: tuple[float | None, int | None], digest: str
+    estimator: FittedModel,
+    source: GraphSource | None,
+    tested: tuple[float | None, int | None],
+    digest: str,
+    features: str | None,
 ) -> dict[str, Any]:
-    """Return the manifest of a fitted estimator, ready for JSON; `tested` is its accuracy and the number of test nodes."""
+    """Return the manifest of a fitted estimator, ready for JSON.
+
+    `tested` is its accuracy and the number of test nodes; `digest` and `features` are the digests of the weights and of
+    the description of the features.
+    """
     graph, classes, model = estimator.graph_, estimator.classes_, estimator.model_
     predictor = model.predictor if isinstance(model, Model) else None
     built_in = isinstance(predictor, FeatureNetwork | None)
@@ -75,6 +84,7 @@ def build_manifest(
         "versions": {"pprop": __version__, "python": platform.python_version()}
         | {package: version(package) for package in _PACKAGES},
         "weights": {"file": WEIGHTS, "sha256": digest},
+        "features": None if features is None else {"file": FEATURES, "sha256": features},
     }
 
 
@@ -142,6 +152,7 @@ class Manifest:
     accuracy: float | None
     test_nodes: int | None
     sha256: str
+    features_sha256: str | None  # None: no file, or not known before version 3
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -165,6 +176,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise wrong(section, key, value)
 
     source = typed("graph", "source", dict, None)
+    described = content["format_version"] >= 3 and typed("features", None, dict, None) is not None
     shape: list[Any] = typed("graph", "feature_shape", list)
     if not all(type(size) is int for size in shape):
         raise wrong("graph", "feature_shape", shape)
@@ -213,6 +225,7 @@ def read_manifest(folder: Path) -> Manifest:
         accuracy=accuracy,
         test_nodes=test_nodes,
         sha256=typed("weights", "sha256", str),
+        features_sha256=typed("features", "sha256", str) if described else None,
     )
 
 

@@ -61,18 +61,19 @@ def save_model(
         KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
     }
     weights = save(tensors)
+    described = TrainedFeatures.of(estimator.graph_).content()
     manifest = build_manifest(
         estimator,
         source or estimator.source_ or GraphSource.of(estimator.graph_),
         (accuracy, test_nodes),
         hashlib.sha256(weights).hexdigest(),
+        None if described is None else hashlib.sha256(described).hexdigest(),
     )
     files = {
         WEIGHTS: weights,
         MANIFEST: (json.dumps(manifest, indent=2, allow_nan=False) + "\n").encode(),
         CARD: model_card(manifest).encode("utf-8", errors="replace"),
     }
-    described = TrainedFeatures.of(estimator.graph_).content()
     if described is not None:
         files[FEATURES] = described
     if not os.path.isdir(target.parent):  # also where this user may not look

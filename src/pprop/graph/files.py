@@ -95,7 +95,15 @@ def read_json(path: Path) -> object:
         It is no JSON, is nested more deeply than anything that pprop writes, has NaN or infinity for a number, or a key
         twice, of which two programs might each use another.
     """
-    content = read_file(path, LARGEST_JSON)
+    return parse_json(read_file(path, LARGEST_JSON))
+
+
+def parse_json(content: bytes) -> object:
+    """Return the value of an untrusted JSON text; the ValueErrors are those of `read_json`.
+
+    >>> parse_json(b'{"fill": 0.5}')
+    {'fill': 0.5}
+    """
     try:
         value: object = json.loads(content, object_pairs_hook=_distinct, parse_constant=_no_number)
     except RecursionError:
