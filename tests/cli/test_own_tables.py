@@ -291,6 +291,49 @@ def test_the_weight_of_a_class_whose_name_has_a_comma_can_be_given(pprop_here, f
 # the split and the training
 
 
+def test_a_column_with_a_split_or_folds_is_no_feature_and_the_report_says_how_to_use_it(
+    pprop_here, folder: Path, tmp_path: Path
+):
+    names = (*NUMBERS, "part", "fold")
+    rows = [
+        {**row, "part": ("train", "train", "val", "test")[k % 4], "fold": k // 7 % 5}
+        for k, row in enumerate(read_rows(folder / "numbers.csv"))
+    ]
+    write_rows(tmp_path / "nodes.csv", names, project(rows, names))
+    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json")
+    columns = pprop_here(*command).record["columns"]
+    assert [*columns["used"]] == ["age", "income"]
+    assert columns["unused"] == {
+        "part": "left out: holds the split into training, validation and test nodes; --split-column part uses it",
+        "fold": "left out: holds the folds of a cross-validation; --split-column fold --test-fold FOLD tests on one of them",
+        "weight": "left out: beside the edges; --weight weight would take it for weights",
+    }
+    checked = pprop_here("data", "check", *command[1:6]).out
+    assert "--split-column part uses it" in checked
+    insisted = pprop_here(*command, "--column", "part=category", "--column", "fold=number").record["columns"]
+    assert [*insisted["used"]] == ["age", "income", "part", "fold"]
+    named = pprop_here(*command, "--features", "age,part").record["columns"]
+    assert [*named["used"]] == ["age", "part"]
+    given = pprop_here(*command, "--split-column", "part").record["columns"]
+    assert "part" not in {**given["used"], **given["unused"]}
+
+
+def test_one_fold_of_a_column_tests_and_the_others_train(pprop_here, folder: Path, tmp_path: Path):
+    names = (*NUMBERS, "fold")
+    rows = [{**row, "fold": k // 7 % 5} for k, row in enumerate(read_rows(folder / "numbers.csv"))]
+    write_rows(tmp_path / "nodes.csv", names, project(rows, names))
+    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json", "--split-column", "fold")
+    labelled = [row["fold"] for row in rows if row["label"]]
+    found = pprop_here(*command, "--test-fold", "3").record
+    assert found["test_nodes"] == labelled.count(3)
+    assert found["train_nodes"] + found["stopping_nodes"] == len(labelled) - labelled.count(3)
+    assert "fold" not in found["columns"]["used"]
+    assert "If these are folds, --test-fold 0 tests on one of them" in sentence(pprop_here(*command))
+    assert "'0', '1', '2', '3', '4'. Got '5'" in sentence(pprop_here(*command, "--test-fold", "5"))
+    alone = pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--test-fold", "1")
+    assert (alone.code, "--split-column names" in alone.err) == (2, True)
+
+
 def test_a_column_says_which_nodes_train_and_test(pprop_here, folder: Path, tmp_path: Path):
     parts = ("train", "Train", "val", "test", "")
     rows = [{**row, "part": parts[k % 5]} for k, row in enumerate(read_rows(folder / "numbers.csv"))]

@@ -55,6 +55,51 @@ def test_a_whole_number_named_as_a_code_is_an_identifier_or_a_category_if_its_va
         assert kind_of([write(cell) for cell in few], name, typed) == "category"
 
 
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "val", "test"),
+        ("train", "valid", "test"),
+        ("Training", "validation", "TEST"),
+        ("train", "dev", "test"),
+        ("train", "test"),
+        ("train", "holdout", ""),
+    ],
+)
+def test_a_column_whose_cells_say_train_and_test_is_a_split_whatever_its_name(words, typed):
+    cells = [words[k % len(words)] for k in range(N)]
+    assert reason_of(cells, "part", typed) == "holds the split into training, validation and test nodes"
+    assert decide(read_column("part", pa.array(cells), typed=typed), wanted=True).kind == "category"
+
+
+@pytest.mark.parametrize("name", ["fold", "split", "set", "cv_fold", "kFold", "Fold ID", "dataset", "test_split"])
+def test_a_column_of_few_small_numbers_named_as_a_split_or_folds_holds_folds(name):
+    for typed in (False, True):
+        write = int if typed else str
+        for low in (0, 1):
+            cells = [write(low + k % 5) for k in range(N)]
+            assert reason_of(cells, name, typed) == "holds the folds of a cross-validation"
+    assert reason_of([f"fold {k % 5}" for k in range(N)], name) == "holds the folds of a cross-validation"
+    assert reason_of([None if k % 7 == 0 else k % 5 for k in range(N)], name, True).startswith("holds the folds")
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "kind"),
+    [
+        (["train" if k % 2 else "bus" for k in range(N)], "way", "category"),  # a means of transport
+        (["stop" if k % 2 else "dev" for k in range(N)], "word", "category"),  # no training nodes
+        ([str(k % 5) for k in range(N)], "rooms", "number"),
+        ([str(k % 5) for k in range(N)], "skill_set", "number"),
+        ([str(0.1 + k % 5) for k in range(N)], "split", "number"),
+        ([str(k % 40) for k in range(N)], "fold", "number"),
+        (["a" if k % 2 else "b" for k in range(N)], "set", "category"),
+    ],
+)
+def test_other_columns_are_no_splits(cells, name, kind):
+    assert kind_of(cells, name) == kind
+
+
 @pytest.mark.parametrize("name", ["paid", "humid", "grid", "bid", "covid", "hotel", "zipper", "phones"])
 def test_a_name_that_only_contains_a_code_name_stays_a_number(name):
     assert kind_of([str(RNG.randrange(10_000, 99_999)) for _ in range(N)], name) == "number"

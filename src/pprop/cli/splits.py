@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop._errors import FormatError, InputError
+from pprop._validate import listed
 from pprop.cli.graphs import GraphInput
 from pprop.cli.verbs import Options, option
 from pprop.settings import STOPPING
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from pprop.graph import Graph
 
 TEST = 0.2  # share of the labelled nodes
-# What the cells of a split column may say, in upper or lower case.
-SPLIT_WORDS = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("stopping", "stop", "val", "valid", "validation", "dev"), "stopping"),
-    **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout"), "test"),
-}
 
 
 @final
@@ -47,12 +42,16 @@ class SplitOptions(Options):
         str | None,
         option("Own graph: column of the node table that says train, val (or stopping) or test.", metavar="COLUMN"),
     ] = None
+    test_fold: Annotated[
+        str | None,
+        option("Own graph: fold for testing, where --split-column holds folds; the others train.", metavar="FOLD"),
+    ] = None
 
     def check(self, origin: GraphInput) -> None:
         """Refuse the options of a dataset for a graph of the user's, and the other way round."""
         if origin.path is None:
             wrong, why = (
-                ("test", "stopping", "seed", "split_column"),
+                ("test", "stopping", "seed", "split_column", "test_fold"),
                 "is for a graph of your own; a dataset has --split-seed",
             )
         else:
@@ -65,6 +64,23 @@ class SplitOptions(Options):
             raise typer.BadParameter("--split-column names a column of a node table: add --nodes FILE.")
         if self.split_column is not None and self.test is not None:
             raise typer.BadParameter("--split-column says which nodes test; leave --test out.")
+        if self.split_column is None and self.test_fold is not None:
+            raise typer.BadParameter("--test-fold is a value of the column that --split-column names: add it.")
+
+    def words(self, origin: GraphInput) -> list[str]:
+        """Return the cells of the split column, or what they mean where they are folds."""
+        from pprop.graph.tables.readers import read_table
+
+        table = read_table(origin.tables.nodes, "nodes", "train", (self.split_column,))
+        cells = [(cell or "").strip() for cell in table.texts(self.split_column, "split_column").to_pylist()]
+        if self.test_fold is None:
+            return cells
+        if self.test_fold not in cells:
+            folds = listed(sorted({*cells} - {""}), 20)
+            raise InputError(
+                f"--test-fold takes a value of the column {self.split_column!r}: {folds}. Got {self.test_fold!r}."
+            )
+        return [cell and ("test" if cell == self.test_fold else "train") for cell in cells]
 
     def draw(self, graph: Graph, origin: GraphInput) -> tuple[Split, int]:
         """Return the split, and the seed of weights and masks as an unsigned number."""
@@ -81,7 +97,7 @@ class SplitOptions(Options):
             if self.split_column is None:
                 split = own_split(graph, test, stopping, seed)
             else:
-                split = column_split(graph, split_words(origin, self.split_column), stopping, seed)
+                split = column_split(graph, self.words(origin), stopping, seed)
         return split, run_seed(split.seed, self.init_seed or 0) % 2**64
 
 
@@ -129,14 +145,6 @@ def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:
     return Split(train, order[n_test : n_test + n_stopping], np.sort(order[:n_test]), seed=seed)
 
 
-def split_words(origin: GraphInput, column: str) -> list[str]:
-    """Return the cells of a split column of the node table."""
-    from pprop.graph.tables.readers import read_table
-
-    table = read_table(origin.tables.nodes, "nodes", "train", (column,))
-    return [cell or "" for cell in table.texts(column, "split_column").to_pylist()]
-
-
 def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> Split:
     """Divide the labelled nodes as a column says; where it names no stopping nodes, a share of the training nodes is taken.
 
@@ -150,6 +158,7 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
 
     from pprop.datasets import Split
     from pprop.estimators.samples import hold_out
+    from pprop.graph.features.kinds import SPLIT_WORDS
 
     labels = _known(graph)
     said = [SPLIT_WORDS.get(word.strip().lower(), "") for word in words]
@@ -157,7 +166,8 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
         if word.strip() and not part:
             choices = ", ".join(SPLIT_WORDS)
             raise FormatError(
-                f"--split-column takes one of {choices}, or an empty cell. Got {word!r} in row {row + 1}."
+                f"--split-column takes one of {choices}, or an empty cell. Got {word!r} in row {row + 1}. "
+                f"If these are folds, --test-fold {word} tests on one of them."
             )
     parts = np.array(said + [""] * (graph.n_nodes - len(said)))
     train, watched, test = (np.flatnonzero((parts == part) & (labels >= 0)) for part in ("train", "stopping", "test"))

@@ -16,7 +16,7 @@ from pprop import settings
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
-from pprop.cli.splits import SplitOptions, class_names, split_words
+from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.training_report import Report, column_lines, columns_of_tables, overview
 from pprop.cli.verbs import (
     BackendOption,
@@ -251,7 +251,7 @@ def train(
         check_folder(out, names=FILES, force=force)
     if split.split_column is not None:
         origin.check_files()
-        split_words(origin, split.split_column)
+        split.words(origin)
         if tables.features is None and tables.structure is None:
             tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
             origin = GraphInput(graph, tables)

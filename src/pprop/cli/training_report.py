@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING, Any, final
 
 from pprop._validate import counted
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pprop.datasets import Split
     from pprop.graph import Graph
+    from pprop.graph.features.column_recipe import ColumnRecipe
 
 FEW_STOPPING = 10  # nodes: one of them more or less right moves the validation accuracy by ten points
 SHOWN = 10  # columns of a table in a report, of those used and of those left out
@@ -151,7 +153,9 @@ def columns_of_tables(
             for column in graph.recipe.columns
             if column.kind != "unused"
         }
-        unused = dict(graph.recipe.unused)
+        left_out = [column for column in graph.recipe.columns if column.kind == "unused"]
+        left_out.sort(key=lambda column: not _use_of_split(column))  # first what the user may want to act upon
+        unused = {column.name: f"{column.summary}{_use_of_split(column)}" for column in left_out}
     if scaling is None:
         used, unused = {}, {**unused, **dict.fromkeys(used, "left out: label propagation reads no features")}
     if split_column in unused:
@@ -167,6 +171,15 @@ def columns_of_tables(
         **unused,
         **{name if name not in {**used, **unused} else f"{name} (edges)": beside[name] for name in beside},
     }
+
+
+def _use_of_split(column: ColumnRecipe) -> str:
+    """Return how a column that was recognised as a split can be used as one; empty for other columns."""
+    from pprop.graph.features.kinds import HOLDS_FOLDS, HOLDS_SPLIT
+
+    uses = {HOLDS_SPLIT: "uses it", HOLDS_FOLDS: "--test-fold FOLD tests on one of them"}
+    use = uses.get(column.reason)
+    return "" if use is None else f"; --split-column {shlex.quote(column.name)} {use}"
 
 
 def column_lines(

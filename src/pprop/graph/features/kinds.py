@@ -5,6 +5,8 @@ all distinct" means nine of ten.
 
 1.  Lists, structures, binary cells, durations and other types without numbers, words or dates: unused.
 2.  All cells missing, or all the same: unused. (One value and missing cells beside it do tell nodes apart.)
+    A split: unused. All cells are among `SPLIT_WORDS`, training nodes and others among them; or the name says so
+    (`SPLIT_NAMES`: split, fold, set) and the cells are few small whole numbers, or ``fold1`` and the like.
 3.  Truth values, or the words true/false, yes/no, t/f or y/n in any case: boolean.
 4.  A column that arrived as categories whose values recur: category.
 5.  Numbers, or cells of a CSV that all spell one:
@@ -61,6 +63,7 @@ CODE_NAMES = re.compile(
     r"ids?|uuid|guid|(user|node|customer|client|item|product|order|session|device|account|row|person|member|record|group)id|"
     r"zip(code)?|postcode|postal(code)?|plz|(tele|cell)?phone|tel|mobile|msisdn|fax|ssn|iban|isbn|ean|upc|barcode"
 )
+FOLD_ENDINGS = ("id", "index", "number", "no", "nr", "num")
 CODE_ENDINGS = ("code", "number", "no", "nr", "num")  # zip code, phone number
 QUANTITY_NAMES = re.compile(
     r"(age|hour|year|score|count|day|month|week|minute|second|price|cost|point|vote|view|click|visit|sale|value)s?|"
@@ -68,6 +71,16 @@ QUANTITY_NAMES = re.compile(
     r"duration|time|timestamp|ts|at|epoch|date|level|rate|ratio|percent|share|distance|balance|population|temperature|degree|"
     r"quantity|rating"
 )
+SPLIT_NAMES = re.compile(r"(.* )?(split|k?fold|cvfold)s?|(data ?)?set")
+# What the cells of a column with a split may say, in upper or lower case, and the nodes that it means.
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("stopping", "stop", "val", "valid", "validation", "dev"), "stopping"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout"), "test"),
+}
+MOST_FOLDS = 20
+HOLDS_SPLIT = "holds the split into training, validation and test nodes"
+HOLDS_FOLDS = "holds the folds of a cross-validation"
 
 
 @final
@@ -84,7 +97,7 @@ class Decision:
 def decide(column: Column, *, wanted: bool = False) -> Decision:
     """Return the kind of a column by the rules above.
 
-    A column that is `wanted` by name is not left out for being constant, an identifier or a row number: it is a number if
+    A column that is `wanted` by name is not left out for being constant, a split, an identifier or a row number: it is a number if
     its cells spell numbers (in a typed table, too), else a category if constant, else text. It stays unused where there is
     no way to use it; the caller turns that into an error.
 
@@ -100,6 +113,8 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
         return Decision("unused", column.type_problem)
     if not column.n_present:
         return Decision("unused", "all values are missing" if len(column.cells) else "has no rows")
+    if not wanted and (split := _split_reason(column)):
+        return Decision("unused", split)
     decision = _decide_values(column, wanted)
     if decision.kind == "unused" or wanted or column.n_missing:
         return decision
@@ -117,6 +132,26 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
 
 def _constant(column: Column) -> Decision:
     return Decision("unused", f"every value is {describe(column.cells[0].as_py())}")
+
+
+def _split_reason(column: Column) -> str:
+    """Return why a column is left out if it holds a split or folds; empty if it does not."""
+    if column.form not in ("text", "number") or not 1 < column.n_distinct <= max(len(SPLIT_WORDS), MOST_FOLDS):
+        return ""
+    if column.form == "text":
+        said = [SPLIT_WORDS.get(word.lower(), "") for word in column.counts()]
+        if "train" in said and all(said) and len(set(said)) > 1:
+            return HOLDS_SPLIT
+    words = [word for word in _words(column.name) if not word.isdigit() and word not in FOLD_ENDINGS]
+    if not SPLIT_NAMES.fullmatch(" ".join(words)):
+        return ""
+    if column.form == "text" and column.share(r"^(?i:fold)[ _-]?\d+$") == 1.0:
+        return HOLDS_FOLDS
+    values, wrong = column.numbers()
+    folds = np.unique(values[~column.missing])
+    spelled = not wrong.any() and not np.isnan(folds).any()
+    small = spelled and folds[0] in (0, 1) and folds[-1] <= MOST_FOLDS and bool((folds == np.trunc(folds)).all())
+    return HOLDS_FOLDS if small and len(folds) <= MOST_VALUES_A_CELL * column.n_present else ""
 
 
 def _decide_values(column: Column, wanted: bool) -> Decision:
