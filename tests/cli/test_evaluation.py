@@ -83,7 +83,7 @@ def test_no_caution_names_a_model_to_choose_or_a_weight_to_set(balanced: bool):
     ours = Evaluation.of(truth, np.full(100, "a"))
     found = Evaluation.of(truth, truth)
     told = cautions("appnp", ours, dict.fromkeys(BASELINES, found), balanced=balanced)
-    assert any("1 class of the test nodes is never predicted: 'fraud'." in sentence for sentence in told)
+    assert any("1 class of test nodes is never predicted: 'fraud'." in sentence for sentence in told)
     text = " ".join(told)
     assert "--class-weight" not in text
     assert "--model label-propagation" not in text

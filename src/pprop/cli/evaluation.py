@@ -304,12 +304,12 @@ def cautions(
     found += [sentence for sentence in compared if sentence]
     never = [row.name for row in evaluation.classes if row.nodes and not row.predicted]
     if never:
-        which = counted(len(never), "class of the test nodes is", "classes of the test nodes are")
+        which = counted(len(never), "class of test nodes is", "classes of test nodes are")
         found.append(f"{which} never predicted: {listed(never)}.")
     untested = [row.name for row in evaluation.classes if not row.nodes]
     if untested:
-        which = counted(len(untested), "class", "classes")
-        found.append(f"No test node is of {which}: {listed(untested)}. The figures say nothing about them.")
+        which, them = ("the class", "it") if len(untested) == 1 else (f"{len(untested)} classes:", "them")
+        found.append(f"No test node is of {which} {listed(untested)}. The figures say nothing about {them}.")
     largest = max(evaluation.classes, key=lambda row: row.nodes)
     if largest.nodes > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced:
         found.append(

@@ -76,7 +76,7 @@ class Report:
             **picked(fitted.record_, "stopping_accuracy", "stopping_loss"),
             **course(fitted)[0],
             **self._chosen,
-            **picked(fitted.record_, "seconds", "backend", "device", "seed"),
+            **picked(fitted.record_, "seconds", "compile_seconds", "backend", "device", "seed"),
             "split_seed": split.seed,
             "init_seed": (init_seed or 0) if origin.path is None else None,
             "train_nodes": len(split.train),

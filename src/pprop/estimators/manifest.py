@@ -242,9 +242,9 @@ def model_card(manifest: Mapping[str, Any]) -> str:
     rows = {
         "accuracy on test nodes": _tested(manifest["accuracy"], manifest["test_nodes"]),
         "accuracy on validation nodes": _percent(training["stopping_accuracy"]),
-        "epochs (best)": f"{training['epochs']} ({training['best_epoch']})",
+        "epochs (kept)": f"{training['epochs']} ({training['best_epoch'] + 1})",
         "training, validation nodes": f"{training['train_nodes']}, {training['stopping_nodes']}",
-        "seconds": f"{training['seconds']:.1f}",
+        "seconds (to compile kernels)": f"{training['seconds']:.1f} ({training['compile_seconds']:.1f})",
         "backend, device": f"{training['backend']}, {training['device']}",
         "seed": training["seed"],
         "weights": f"{model['parameters']:,}",
