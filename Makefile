@@ -50,7 +50,7 @@ $(TOOLS): $(STAMP)
 	@$(INSTALL) ".[dev]"
 	@touch $@
 
-demo: venv  ## Train three models on the bundled Citeseer graph (results in demo-output)
+demo: venv  ## Train three models on the bundled recipes (results in demo-output)
 	@$(BIN)/pprop demo
 
 # A file of tests stays in one process, so that what it compiles and prepares is made once; tests/conftest.py orders the files.

@@ -267,6 +267,18 @@ class GraphInput:
                 raise FileNotFoundError(f"There is no file {name!r}.")
 
 
+def example_input() -> GraphInput:
+    """Return the tables of the bundled example.
+
+    >>> example_input().read()
+    Graph(1000 nodes, 2600 edges, undirected, 168 features, 6 classes)
+    """
+    from pprop.datasets.files import example_tables
+
+    edges, nodes = example_tables()
+    return GraphInput(str(edges), Tables(nodes=str(nodes), label_column="cuisine"))
+
+
 def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
     """Return the positions of nodes that were named on the command line, where everything is text."""
     given = node_keys(graph.ids, names)

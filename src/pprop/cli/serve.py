@@ -13,12 +13,13 @@ import typer
 
 from pprop._errors import InputError
 from pprop._validate import counted
-from pprop.cli.graphs import GraphInput, OtherGraphOption
+from pprop.cli.graphs import GraphInput, OtherGraphOption, example_input
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import option, verb
 from pprop.serve.limits import HOST, PORT, RATE, Limits
+from pprop.settings import CRITERION
 
 if TYPE_CHECKING:
     import socket
@@ -37,7 +38,8 @@ AllowOption = Annotated[
     list[str] | None, option("Another name of this server, as behind a proxy; may be repeated.", metavar="NAME")
 ]
 RateOption = Annotated[float, option("Requests a second and client.")]
-BUNDLED = "citeseer"
+EXAMPLE = "recipes"  # what the page calls the bundled example
+EXAMPLE_TEST = 0.5  # share of its labelled nodes
 
 
 @verb(
@@ -74,8 +76,9 @@ def serve(
 def explore(
     session: Session,
     what: Annotated[
-        str, typer.Argument(metavar="[MODEL | DATASET]", help="A saved model, or a dataset to train one on first.")
-    ] = BUNDLED,
+        str | None,
+        typer.Argument(metavar="[MODEL | DATASET]", help="A saved model, or a dataset to train one on first."),
+    ] = None,
     graph: OtherGraphOption = None,
     host: HostOption = HOST,
     port: Annotated[int | None, option("Port to listen on.  [default: 8642, or any that is free]")] = None,
@@ -85,35 +88,41 @@ def explore(
 ) -> None:
     """Open a page that shows predictions and the nodes that they came from.
 
-    Without a model the default one is trained on the bundled graph first, in less than a minute. Ends with Ctrl-C.
+    Without a model the default one is trained on the bundled recipes first, in less than a minute. Ends with Ctrl-C.
     """
     from pprop.serve.server import bound
 
     limits = Limits(host, PORT if port is None else port, token)
-    folder = Path(what)
+    folder = None if what is None else Path(what)
     with bound(limits, any_port=port is None) as made:  # a port in use is said before the training
-        if (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists()):
+        if folder is not None and _is_model(folder):
             fitted = load_model(folder, None if graph is None else GraphInput(graph), session)
             title = folder.resolve().name
         elif graph is not None:
             raise InputError(f"--graph is the graph of a saved model, and {what!r} is none.")
         else:
-            fitted, title = _trained(session, what), f"APPNP on {what}"
+            fitted, title = _trained(session, what), f"APPNP on {what or EXAMPLE}"
         _serve(session, fitted, title, limits, made, live, browser=not no_browser)
 
 
-def _trained(session: Session, what: str) -> NodeClassifier:
-    """Train the default model on a graph."""
+def _is_model(folder: Path) -> bool:
+    """Return whether this is a saved model, or was one before a file of it was lost."""
+    return (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists())
+
+
+def _trained(session: Session, what: str | None) -> NodeClassifier:
+    """Train the default model on a graph, by default the bundled example."""
     from sklearn.exceptions import ConvergenceWarning
 
     from pprop.estimators import APPNPClassifier
 
-    origin = GraphInput(what)
+    origin = example_input() if what is None else GraphInput(what)
     graph = origin.read()
-    split, seed = SplitOptions().draw(graph, origin)
+    split, seed = SplitOptions(test=EXAMPLE_TEST if what is None else None).draw(graph, origin)
     labels = class_names(graph)
-    session.say(f"No model is given: training APPNP on {origin.title}, {graph}.")
-    fitted = APPNPClassifier(graph, random_state=seed, verbose=1)
+    session.say(f"No model is given: training APPNP on {EXAMPLE if what is None else origin.title}, {graph}.")
+    criterion = CRITERION.default if origin.path is None else "plateau"
+    fitted = APPNPClassifier(graph, random_state=seed, criterion=criterion, verbose=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))

@@ -128,3 +128,13 @@ def bundled_folder() -> Path:
     ['citeseer.npz']
     """
     return Path(str(resources.files("pprop.datasets"))) / "bundled"
+
+
+def example_tables() -> tuple[Path, Path]:
+    """Return the edge list and the node table of the bundled example, which ``examples/recipes`` describes.
+
+    >>> [file.name for file in example_tables()]
+    ['edges.csv', 'nodes.csv']
+    """
+    folder = bundled_folder() / "recipes"
+    return folder / "edges.csv", folder / "nodes.csv"
