@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +210,58 @@ def test_live_edits_are_there_and_are_there_again_after_a_restart(live: Any, mod
     check_edited(client, model)
     assert post(client, "edits", {"edits": [{"op": "remove_node", "id": "new"}]}).json()["sequence"] == 3
     assert "pprop_edits_total" in client.get("/metrics").text
+
+
+FIRST_EDITS = """
+import json, sys
+from pathlib import Path
+from numba.core.dispatcher import Dispatcher
+from tests.serve.serving import Client
+import pprop
+from pprop.serve.app import create_app
+from pprop.serve.limits import Limits
+from pprop.serve.live import LiveHolder
+from pprop.serve.served import Served
+
+folder = Path(sys.argv[1])
+holder = LiveHolder(Served(pprop.load(folder / "model"), "a model"), folder / "edits.log")
+client = Client(create_app(holder, Limits()))
+compiled, compile_one = [], Dispatcher.compile
+
+def noted(self, signature):
+    compiled.append(f"{self.py_func.__module__}.{self.py_func.__name__}")
+    return compile_one(self, signature)
+
+Dispatcher.compile = noted
+codes = []
+for path, body in json.loads(sys.argv[2]):
+    answer = client.get(path) if body is None else client.post(path, json=body)
+    codes.append(answer.status_code)
+print(json.dumps([codes, compiled]))
+"""
+
+
+def test_the_first_edits_of_a_server_compile_nothing(tmp_path: Path):
+    graph = planted()
+    graph = graph.replace(features=sp.csr_array(graph.features))  # read in another way than one node's few nonzeros
+    pprop.graph.write_npz(graph, tmp_path / "graph.npz")
+    fitted(graph, max_epochs=2).save(tmp_path / "model", source=pprop.GraphSource("npz", {"path": str(tmp_path / "graph.npz")}))
+    far = [k for k in range(60) if k not in (2, 9) and graph.adjacency[2, k] == 0]
+    hub = [{"op": "add_edge", "source": "n2", "target": f"n{k}"} for k in far]
+    full = {"op": "set_features", "id": "n3", "features": [1.0] * 6}
+    weighted = {"op": "add_edge", "source": "new", "target": "n3", "weight": 2.5}
+    batches: list[list[dict[str, Any]]] = [[edit] for edit in (*EDITS, full, weighted)]
+    batches += [hub, [{**edit, "op": "remove_edge"} for edit in hub], [{"op": "remove_node", "id": "new"}]]
+    reads = ["/api/v1/explain?id=n1", "/api/v1/explain?id=n1&alpha=0.3&steps=4", "/api/v1/diagnostics"]
+    requests: list[tuple[str, Any]] = [("/api/v1/predict-new", {"features": {"f1": 1.0}, "edges": [{"id": "n1"}]})]
+    for edits in batches:
+        requests += [("/api/v1/edits", {"edits": edits}), *((path, None) for path in reads)]
+    command = [sys.executable, "-c", FIRST_EDITS, str(tmp_path), json.dumps(requests)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    codes, compiled = json.loads(done.stdout)
+    assert codes == [200] * len(requests)
+    assert compiled == []
 
 
 def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):

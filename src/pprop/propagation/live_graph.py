@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
@@ -389,3 +390,29 @@ class LiveGraph:
     def _positions(self, nodes: ArrayLike | None, function: str) -> Nodes:
         """Return positions to be read, all of them for None: of an edit that would be too much."""
         return self.nodes if nodes is None else self._record.check_positions(nodes, "nodes", function)
+
+
+_COMPLETE = 160  # nodes of a complete graph: a batch that changes all of them reads so many entries that rows are swept
+
+
+@cache
+def compile_edits(columns: int) -> None:
+    """Compile what edits of a live graph with so many classes need, by making edits of every kind in small graphs.
+
+    Without it a kernel is compiled by the first edit that needs it, which takes seconds. What numba has in its cache on the
+    disk is loaded.
+
+    Examples
+    --------
+    >>> compile_edits(2)
+    """
+    H = np.arange(_COMPLETE * columns, dtype=np.float64).reshape(_COMPLETE, columns) % 7
+    complete = sparse.csr_array(1.0 - np.eye(_COMPLETE))
+    for graph in (Graph.from_scipy(complete), Graph.from_scipy(complete * 0.5)):
+        changing = LiveGraph(graph, H)
+        changing.apply([("set_predictions", changing.nodes, H[::-1])])  # swept
+        new = int(changing.add_node(prediction=H[1]).nodes[0])
+        changing.apply([("set_predictions", 0, H[2]), ("add_edge", new, 0), ("remove_edge", 0, 1)])  # pushed
+        changing.apply([("add_edge", 0, 1, 2.0), ("remove_node", new)])  # with weights from now on
+        changing.undo()
+        changing.refresh()

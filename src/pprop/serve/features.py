@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import nearest
+from pprop.estimators.decomposed import Decomposed
 from pprop.graph import Graph
 from pprop.graph.features.recipe import Recipe
 from pprop.serve.faults import invalid, unusable
@@ -69,6 +71,12 @@ def feature_row(graph: Graph, given: Given) -> Row:
             raise invalid(f"The feature {name!r} is a number. Got {value!r:.60} instead.")
         row[place[name]] = _number(value)
     return Row(_row(graph, row), list(given), [])
+
+
+def network_row(parts: Decomposed, row: Row) -> NDArray[np.float64]:
+    """Return what the network predicts for one node alone, shape (1, c); not finite where its features are too large."""
+    with np.errstate(all="ignore"):
+        return parts.alone(Graph.from_scipy(sparse.csr_array((1, 1)), features=row.values)).astype(np.float64)
 
 
 def _number(value: float) -> float:

@@ -13,7 +13,7 @@ from pprop.estimators.decomposed import Decomposed
 from pprop.graph import Graph
 from pprop.serve.answers import explain
 from pprop.serve.faults import Fault, invalid, unusable
-from pprop.serve.features import Given, feature_row
+from pprop.serve.features import Given, feature_row, network_row
 from pprop.serve.spread import Spread, softmax
 from pprop.serve.view import View
 
@@ -112,8 +112,7 @@ def predict_new(
     if parts is None:
         raise unusable(view.refusal)
     row = feature_row(view.graph, features)
-    with np.errstate(all="ignore"):  # looked at below
-        alone = parts.alone(Graph.from_scipy(sparse.csr_array((1, 1)), features=row.values)).astype(np.float64)
+    alone = network_row(parts, row)
     if not np.isfinite(alone).all():
         raise invalid("These features are so large that the network predicts no finite number.")
     at = [view.find(edge["id"]) for edge in edges]

@@ -11,6 +11,7 @@ import numpy as np
 
 from pprop._errors import InputError
 from pprop.estimators import live
+from pprop.propagation.live_graph import compile_edits
 from pprop.serve.faults import Fault
 from pprop.serve.features import feature_row
 from pprop.serve.holder import Holder
@@ -46,6 +47,7 @@ class LiveHolder(Holder):
         if graph.feature_shape is None or len(graph.feature_shape) != 2:
             raise InputError("--live needs a graph whose nodes have columns of features.")
         self._live = live(served.model, history=1)
+        compile_edits(len(served.classes))
         self._graph, self._lock = graph, served.lock
         self._free = graph.n_nodes  # the position that the next new node gets
         self._training = served.view.training

@@ -14,6 +14,7 @@ from pprop._version import __version__
 from pprop.estimators import NodeClassifier
 from pprop.estimators.decomposed import Decomposed, decompose
 from pprop.graph import Graph
+from pprop.serve.features import feature_row, network_row
 from pprop.serve.spread import Solved, Spread
 from pprop.serve.view import View, network_of
 
@@ -70,6 +71,18 @@ class Served:
         spread = self.view.spread
         if spread is not None and spread.steps is not None:
             spread.by_steps(spread.how.alpha, spread.steps)  # its blocks are kept: another alpha does not wait for them
+        self._predict_rows()
+
+    def _predict_rows(self) -> None:
+        """Predict a node of zeros and one of ones alone: the network reads each in a way that is compiled when it is first used.
+
+        Requests that bring new features find it compiled.
+        """
+        graph = self.model.graph_
+        if self.parts is None or graph.feature_shape is None or len(graph.feature_shape) != 2:
+            return
+        for number in (0.0, 1.0):
+            network_row(self.parts, feature_row(graph, [number] * int(graph.feature_shape[1])))
 
     def view_of(
         self,
