@@ -245,7 +245,9 @@ def test_the_first_edits_of_a_server_compile_nothing(tmp_path: Path):
     graph = planted()
     graph = graph.replace(features=sp.csr_array(graph.features))  # read in another way than one node's few nonzeros
     pprop.graph.write_npz(graph, tmp_path / "graph.npz")
-    fitted(graph, max_epochs=2).save(tmp_path / "model", source=pprop.GraphSource("npz", {"path": str(tmp_path / "graph.npz")}))
+    fitted(graph, max_epochs=2).save(
+        tmp_path / "model", source=pprop.GraphSource("npz", {"path": str(tmp_path / "graph.npz")})
+    )
     far = [k for k in range(60) if k not in (2, 9) and graph.adjacency[2, k] == 0]
     hub = [{"op": "add_edge", "source": "n2", "target": f"n{k}"} for k in far]
     full = {"op": "set_features", "id": "n3", "features": [1.0] * 6}

@@ -153,7 +153,7 @@ def _serve(
 
     served = Served(fitted, title, *names_of(fitted.graph_, fitted.source_))
     if live is not None:
-        session.say("Preparing edits: what they need is compiled now, about 30 seconds at the first start.")
+        session.say("Preparing edits: what they need is compiled before the server is ready.")
     holder = Holder(served) if live is None else LiveHolder(served, live)
     if isinstance(holder, LiveHolder):
         cut = " A half line at its end was never acknowledged and is cut off." if holder.log.cut else ""
