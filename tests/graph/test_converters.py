@@ -137,7 +137,7 @@ def test_attributes_become_features_by_a_recipe() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"features": "age"}, r"'features' .* or 'auto'\. Got 'age' instead\. Pass \['age'\]"),
+        ({"features": "age"}, r"'features' .* 'auto', or a matrix .*\. Got 'age' instead\. Pass \['age'\]"),
         ({"features": ["agee"]}, "'features' .* a node attribute. Got 'agee'.* Did you mean 'age'"),
         (
             {"features": {"age": "nubmer", "x": "unused", "mixed": "unused"}},

@@ -58,7 +58,7 @@ class Exchange(GraphParts):
         weight: str | None = "weight",
         label: str | None = None,
         label_kind: LabelKind = "auto",
-        features: str | Sequence[str] | Mapping[str, str] | None = None,
+        features: object = None,
         directed: bool | None = None,
     ) -> Self:
         """Make a Graph from a networkx Graph, DiGraph, MultiGraph or MultiDiGraph.
@@ -79,7 +79,8 @@ class Exchange(GraphParts):
             As in `read_edges`: ``"category"`` takes each distinct value for a class.
         features
             Node attributes that become features: names, a mapping of names to kinds, or "auto" for all of them; see
-            `from_pandas`. One attribute that holds a vector of numbers for every node is taken as it is.
+            `from_pandas`. One attribute that holds a vector of numbers for every node is taken as it is. Or an array or a
+            scipy matrix with one row per node, in their order, or a frame with the nodes as index.
         directed
             None as `g` is; False ignores directions (of an edge and its opposite the larger weight counts).
 
@@ -121,7 +122,7 @@ class Exchange(GraphParts):
         weight: str | None = "weight",
         label: str | None = None,
         label_kind: LabelKind = "auto",
-        features: str | Sequence[str] | Mapping[str, str] | None = None,
+        features: object = None,
         directed: bool | None = None,
     ) -> Self:
         """Make a Graph from an igraph Graph; the vertex attribute "name", where there is one, has the ids.
@@ -143,8 +144,16 @@ class Exchange(GraphParts):
         )
 
     @classmethod
-    def from_pyg(cls, data: object, num_nodes: int | None = None, *, directed: bool | None = None) -> Self:
-        """Make a Graph from a PyTorch Geometric Data, or from its edge_index alone.
+    def from_pyg(
+        cls,
+        data: object,
+        num_nodes: int | None = None,
+        *,
+        edge_weight: object = None,
+        features: object = None,
+        directed: bool | None = None,
+    ) -> Self:
+        """Make a Graph from a PyTorch Geometric Data, or from its edge_index and what belongs to it.
 
         Column (s, t) of ``edge_index`` becomes entry (t, s): t receives from s. Weights of edges that are listed twice
         are added, and a warning says how many there were. Masks stay where they are: ``fit(data.train_mask, data.y)``
@@ -157,7 +166,11 @@ class Exchange(GraphParts):
             of one column (edges,), ``ids``, ``class_names`` and ``feature_names``; or a tensor or array of shape
             (2, edges).
         num_nodes
-            Number of nodes, n, where the data does not tell; else one more than the largest position.
+            Number of nodes, n, where neither the data nor `features` tell; else one more than the largest position.
+        edge_weight
+            One weight per column of ``edge_index``, shape (edges,), in place of those of the data.
+        features
+            One row per node, shape (n, ...), in place of ``x``: a tensor, an array, a scipy matrix or a frame.
         directed
             None takes what `to_pyg` wrote as ``data.directed``; without it the graph is undirected exactly when every
             edge is listed both ways. False ignores directions (of an edge and its opposite the larger weight counts).
@@ -171,7 +184,8 @@ class Exchange(GraphParts):
         """
         from pprop.graph.convert.pyg import from_pyg
 
-        return cls._of_fields(from_pyg(data, num_nodes=num_nodes, directed=directed), "Graph.from_pyg")
+        fields = from_pyg(data, num_nodes=num_nodes, edge_weight=edge_weight, features=features, directed=directed)
+        return cls._of_fields(fields, "Graph.from_pyg")
 
     def to_networkx(self) -> Any:
         """Return a networkx Graph, or DiGraph if directed.
@@ -277,6 +291,7 @@ class Exchange(GraphParts):
         label_kind: LabelKind = "auto",
         feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
         missing_labels: Sequence[str] = MISSING_LABELS,
+        features: object = None,
         unknown_nodes: Literal["error", "drop", "add"] = "error",
         name: str | None = None,
     ) -> Self:
@@ -294,6 +309,10 @@ class Exchange(GraphParts):
             column (``"index"`` where it has no name).
         source, target, weight, directed, id_column, label_column, label_kind, feature_columns, missing_labels, unknown_nodes
             As in `read_edges`; the columns are those of the two tables.
+        features
+            In place of columns of features: an array or a scipy matrix with one row per node, in the order of `nodes`, such
+            as embeddings. Or a frame with one row per node, found by the ids in its index; its columns become features
+            by a recipe, together with those of `nodes`.
         name
             Of the graph.
 
@@ -321,6 +340,7 @@ class Exchange(GraphParts):
             label_column=label_column,
             label_kind=label_kind,
             feature_columns=feature_columns,
+            features=features,
             missing_labels=missing_labels,
             unknown_nodes=unknown_nodes,
         )
@@ -359,7 +379,8 @@ class Exchange(GraphParts):
             The ids of all nodes, shape (n,), in the order wanted; it may name nodes without edges. Without it the nodes
             are those of the edges, in the order of their first appearance.
         features, labels
-            One row per node, in the order of `nodes`, which they need; as `from_scipy` takes them.
+            One row per node, in the order of `nodes`, or a frame or series with the ids as index, which needs no `nodes`;
+            as `from_scipy` takes them.
         name
             Of the graph.
 

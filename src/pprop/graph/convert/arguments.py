@@ -79,6 +79,19 @@ def is_frame(features: object) -> bool:
     return arrow and hasattr(features, "columns")
 
 
+def is_matrix(features: object) -> bool:
+    """Whether features are rows of numbers, or a frame of them, and not names of columns.
+
+    >>> is_matrix([[1, 2], [3, 4]]), is_matrix(["age"]), is_matrix({"age": "number"}), is_matrix(np.array(["age"]))
+    (True, False, False, False)
+    """
+    if sparse.issparse(features) or is_frame(features):
+        return True
+    if isinstance(features, list | tuple):
+        return any(not isinstance(row, str) and hasattr(row, "__len__") for row in cast("list[object]", features)[:1])
+    return is_a(features, "torch.Tensor") or (isinstance(features, np.ndarray) and features.dtype.kind in "buifc")
+
+
 def encoded_frame(frame: object, function: str) -> dict[str, Any]:
     """Return the fields ``features``, ``feature_names`` and ``recipe`` of a Graph for a table of features."""
     from pprop.graph.features.recipe import Recipe

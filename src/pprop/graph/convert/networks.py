@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import numbers
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -31,7 +31,7 @@ def from_networkx(
     weight: str | None,
     label: str | None,
     label_kind: LabelKind,
-    features: str | Sequence[str] | Mapping[str, str] | None,
+    features: object,
     directed: bool | None,
     function: str,
 ) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def from_igraph(
     weight: str | None,
     label: str | None,
     label_kind: LabelKind,
-    features: str | Sequence[str] | Mapping[str, str] | None,
+    features: object,
     directed: bool | None,
 ) -> dict[str, Any]:
     """Return the arguments of ``Graph.from_scipy`` for a graph of igraph."""

@@ -14,14 +14,14 @@ from scipy import sparse
 
 from pprop._errors import GraphError, InputError
 from pprop._validate import check_choice, check_sequence, counted, describe, listed, nearest, reject
-from pprop.graph.convert.arguments import as_class_indices
+from pprop.graph.convert.arguments import as_class_indices, is_matrix
 from pprop.graph.convert.links import is_a
 from pprop.graph.labels import LABEL_KINDS, LabelKind
 
 if TYPE_CHECKING:
     from pprop.graph.tables.table import DataTable
 
-Wanted = str | Sequence[str] | Mapping[str, str] | None
+Wanted = object  # a name, a sequence of names, a mapping of names to kinds, None, or the features themselves
 
 
 @final
@@ -56,6 +56,9 @@ class NodeColumns:
         elif label is not None or own_label is not None:
             kept = own_label is not None and label in (None, own_label)
             fields |= self._kept_labels(own_label, names) if kept else self._labels(label, label_kind)
+        if is_matrix(wanted):
+            tensor = is_a(wanted, "torch.Tensor")
+            return fields | {"features": cast("Any", wanted).detach().cpu().numpy() if tensor else wanted}
         if wanted is None and own_features is not None and own_features in self.names:
             values = self.column(own_features, self.features)
             found = (
@@ -89,7 +92,7 @@ class NodeColumns:
         return {"labels": codes, "class_names": names}
 
     def _features(self, wanted: Wanted, label: object) -> dict[str, Any]:
-        expected = "a sequence of attribute names, a mapping of names to kinds, or 'auto'"
+        expected = "a sequence of attribute names, a mapping of names to kinds, 'auto', or a matrix with a row per node"
         if isinstance(wanted, str) and wanted != "auto":
             reject(self.features, self.function, expected, describe(wanted), remedy=f"Pass [{wanted!r}].")
         if isinstance(wanted, str | Mapping):
@@ -115,7 +118,7 @@ class NodeColumns:
         with self._own_words():
             table = self._table({str(name): values for name, values in columns.items()})
             about: dict[str, Any] = {"typed": True, "title": "the nodes", "function": self.function}
-            recipe = Recipe.fit(table.columns, wanted="auto" if wanted is None else wanted, **about)
+            recipe = Recipe.fit(table.columns, wanted="auto" if wanted is None else cast("Any", wanted), **about)
             features, names = recipe.encode(table.columns, **about)
         return {"features": features, "feature_names": names, "recipe": recipe} if names else {"recipe": recipe}
 

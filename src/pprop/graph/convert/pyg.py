@@ -13,6 +13,7 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_array, check_bool, check_int, describe, reject
+from pprop.graph.convert.arguments import is_frame
 from pprop.graph.convert.links import EdgeList, check_weights, edge_list, is_a, matrix_of
 from pprop.graph.parts import GraphParts
 
@@ -21,7 +22,9 @@ FUNCTION = "Graph.from_pyg"
 LISTS = ("ids", "class_names", "feature_names")
 
 
-def from_pyg(data: object, *, num_nodes: int | None, directed: bool | None) -> dict[str, Any]:
+def from_pyg(
+    data: object, *, num_nodes: int | None, edge_weight: object, features: object, directed: bool | None
+) -> dict[str, Any]:
     """Return the arguments of ``Graph.from_scipy`` for a Data or an edge_index."""
     if num_nodes is not None:
         num_nodes = check_int(num_nodes, "num_nodes", FUNCTION, low=1)
@@ -32,13 +35,19 @@ def from_pyg(data: object, *, num_nodes: int | None, directed: bool | None) -> d
         remedy = "data.to_homogeneous() makes a Data of it."
         reject("data", FUNCTION, "a torch_geometric.data.Data with nodes of one kind", got, remedy=remedy)
     if is_a(data, "torch_geometric.data.Data"):
-        return _from_data(cast("Any", data), num_nodes, directed)
+        return _from_data(cast("Any", data), num_nodes, edge_weight, features, directed)
     ends = _edge_index(data, "data")
-    n = _n_nodes(ends, num_nodes, None)
-    return matrix_of(_edges(ends, None), n, listed="both", directed=directed, function=FUNCTION)
+    shape = getattr(features, "shape", None)
+    rows = int(shape[0]) if shape and num_nodes is None else 0
+    n = _n_nodes(ends, max(rows, int(ends.max(initial=-1)) + 1) if rows else num_nodes, None)
+    weights = None if edge_weight is None else _weights(edge_weight, "edge_weight", ends.shape[1])
+    matrix = matrix_of(_edges(ends, weights), n, listed="both", directed=directed, function=FUNCTION)
+    return matrix | ({} if features is None else {"features": _features(features, "features")})
 
 
-def _from_data(data: Any, num_nodes: int | None, directed: bool | None) -> dict[str, Any]:
+def _from_data(
+    data: Any, num_nodes: int | None, edge_weight: object, features: object, directed: bool | None
+) -> dict[str, Any]:
     if data.edge_index is None:
         remedy = "Of a Data with an 'adj_t', row, col, _ = data.adj_t.t().coo() and torch.stack([row, col]) are one."
         reject("data", FUNCTION, "a Data with an 'edge_index'", "one without", remedy=remedy)
@@ -47,12 +56,14 @@ def _from_data(data: Any, num_nodes: int | None, directed: bool | None) -> dict[
         warnings.simplefilter("ignore")
         known = data.num_nodes
     n = _n_nodes(ends, num_nodes, known)
-    weights, features, labels = _edge_weights(data, ends.shape[1]), data.x, data.y
+    n_edges, labels = ends.shape[1], data.y
+    weights = _edge_weights(data, n_edges) if edge_weight is None else _weights(edge_weight, "edge_weight", n_edges)
+    rows = _features(data.x, "data.x") if features is None else _features(features, "features")
     if directed is None and isinstance(getattr(data, "directed", None), bool):
         directed = data.directed
     return {
         **matrix_of(_edges(ends, weights), n, listed="both", directed=directed, function=FUNCTION),
-        "features": None if features is None else _features(features),
+        "features": rows,
         "labels": None if labels is None else _labels(labels, n),
         "name": data.name if isinstance(getattr(data, "name", None), str) else None,
         **{field: _list(getattr(data, field, None)) for field in LISTS},
@@ -152,24 +163,33 @@ def _edge_weights(data: Any, n_edges: int) -> NDArray[np.float64] | None:
     key = next((key for key in ("edge_weight", "edge_attr") if getattr(data, key, None) is not None), None)
     if key is None:
         return None
-    array = _array(data[key], f"data.{key}")
+    return _weights(data[key], f"data.{key}", n_edges)
+
+
+def _weights(given: object, parameter: str, n_edges: int) -> NDArray[np.float64]:
+    """Return one weight per edge, shape (edges,), also given as one column."""
+    array = _array(given, parameter)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n_edges,):
         expected = f"one weight per edge, shape ({n_edges},)"
-        remedy = f"Choose one column: data.edge_weight = data.{key}[:, 0], or set data.{key} = None."
-        reject(f"data.{key}", FUNCTION, expected, describe(array), remedy=remedy, error=GraphError)
-    return check_weights(array, f"data.{key}", FUNCTION)
+        remedy = f"Choose one column: data.edge_weight = {parameter}[:, 0], or set {parameter} = None."
+        if not parameter.startswith("data."):
+            remedy = "Choose one column, such as edge_weight[:, 0]." if array.ndim == 2 else ""
+        reject(parameter, FUNCTION, expected, describe(array), remedy=remedy, error=GraphError)
+    return check_weights(array, parameter, FUNCTION)
 
 
-def _features(x: object) -> object:
-    """Return x as an array or, where it is a sparse tensor, as a scipy matrix."""
+def _features(x: object, parameter: str) -> object:
+    """Return x as an array or, where it is a sparse tensor, as a scipy matrix; matrices of scipy and frames stay."""
+    if x is None or sparse.issparse(x) or is_frame(x):
+        return x
     if not is_a(x, "torch.Tensor") or str(cast("Any", x).layout) == "torch.strided":
-        return _array(x, "data.x")
+        return _array(x, parameter)
     tensor = cast("Any", x).detach().cpu().to_sparse_coo().coalesce()
-    values, places = _array(tensor.values(), "data.x"), tensor.indices().numpy()
+    values, places = _array(tensor.values(), parameter), tensor.indices().numpy()
     if places.shape[0] != 2 or values.ndim != 1:
-        reject("data.x", FUNCTION, "a matrix of node features", describe(x), error=GraphError)
+        reject(parameter, FUNCTION, "a matrix of node features", describe(x), error=GraphError)
     return sparse.csr_array((values, (places[0], places[1])), shape=tuple(tensor.shape))
 
 

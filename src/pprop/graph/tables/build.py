@@ -11,14 +11,15 @@ from typing import Any, Literal, NoReturn, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pprop._errors import GraphError
-from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, reject
+from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
 from pprop.graph.attributes import check_features, check_labels, seal
 from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import LABEL_KINDS, MISSING_LABELS, LabelKind, check_missing
-from pprop.graph.rows import check_same_index
+from pprop.graph.rows import check_same_index, index_of, numbers_rows
 from pprop.graph.tables.arrow import Column, pa
 from pprop.graph.tables.classes import read_labels
 from pprop.graph.tables.csr import csr_of_edges
@@ -39,6 +40,7 @@ UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
 FeatureColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | Recipe
 FROM_EDGES = "Graph.from_edges"
 WEIGHTS = re.compile(r"\s*(.*[^a-z])?weights?\s*", re.IGNORECASE)  # "Weight", "edge_weight"
+BLOCK = "features"  # the name of the column that an array of features becomes beside others
 UNKNOWN_NODES = ("error", "drop", "add")
 
 
@@ -56,6 +58,7 @@ class TableColumns:
     label_column: str | None = None
     label_kind: LabelKind = "auto"
     feature_columns: FeatureColumns = "auto"
+    features: object = None  # beside those of the columns: an array with one row per node, or a frame
     missing_labels: Sequence[str] = MISSING_LABELS
     unknown_nodes: UnknownNodes = "error"
 
@@ -91,6 +94,7 @@ class TableColumns:
         weights = None if self.weight is None else _weights(edges, self.weight)
         attributes: dict[str, Any] = {}
         if nodes is None:
+            _check_order("features", self.features, self.function)
             if not edges.n_rows:
                 edges.complain("an edge list with at least one edge, or come with a node table", "no rows")
             source, target, ids = number_nodes(*ends)
@@ -113,7 +117,12 @@ class TableColumns:
                     warnings.warn(f"Left out {lost} to nodes that the node table does not have.", stacklevel=4)
                     source, target = source[~strange], target[~strange]
                     weights = None if weights is None else weights[~strange]
-            attributes = self._attributes(padded(nodes, len(ids) - nodes.n_rows))
+        keys = id_array(ids, edges.title if nodes is None else nodes.title)
+        beside = by_nodes(keys, len(keys), self.features, "features", self.function)
+        if nodes is not None:
+            attributes = self._attributes(padded(nodes, len(ids) - nodes.n_rows), beside)
+        elif beside is not None:
+            attributes = matrix_fields(beside, len(keys), self.function)
         del ends
         csr = csr_of_edges(source, target, len(ids), weights, directed=self.directed)
         if csr[2] is not None and not np.isfinite(csr[2]).all():
@@ -121,8 +130,7 @@ class TableColumns:
             reject(edges.parameter, self.function, "an edge list of finite weights", got, error=GraphError)
         if self.weight is None and not isinstance(self.feature_columns, Recipe):  # else it was said before the training
             caution_weights(edges, stacklevel=5)
-        title = edges.title if nodes is None else nodes.title
-        return {"csr": csr, "directed": self.directed, "ids": seal(id_array(ids, title)), **attributes}
+        return {"csr": csr, "directed": self.directed, "ids": seal(keys), **attributes}
 
     def refuse_unknown(self, edges: DataTable, key: str, row: int, alike: str, rows: int) -> NoReturn:
         """Refuse an edge list with the id `key` in some row, and unknown ones in `rows` of them."""
@@ -134,8 +142,8 @@ class TableColumns:
             + (", or pass unknown_nodes='drop' or 'add'." if self.function != FROM_EDGES else "."),
         )
 
-    def _attributes(self, nodes: DataTable) -> dict[str, Any]:
-        """Return features and labels, with their names."""
+    def _attributes(self, nodes: DataTable, beside: Any) -> dict[str, Any]:
+        """Return features, of columns and given `beside` them, and labels, with their names."""
         exclude = [name for name in (self.id_column, self.label_column) if name is not None]
         about: dict[str, Any] = {
             "typed": nodes.typed,
@@ -145,15 +153,75 @@ class TableColumns:
         }
         given = self.feature_columns
         recipe = given if isinstance(given, Recipe) else Recipe.fit(nodes.columns, wanted=given, **about)
-        features, names = recipe.encode(nodes.columns, **about)
-        found: dict[str, Any] = {"recipe": recipe}
-        if names:
-            kept = check_features(features, nodes.n_rows, self.function)
-            found |= {"features": kept, "feature_names": names}
+        found: dict[str, Any] = {}
+        if beside is not None and not recipe.encoders:
+            found = matrix_fields(beside, nodes.n_rows, self.function)
+        else:
+            columns = nodes.columns
+            if beside is not None:
+                columns = {**columns, **self._columns_beside(nodes, beside)}
+                new = [name for name in columns if name not in nodes.columns]
+                if not isinstance(given, Recipe | str | Mapping):
+                    given = [*given, *new]
+                recipe = given if isinstance(given, Recipe) else Recipe.fit(columns, wanted=given, **about)
+                if not is_frame(beside) and BLOCK not in recipe.encoders:
+                    self._refuse_beside(nodes, beside)
+            features, names = recipe.encode(columns, **about)
+            found = {"recipe": recipe}
+            if names:
+                kept = check_features(features, nodes.n_rows, self.function)
+                found |= {"features": kept, "feature_names": names}
         if self.label_column is not None:
             codes, names = read_labels(nodes, self.label_column, self.missing_labels, self.label_kind)
             found |= {"labels": seal(codes), "class_names": names}
         return found
+
+    def _columns_beside(self, nodes: DataTable, given: Any) -> dict[str, Column]:
+        """Return features that are used together with columns of the node table as columns of that table.
+
+        An array is one column, whose cells are lists.
+        """
+        if not nodes.typed or sparse.issparse(given):
+            self._refuse_beside(nodes, given)
+        columns = given
+        if not is_frame(given):
+            array = check_features(given, nodes.n_rows, self.function)
+            if not isinstance(array, np.ndarray) or array.ndim != 2:
+                self._refuse_beside(nodes, given)
+            columns = {BLOCK: pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])}
+        table = table_of(columns, "features", self.function)
+        if table.n_rows != nodes.n_rows:
+            reject(
+                "features", self.function, f"a table of {counted(nodes.n_rows, 'row')}, one per node", describe(given)
+            )
+        twice = [name for name in table.columns if name in nodes.columns]
+        if twice:
+            got = f"one with {listed(twice)}"
+            reject("features", self.function, f"a table with other columns than {nodes.title}", got)
+        return dict(table.columns)
+
+    def _refuse_beside(self, nodes: DataTable, given: object) -> NoReturn:
+        expected = f"the only features, where columns of {nodes.title} are features as well"
+        remedy = "Pass feature_columns=[] to leave the columns out."
+        reject("features", self.function, expected, describe(given), remedy=remedy)
+
+
+def _check_order(parameter: str, data: object, function: str) -> None:
+    """Refuse rows for nodes that only edges name: their order is that of first appearance, which rows hardly have."""
+    index = index_of(data)
+    if data is not None and (index is None or numbers_rows(index)):
+        expected = "left out where the order of the nodes is not given, or a frame with their ids as index"
+        remedy = "Pass nodes=..., the ids in the order of the rows (np.arange(n) for positions)."
+        if function != FROM_EDGES:
+            remedy = "Pass nodes=..., a table of the nodes in the order of the rows."
+        reject(parameter, function, expected, describe(data), remedy=remedy)
+
+
+def matrix_fields(features: object, n: int, function: str) -> dict[str, Any]:
+    """Return the fields of a Graph of n nodes for features that are given as a matrix or a frame, checked."""
+    fields = encoded_frame(features, function) if is_frame(features) else {"features": features}
+    kept = None if fields["features"] is None else check_features(fields["features"], n, function)
+    return {**fields, "features": kept}
 
 
 def padded(table: DataTable, rows: int) -> DataTable:
@@ -230,24 +298,16 @@ def edge_parts(
 ) -> dict[str, Any]:
     """Return the arguments of `Graph._of_parts` for the ends of edges, as `Graph.from_edges` takes them."""
     function = FROM_EDGES
-    columns = TableColumns(function, weight=None if weight is None else "weight", directed=directed)
+    columns = TableColumns(function, weight=None if weight is None else "weight", directed=directed, features=features)
     given = {"source": source, "target": target} | ({} if weight is None else {"weight": weight})
-    if nodes is None and (features is not None or labels is not None):
-        which = "features" if features is not None else "labels"
-        remedy = "Pass nodes=..., the ids in the order of the rows (np.arange(n) for positions)."
-        reject(which, function, "left out where the order of the nodes is not given", "a value", remedy=remedy)
+    if nodes is None:
+        _check_order("labels", labels, function)
     check_same_index(given, function)
     edges = table_of(given, "source", function, title="the edges")
     of_nodes = None if nodes is None else table_of({"id": nodes}, "nodes", function, title="the nodes")
     parts = columns.parts(edges, of_nodes)
     n = len(parts["ids"])
-    features, labels = (
-        by_nodes(parts["ids"], n, data, name, function) for name, data in (("features", features), ("labels", labels))
-    )
-    if features is not None:
-        fields = encoded_frame(features, function) if is_frame(features) else {"features": features}
-        parts |= {**fields, "features": check_features(fields["features"], n, function)}
     if labels is not None:
-        codes, names = as_class_indices(labels, None, function)
+        codes, names = as_class_indices(by_nodes(parts["ids"], n, labels, "labels", function), None, function)
         parts |= {"labels": check_labels(codes, n, names, function), "class_names": names}
     return parts

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from pprop._validate import describe, reject
+from pprop.graph.rows import check_same_index
 from pprop.graph.tables.arrow import Column, Unreadable, interchange, pa
 from pprop.graph.tables.csv_text import Complaint
 from pprop.graph.tables.table import ONE_TYPE, DataTable, is_text, plain
@@ -106,6 +107,7 @@ def _arrow_columns(data: object, parameter: str, function: str) -> tuple[list[st
     value: Any = data
     if isinstance(data, Mapping):
         columns = cast("Mapping[object, object]", data)
+        check_same_index({str(name): column for name, column in columns.items()}, function)
         return [str(name) for name in columns], list(columns.values())
     try:
         if hasattr(value, "__arrow_c_stream__"):
