@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from pprop.kernels import capture
 from pprop.kernels.solves import Limits, ProductSolves
 from pprop.propagation import Chebyshev
 
@@ -139,3 +140,18 @@ def test_solves_of_several_threads_do_not_mix(make_graph, system_of):
         values = list(pool.map(lambda b: solves.chebyshev(b, limits).value, given))
     for k, value in enumerate(values):
         torch.testing.assert_close(value, (k + 1) * alone, rtol=1e-14, atol=0.0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU to capture on")
+def test_steps_that_cannot_be_captured_are_launched_one_by_one(make_graph, system_of, compare, monkeypatch):
+    usual = capture._capture
+
+    def refused(device, launches):
+        return usual(device, lambda: (launches(), torch.ones(2, device=device).sum().item()))
+
+    monkeypatch.setattr(capture, "_capture", refused)
+    system, _ = system_of(make_graph(N, directed=False, weighted=False)[0])
+    with pytest.warns(UserWarning, match="No CUDA graph could be captured") as told:
+        compare(system, solves_of(system), 5, torch.float64, Limits(1e-3, 3, 50), times=4)
+    assert len(told) == 3  # once for each kind of solve
+    assert torch.randn(1, device="cuda").isfinite()

@@ -1,11 +1,12 @@
-"""Launches of a block captured in a CUDA graph, to be replayed without Python."""
+"""Launches captured in a CUDA graph, to be replayed without Python, and what is done where they cannot be captured."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import final
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -14,9 +15,12 @@ from torch import Tensor
 Tensors = Callable[[Tensor], tuple[Tensor, ...]]
 
 
-@contextmanager
-def captured(device: torch.device) -> Generator[torch.cuda.CUDAGraph]:
-    """Capture the launches of a block; the graph can be replayed after it.
+def capture(device: torch.device, launches: Callable[[], None]) -> torch.cuda.CUDAGraph | None:
+    """Capture the launches of a function in a graph that can be replayed; None where torch or CUDA refuses that.
+
+    A refusal is a warning: the caller makes the same launches one by one. Whatever ends a capture, torch can be used
+    after it as before: a failed one would leave its stream as the current one, its memory reserved, and the generator of
+    the device unable to draw.
 
     No garbage is collected meanwhile: a graph of a training that failed may be among it, and freeing one breaks a capture.
     """
@@ -24,12 +28,44 @@ def captured(device: torch.device) -> Generator[torch.cuda.CUDAGraph]:
     collects = gc.isenabled()
     gc.disable()
     try:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            yield graph
+        with torch.cuda.stream(torch.cuda.current_stream(device)):  # a failed capture does not restore the stream
+            return _capture(device, launches)
     finally:
         if collects:
             gc.enable()
+
+
+def _capture(device: torch.device, launches: Callable[[], None]) -> torch.cuda.CUDAGraph | None:
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    try:
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            launches()
+    except BaseException as error:
+        _restore(device, pool)
+        if not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
+            raise
+        first = error.__context__ or error  # torch ends the capture with a second error that only refers to the first
+        warnings.warn(
+            f"No CUDA graph could be captured ({type(first).__name__}: {str(first).partition(chr(10))[0]}). The kernels "
+            "are launched one by one instead: the results are the same, but epochs and solves take longer. A possible "
+            "cause is another library that waits for the GPU inside torch's functions.",
+            stacklevel=3,
+        )
+        return None
+    return graph
+
+
+def _restore(device: torch.device, pool: Any) -> None:
+    """Restore what a failed capture leaves behind in torch: a pool that takes allocations, a generator that cannot draw."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    with suppress(RuntimeError, AttributeError):  # the capture was ended nevertheless, or this torch has other names
+        torch._C._cuda_endAllocateToPool(index, pool)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+        torch._C._cuda_releasePool(index, pool)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+    # the generator draws again when a capture that it is registered with has ended well
+    with suppress(RuntimeError):
+        number = torch.zeros(1, device=device)
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="thread_local"):
+            number.add_(1.0)
 
 
 def call_directly(function: Tensors, values: Tensor) -> tuple[Tensor, ...]:
@@ -42,24 +78,32 @@ class Replayed:
     """Calls a function of one CUDA tensor of a fixed shape, whose launches are captured at the second call and replayed.
 
     The first call compiles kernels and uploads what they read. What a replay returns lies where the next one writes. The
-    function comes with every call, and is the same one: an object that kept it could not be freed with its owner.
+    function comes with every call, and is the same one: an object that kept it could not be freed with its owner. If its
+    launches cannot be captured, every call calls it.
     """
 
     def __init__(self) -> None:
-        self._called = False
+        self._called = self._refused = False
         self._graph: torch.cuda.CUDAGraph | None = None
         self._input = torch.empty(0)
         self._output: tuple[Tensor, ...] = ()
 
     def __call__(self, function: Tensors, values: Tensor) -> tuple[Tensor, ...]:
-        if not self._called:
-            self._called = True
-            return function(values)
+        if self._called and self._graph is None and not self._refused:
+            self._capture(function, values)
+        self._called = True
         if self._graph is None:
-            self._input = values.detach().clone(memory_format=torch.contiguous_format)
-            with captured(values.device) as graph:
-                self._output = function(self._input)
-            self._graph = graph
+            return function(values)
         self._input.copy_(values)
         self._graph.replay()
         return self._output
+
+    def _capture(self, function: Tensors, values: Tensor) -> None:
+        self._input = values.detach().clone(memory_format=torch.contiguous_format)
+
+        def launches() -> None:
+            self._output = function(self._input)
+
+        self._graph = capture(values.device, launches)
+        if self._graph is None:
+            self._refused, self._input, self._output = True, torch.empty(0), ()

@@ -4,7 +4,7 @@ On a CPU, and wherever an epoch cannot be captured, `run_loop` looks at every ep
 epoch once in a CUDA graph: the trainer's kernels, the update of the stopping state, the copy of improved weights, and a
 note of the three curves; where the epoch is a user's module, what follows on it alone. The host only replays it, and looks
 at the device every few epochs to see which runs have ended. Ended runs are packed away, which changes the shapes and so
-needs a new graph.
+needs a new graph. An epoch that cannot be captured is launched anew each time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._interrupt import check_interrupt
-from pprop.kernels.capture import Replayed, call_directly, captured
+from pprop.kernels.capture import Replayed, call_directly, capture
 from pprop.kernels.trainer import Trainer
 from pprop.training.result import History, LoopResult
 from pprop.training.stopping import Stopping, StoppingState
@@ -142,13 +142,13 @@ class _CapturedBatch:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._made = 0
         self._on_gpu = device.type == "cuda"
-        self._can_capture = trainer.capturable and self._on_gpu  # others keep their epoch in Python
+        self._can_capture = trainer.capturable  # others keep their epoch in Python; False once a capture was refused
         self._bind()
 
     def _bind(self) -> None:
         """Forget what was captured."""
         self._graph = None
-        self._noting = Replayed() if self._on_gpu and not self._can_capture else call_directly
+        self._noting = Replayed() if self._on_gpu and not self.trainer.capturable else call_directly
 
     def _epoch(self) -> None:
         (improved,) = self._noting(self._note, self.trainer.epoch())
@@ -174,9 +174,8 @@ class _CapturedBatch:
         return self._curves[:, :epochs].double().cpu().numpy()
 
     def _capture(self) -> None:
-        with captured(self._curves.device) as graph:
-            self._epoch()
-        self._graph = graph
+        self._graph = capture(self._curves.device, self._epoch)
+        self._can_capture = self._graph is not None
 
     def keep(self, slots: Tensor) -> None:
         """Go on with some of the slots; their epoch is captured anew after one that takes the memory of its shapes."""

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pprop.kernels.capture import captured
+from pprop.kernels.capture import capture
 from pprop.kernels.contract import StepPropagation
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 from pprop.kernels.triton_gpu import solve_steps
@@ -158,7 +158,7 @@ class _Space:
         # a step that gathers costs next to nothing once the solve is done, a product before the step costs as ever
         self._chunk, self._slack = (LOOK_EVERY, LOOK_EVERY) if plan is not None else (2, 0)
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._used = False
+        self._used, self._captures = False, like.device.type == "cuda"
 
     def solve(self, own: Tensor, states: dict[int, Tensor | None], limits: Limits, momentum: float) -> np.ndarray:
         """Fill the states, zero where nothing is given, and make products until it is done; return `control`."""
@@ -193,12 +193,14 @@ class _Space:
 
     def _prepare(self) -> None:
         """Capture a few steps when the space is used again: the first solve has compiled them."""
-        if self._used and self._graph is None and self._own.device.type == "cuda":
-            with captured(self._own.device) as graph:
-                for k in range(self._chunk):
-                    self._step(k)
-            self._graph = graph
+        if self._used and self._captures:
+            self._captures = False  # also where it is refused: then steps are launched one by one
+            self._graph = capture(self._own.device, self._some_steps)
         self._used = True
+
+    def _some_steps(self) -> None:
+        for k in range(self._chunk):
+            self._step(k)
 
     def _advance(self, made: int, until: int) -> int:
         """Make products, at least until so many are made; return how many there are, unless it was done before."""
