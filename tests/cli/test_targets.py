@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,3 +161,31 @@ def test_ctrl_c_after_the_work_says_what_was_kept(tmp_path: Path, capsys: pytest
         interrupted_session(target)
     assert ended.value.exit_code == 130
     assert capsys.readouterr().err == f"pprop train: Interrupted. Kept: {str(target)!r}.\n"
+
+
+FULL = [
+    "train edges.csv --nodes nodes.csv --label-column hobby --out new --no-baselines --max-epochs 1",
+    "train edges.csv --nodes nodes.csv --label-column hobby --out model --force --no-baselines --max-epochs 1",
+    "build edges.csv --out graph",
+    "predict model --out predictions.csv",
+    "propagate edges.csv scores.csv --out spread.parquet",
+    "ppr edges.csv person00 --out rows.npz",
+]
+
+
+def test_a_full_disk_has_one_exit_code(
+    pprop_here, tables, without_drawing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "scores.csv").write_text("id,s\n" + "".join(f"person{k:02d},{k}\n" for k in range(40)))
+    assert pprop_here(*FULL[0].replace("new", "model").split()).code == 0
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr("os.fsync", full)
+    for words in FULL:
+        answer = pprop_here(*words.split())
+        assert (words, answer.code) == (words, 4), answer.err
+        assert re.search("No space left on device|is full", answer.err), answer.err
+        assert ".build" not in answer.err  # it is gone, as there is nothing to go on with
+    assert sorted(tmp_path.rglob("*")) == before

@@ -64,6 +64,7 @@ def test_the_good_graph_is_good() -> None:
         (broken("indices", np.full(8, 7, dtype=np.int32), sparse.csc_array), "a sound sparse matrix"),
         (broken("indices", np.full(8, -1, dtype=np.int32)), "a sound sparse matrix. Got an inconsistent one"),
         (broken("indptr", np.array([0, 5, 2, 3, 4, 8], dtype=np.int32)), "a sound sparse matrix"),
+        (broken("indptr", np.array([0, 2, 4, 6, 8, 11], dtype=np.int32)), "a sound sparse matrix. Got an inconsistent"),
     ],
 )
 def test_adjacency(adjacency: Any, sentence: str) -> None:

@@ -19,6 +19,7 @@ from pprop import Graph, read_graph, write_npz
 from pprop._errors import CapacityError, FormatError, InputError, MissingDependencyError
 
 HEAD = "%%MatrixMarket matrix"
+GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected"><node id="a"/>{}</graph></graphml>'
 MATRIX = sparse.csr_array(np.array([[0, 2.0, 0], [0, 0, 1.0], [0, 0, 3.0]]))
 
 
@@ -96,6 +97,8 @@ def test_a_wish_for_directions_counts(tmp_path: Path) -> None:
         (f"{HEAD} coordinate real general\n99999999999999999999999 3 1\n1 2 1\n", "no line of 3 sizes"),
         (f"{HEAD} coordinate real general\n2 2 1\n1 2 -4\n", "non-negative weights. Got a weight of -4"),
         (f"{HEAD} coordinate real general\n2 2 1\n1 2 nan\n", "finite weights"),
+        (f"{HEAD} coordinate pattern symmetric\n2 2 2\n1 2\n2 1\n", "lists the entries 1 2 and 2 1"),
+        (f"{HEAD} coordinate real symmetric\n3 3 3\n3 3 1\n2 3 1\n3 2 4\n", "lists the entries 2 3 and 3 2"),
         (f"{HEAD} coordinate complex general\n2 2 1\n1 2 4 1\n", "says 'complex'"),
         (f"{HEAD} coordinate integer skew-symmetric\n2 2 1\n2 1 4\n", "a skew-symmetric matrix"),
         (f"{HEAD} coordinate real general\n4000000000 4000000000 1\n1 2 1\n", "4000000000 rows, more than 2147483647"),
@@ -272,6 +275,9 @@ def test_graphml_of_a_graph_comes_back_without_its_features(tmp_path: Path) -> N
             '<graph edgedefault="directed"><node id="x"><data key="k">many</data></node></graph></graphml>',
             "a sound GraphML file",
         ),
+        (GRAPHML.format('<edge source="a"/>'), r"a sound GraphML file, .* \(edge 1 has no target\)"),
+        (GRAPHML.format('<edge source="a" target="a"/><edge target="a"/>'), r"\(edge 2 has no source\)"),
+        (GRAPHML.format('<edge source="a" target="b"/>'), r"the target of edge 1 is 'b', which is no node of the file"),
     ],
 )
 def test_damaged_graphml_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
@@ -327,3 +333,9 @@ def test_an_option_that_a_format_has_no_use_for_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         read_graph(write(tmp_path / name, "x"), **options)
+
+
+@pytest.mark.parametrize("entries", ["2 1\n3 2\n", "1 2\n2 3\n", "1 2\n3 2\n"])
+def test_either_triangle_of_a_symmetric_matrix_is_its_graph(tmp_path: Path, entries: str) -> None:
+    file = write(tmp_path / "g.mtx", f"{HEAD} coordinate pattern symmetric\n3 3 2\n{entries}")
+    assert read_graph(file) == Graph.from_edges([0, 1], [1, 2]).replace(ids=None, name="g")

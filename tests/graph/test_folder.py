@@ -219,6 +219,17 @@ def test_indices_out_of_range_are_refused_before_a_loop_reads_them(tmp_path: Pat
         pprop.GraphFolder.open(folder.path).graph()
 
 
+@pytest.mark.parametrize("offsets", ["beyond", "falling", "short"])
+def test_offsets_of_texts_out_of_range_are_refused(tmp_path: Path, offsets: str):
+    folder = pprop.write_folder(random_graph(ids=[f"n{k}" for k in range(60)]), tmp_path / "g")
+    wrong = np.array(folder.arrays["ids.offsets"])
+    wrong[30] = {"beyond": 2**53, "falling": wrong[29] - 1, "short": wrong[30]}[offsets]
+    wrong[60] -= offsets == "short"
+    rewrite(folder.path, "ids.offsets.npy", wrong)
+    with pytest.raises(pprop.FormatError, match=r"a sound graph folder. Got '.*' with 'ids.offsets.npy' out of range"):
+        pprop.GraphFolder.open(folder.path).graph()
+
+
 def test_labels_out_of_range_are_refused(tmp_path: Path):
     folder = pprop.write_folder(random_graph(labels=[0, 1] * 30, class_names=["a", "b"]), tmp_path / "g")
     rewrite(folder.path, "labels.npy", np.full(60, 2))

@@ -78,9 +78,9 @@ def test_a_solver_class_is_no_solver():
         propagate(PATH, H, solver=solver)
 
 
-@pytest.mark.parametrize("steps", [-1, 2.0, "3", None, True])
+@pytest.mark.parametrize("steps", [-1, 2.0, "3", None, True, 10_001, 2**70])
 def test_steps_are_a_count(steps):
-    sentence = f"The 'steps' parameter of PowerIteration must be an integer of at least 0. Got {steps!r} instead."
+    sentence = f"The 'steps' parameter of PowerIteration must be an integer from 0 to 10000. Got {steps!r} instead."
     with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
         PowerIteration(steps)
 

@@ -118,6 +118,14 @@ def test_derivatives_with_dropped_edges_are_those_of_finite_differences(make_gra
     assert torch.autograd.gradcheck(apply, (H,))
 
 
+@pytest.mark.parametrize("solver", [Chebyshev(), ConjugateGradient(0.5), Contraction()])
+@pytest.mark.parametrize("alpha", [1e-300, 1e-15])
+def test_an_alpha_at_which_nothing_can_be_proven_is_refused_by_name(make_graph, solver, alpha):
+    sentence = rf"'alpha' parameter of {type(solver).__name__} must be at least 7.1e-15, .* Got {alpha!r} instead"
+    with pytest.raises(InputError, match=sentence):
+        propagate(make_graph(), np.eye(9), alpha, solver)
+
+
 @pytest.mark.parametrize(("directed", "solver"), [(False, Chebyshev), (False, ConjugateGradient), (True, Contraction)])
 def test_the_gradient_is_the_transposed_matrix(make_graph, dense_transition, backend, directed, solver):
     graph, A = make_graph(directed=directed, weighted=True)

@@ -482,6 +482,14 @@ def test_a_conflict_is_named_and_the_first_result_stays(tmp_path: Path):
         assert [row.epochs for row in store.rows()] == [12, 12]
 
 
+def test_a_conflict_of_rows_of_an_unknown_cell_is_named_too(tmp_path: Path):
+    for name, epochs in (("first", 12), ("second", 99)):
+        with Store.open(tmp_path / name, create=True) as store:
+            store.add(replace(example_row(5), epochs=epochs))
+    merged = merge_studies([tmp_path / "first", tmp_path / "second"], tmp_path / "out")
+    assert merged.sources[1].conflicts == ("an unknown cell (a1), split 5, initialisation 0",)
+
+
 def test_a_study_is_not_merged_into_itself_or_out_of_nothing(tmp_path: Path):
     with Store.open(tmp_path / "here", create=True):
         pass

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import sqlite3
 import sys
 import traceback
 import warnings
@@ -24,7 +26,7 @@ EXIT_CODES = {
     1: "an unexpected error, a self-test of doctor that failed, or a row that study verify finds to differ",
     2: "wrong usage: an unknown option, a missing argument",
     3: "bad input: a value, graph, file content or dataset that pprop refuses",
-    4: "a file or folder that cannot be read or written, or is already there",
+    4: "a file or folder that cannot be read or written, or is already there; a full disk",
     5: "a study that is not finished: runs are left",
     130: "interrupted with Ctrl-C",
     141: "standard output was closed early, as by head",
@@ -137,6 +139,8 @@ class Session:
                 return INTERRUPTED, f"Interrupted. {f'Kept: {kept}.' if kept else 'Nothing was written.'}"
             case TakenError():
                 return FILES, str(error)
+            case PpropError() if _disk_is_full(error):
+                return FILES, str(error)
             case PpropError():
                 return BAD_INPUT, str(error)
             case OSError(strerror=str(reason), filename=str(name)):
@@ -154,6 +158,20 @@ class Session:
         with suppress(OSError, ValueError):  # the interpreter flushes once more when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(CLOSED)
+
+
+def _disk_is_full(error: BaseException | None) -> bool:
+    """Whether an error comes from a full disk, whatever the library has made of it.
+
+    >>> _disk_is_full(OSError(errno.ENOSPC, "No space left on device")), _disk_is_full(PermissionError(errno.EACCES, "no"))
+    (True, False)
+    """
+    while error is not None:
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _plain(value: Any) -> object:

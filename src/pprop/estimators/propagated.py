@@ -46,7 +46,7 @@ ESTIMATOR = Setting[Any](
     "`fit`; with `prefit`, used as it is.",
     unchecked,
 )
-SPREAD_STEPS = whole("steps", STEPS.default, 0, "Power steps K, where no `solver` is given.")
+SPREAD_STEPS = STEPS.but(STEPS.default, "Power steps K, at most 10000, where no `solver` is given.")
 SOLVER_OR_NONE = Setting[Solver | None](
     "solver", None, "In place of K power steps: ``Exact()``, or any other solver.", _check_solver
 )

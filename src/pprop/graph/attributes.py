@@ -130,8 +130,8 @@ def canonical_csr(adjacency: object, function: str) -> Csr:
 
 def sound_csr(matrix: Any, parameter: str, function: str) -> sparse.csr_array:
     """Return a copy in CSR form whose every index is in range, which scipy does not check by itself."""
-    own = matrix.copy()  # the check tidies up what it looks at
     try:
+        own = matrix.copy()  # the check tidies up what it looks at; some matrices are refused by the copy already
         if hasattr(own, "check_format"):  # before any conversion, which would write where a wrong index points
             own.check_format(full_check=True)
         return sparse.csr_array(own)

@@ -219,6 +219,7 @@ class GraphFolder:
             The copies do not fit into memory, or the entries are more than scipy's matrices take without a copy of them.
         """
         self.check_unchanged()
+        self._check_texts()
         if self.n_entries > MOST_ENTRIES:
             self._refuse_scipy("entries", self.n_entries)
         ids, weights = self.ids, self.weights
@@ -253,6 +254,12 @@ class GraphFolder:
             f"A Graph of {str(self.path)!r} has {got}, and scipy takes at most {MOST_ENTRIES:,} without a copy of "
             f"{8 * count / 1e9:.1f} GB. Use the arrays of the GraphFolder."
         )
+
+    def _check_texts(self) -> None:
+        """Refuse offsets that no program of pprop writes, and that would make texts of any length."""
+        for name in ("ids", "feature_names"):
+            if f"{name}.offsets" in self.arrays and not self._texts(name).sound:
+                refuse(self.path, f"with '{name}.offsets.npy' out of range", "Build it again.")
 
     def _check_entries(self) -> None:
         """Refuse entries that no program of pprop writes, and that would send a loop out of its arrays."""

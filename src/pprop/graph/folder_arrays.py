@@ -253,6 +253,12 @@ class Texts:
         return self[:]
 
     @property
+    def sound(self) -> bool:
+        """Whether the offsets rise from 0 to the number of bytes. They are read once."""
+        rising = all((np.diff(self.offsets[one.start : one.stop + 1]) >= 0).all() for one in blocks(len(self), 8))
+        return rising and int(self.offsets[0]) == 0 and int(self.offsets[-1]) == len(self.data)
+
+    @property
     def array_bytes(self) -> int:
         """What `array` takes at most: four bytes for a character, as many as the longest text has bytes."""
         longest = max(

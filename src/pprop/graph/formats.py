@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, final
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import ParseError, iterparse
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from pprop.graph.npz import read_npz
 FUNCTION = "read_graph"
 BLOCK = 2**20
 XML_BYTES = 30  # of memory for a byte of GraphML
-LONGEST_REASON = 120
+LONGEST_REASON = 160
 TABLE_OPTIONS = tuple(inspect.signature(read_edges).parameters)[2:]  # but path and nodes
 NODE_OPTIONS = ("id_column", "label_column", "label_kind", "feature_columns", "missing_labels")
 
@@ -191,6 +191,7 @@ def _read_graphml(
         got = f"{str(file)!r} with entities of its own, which are never read,"
         reject("path", FUNCTION, "a plain GraphML file", got, error=FormatError)
     try:
+        _check_ends(content)
         network = networkx.read_graphml(io.BytesIO(content))
     except (ParseError, networkx.NetworkXException, ValueError, KeyError, TypeError, AttributeError) as error:
         got = f"{str(file)!r} with damaged or other content ({_short(error)})"
@@ -209,6 +210,27 @@ def _read_graphml(
     )
     fields["name"] = name if name is not None else fields["name"] or _stem(file)
     return Graph.from_scipy(**fields)
+
+
+def _check_ends(content: bytes) -> None:
+    """Raise ValueError for an edge without an end, or whose end is no node of the file: networkx would invent a node."""
+    nodes: set[str | None] = set()
+    ends: list[dict[str, str]] = []
+    for _, element in iterparse(io.BytesIO(content)):
+        match element.tag.rpartition("}")[2]:
+            case "node":
+                nodes.add(element.get("id"))
+            case "edge":
+                ends.append({"source": element.get("source", ""), "target": element.get("target", "")})
+                if missing := [end for end in ("source", "target") if element.get(end) is None]:
+                    raise ValueError(f"edge {len(ends)} has no {missing[0]}")
+            case _:
+                continue
+        element.clear()
+    for number, edge in enumerate(ends, 1):
+        for end, node in edge.items():
+            if node not in nodes:
+                raise ValueError(f"the {end} of edge {number} is {node!r}, which is no node of the file")
 
 
 def _finished(graph: Graph, file: Path, nodes: object, name: object, about: dict[str, Any]) -> Graph:

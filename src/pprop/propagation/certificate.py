@@ -185,11 +185,13 @@ def settle_tolerance(tol: float | None, alpha: float, dtype: torch.dtype, solver
     >>> round(settle_tolerance(None, 0.1, torch.float32, "Chebyshev"), 6)
     1.9e-05
     """
-    least = least_error(alpha, dtype)
+    least, name = least_error(alpha, dtype), str(dtype).removeprefix("torch.")
+    if least >= 1.0:  # every tolerance is below 1
+        expected = f"at least {2 * alpha * least:.2g}, where {name} can prove an error"
+        reject("alpha", solver, expected, alpha)
     if tol is None:
         tol = max(1e-6, min(2.0 * least, 0.5 + 0.5 * least))  # below 1, as a tolerance is, wherever the least is
     if tol < least:
-        name = str(dtype).removeprefix("torch.")
         wider = "" if dtype == torch.float64 else " or predictions in float64"
         expected = f"at least {least:.2g}, what {name} can reach at alpha {alpha:g}"
         reject("tol", solver, expected, tol, remedy=f"Use a larger tol{wider}.")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from pprop._validate import check_float, check_int, describe, reject
+from pprop._validate import check_float, describe, reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels, LinearMap, RowPropagation
 from pprop.propagation.operator import FixedPoint, PPROperator, Values, check_row_memory
@@ -148,7 +148,7 @@ class PowerIteration(Solver):
     Parameters
     ----------
     steps
-        The number of steps, K >= 0.
+        The number of steps, 0 <= K <= 10,000. The fixed point itself: `Exact` or `Chebyshev`.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class PowerIteration(Solver):
     alpha_interval = "[0, 1]"
 
     def __post_init__(self) -> None:
-        check_int(self.steps, "steps", "PowerIteration", low=0)
+        STEPS.check(self.steps, "PowerIteration")
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         steps = kernels.steps(operator.transition, operator.alpha, self.steps)

@@ -143,10 +143,13 @@ def disk_errors(target: Path, workplace: Path) -> Generator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            left = shutil.disk_usage(workplace if workplace.exists() else target.parent).free
+            kept = workplace.exists()
+            left = shutil.disk_usage(workplace if kept else target.parent).free
+            more = (
+                f" with the same arguments, which goes on where it ended, or remove {str(workplace)!r}" if kept else ""
+            )
             raise CapacityError(
-                f"The disk of {str(target)!r} is full: {left / 1e9:.1f} GB are free. Free some space and build again with the "
-                f"same arguments, which goes on where it ended, or remove {str(workplace)!r}."
+                f"The disk of {str(target)!r} is full: {left / 1e9:.1f} GB are free. Free some space and build again{more}."
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise InputError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ def parse_matrix_market(content: bytes, path: Path) -> sparse.coo_array:
         values = np.ones(entries) if header.field == "pattern" else numbers[:, 2]
     if header.symmetry == "symmetric":
         mirrored = row != column
+        _check_triangles(row[mirrored], column[mirrored], rows)
         row, column = np.concatenate([row, column[mirrored]]), np.concatenate([column, row[mirrored]])
         values = np.concatenate([values, values[mirrored]])
     return sparse.coo_array((values, (row, column)), shape=(rows, rows))
@@ -119,6 +120,22 @@ def _numbers(body: bytes, rows: int, columns: int) -> NDArray[np.float64]:
     if (before % columns).any():
         raise ValueError(f"a line of other than {columns} numbers")
     return numbers.reshape(rows, columns)
+
+
+def _check_triangles(row: NDArray[Any], column: NDArray[Any], n: int) -> None:
+    """Raise ValueError if a pair of places is listed in both triangles: the format has room for one, and both add up."""
+    lower = row > column
+    one, other = (
+        np.minimum(row[part], column[part]).astype(np.int64) * n + np.maximum(row[part], column[part])
+        for part in (lower, ~lower)
+    )
+    both = np.intersect1d(one, other)
+    if both.size:
+        first, second = divmod(int(both[0]), n)
+        raise ValueError(
+            f"a symmetric matrix that lists the entries {first + 1} {second + 1} and {second + 1} {first + 1}; "
+            "write it as general, or with one of the two"
+        )
 
 
 def _indices(numbers: NDArray[np.float64], n: int) -> NDArray[np.int32]:

@@ -121,11 +121,19 @@ def _take(study: Salvage | Packed, store: Store, out: Path) -> Source:
                 try:
                     new += store.add(row)
                 except InputError:
-                    cell, seeds = Cell.parse(row.cell), row.key.seeds
+                    seeds = row.key.seeds
                     run = f"split {seeds.split}, initialisation {seeds.init}"
-                    conflicts.append(f"{cell.model} on {cell.dataset} ({cell.config}), {run}")
+                    conflicts.append(f"{_title(row)} ({row.key.config}), {run}")
     problem = " ".join(filter(None, (study.problem, *wrong))) or None
     return Source(study.folder, rows, new, tuple(conflicts), study.lost, study.certain, problem)
+
+
+def _title(row: Row) -> str:
+    try:
+        cell = Cell.parse(row.cell)
+    except (TypeError, ValueError):
+        return "an unknown cell"
+    return f"{cell.model} on {cell.dataset}"
 
 
 def packs_of(at: Path) -> list[Path]:
