@@ -123,7 +123,7 @@ def test_derivatives_with_dropped_edges_are_those_of_finite_differences(make_gra
 def test_an_alpha_at_which_nothing_can_be_proven_is_refused_by_name(make_graph, solver, alpha):
     sentence = rf"'alpha' parameter of {type(solver).__name__} must be at least 7.1e-15, .* Got {alpha!r} instead"
     with pytest.raises(InputError, match=sentence):
-        propagate(make_graph(), np.eye(9), alpha, solver)
+        propagate(make_graph(directed=False, weighted=True)[0], np.eye(9), alpha, solver)
 
 
 @pytest.mark.parametrize(("directed", "solver"), [(False, Chebyshev), (False, ConjugateGradient), (True, Contraction)])
