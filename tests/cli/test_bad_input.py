@@ -118,7 +118,9 @@ CASES = [
     Case("train edges.csv --nodes nodes.csv --label-column topi", 3, "Did you mean 'topic'?", InputError, small),
     Case("train edges.csv --nodes nodes.csv --id-column name", 3, "'id_column'", InputError, small),
     Case("train edges.csv --nodes nodes.csv --label-column id", 3, "another column than id_column", InputError, small),
-    Case(f"{TRAIN} --column x=colour", 3, "number, boolean, category, date, text, unused", InputError, small),
+    Case(
+        f"{TRAIN} --column x=colour", 3, "number, boolean, category, date, text, embedding, unused", InputError, small
+    ),
     Case(f"{TRAIN} --column y=number", 3, "Got 'y' instead", InputError, small),
     Case(f"{TRAIN} --split-column part", 3, "'split_column' parameter", InputError, small),
     Case(f"{TRAIN} --split-column x", 3, "Got '1' in row 1", FormatError, small),

@@ -240,7 +240,8 @@ def test_a_csv_column_is_left_out_with_its_reason(cells, reason):
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        (pa.array([[1], [2, 3]]), "has the type list<item: int64>"),
+        (pa.array([[1], [2, 3]]), "has lists of different lengths (1 in row 1, 2 in row 2)"),
+        (pa.array([["a"], ["b"]]), "has the type list<item: string>"),
         (pa.array([b"a", b"b"]), "has the type binary"),
         (pa.array([dt.timedelta(1), dt.timedelta(2)]), "has the type duration[us]"),
         (pa.array([{"a": 1}, {"a": 2}]), "has the type struct<a: int64>"),

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from pprop.graph.features.recipe import Recipe
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The column .* is left out")]  # lists
 
 many = settings(
     max_examples=200,
@@ -60,6 +60,7 @@ TYPED = {
     "time": (times, pa.timestamp("us", "UTC")),
     "duration": (st.timedeltas(dt.timedelta(-9), dt.timedelta(9)), pa.duration("us")),
     "list": (st.lists(st.integers(0, 3), max_size=2), pa.list_(pa.int64())),
+    "embedding": (st.lists(st.floats(width=32), min_size=2, max_size=2), pa.list_(pa.float32())),
     "structure": (st.fixed_dictionaries({"a": st.integers(0, 3)}), pa.struct([("a", pa.int64())])),
     "binary": (st.binary(max_size=3), pa.binary()),
     "null": (st.none(), pa.null()),

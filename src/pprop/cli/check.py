@@ -176,7 +176,7 @@ def _leaks(graph: Graph) -> Iterator[Finding]:
     for name, encoder in graph.recipe.encoders.items():
         width = len(encoder.feature_names(name))
         part, start = rows[:, start : start + width], start + width
-        if encoder.kind == "text":
+        if encoder.kind in ("text", "embedding"):
             continue
         block: NDArray[Any] = part if isinstance(part, np.ndarray) else part.toarray()
         absent = block[:, -1] == 1 if encoder.missing else np.zeros(len(block), dtype=bool)

@@ -90,7 +90,7 @@ class Tables(Options):
     column: Annotated[
         list[str] | None,
         option(
-            "How to use a column: number, boolean, category, date, text or unused. May be repeated.",
+            "How to use a column: number, boolean, category, date, text, embedding or unused. May be repeated.",
             metavar="NAME=KIND",
         ),
     ] = None

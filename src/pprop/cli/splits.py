@@ -166,8 +166,8 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
         if word.strip() and not part:
             choices = ", ".join(SPLIT_WORDS)
             raise FormatError(
-                f"--split-column takes one of {choices}, or an empty cell. Got {word!r} in row {row + 1}. "
-                f"If these are folds, --test-fold {word} tests on one of them."
+                f"--split-column takes one of {choices}, or an empty cell. Got {word!r} in row {row + 1}."
+                + (f" If these are folds, --test-fold {word} tests on one of them." if word[-1:].isdigit() else "")
             )
     parts = np.array(said + [""] * (graph.n_nodes - len(said)))
     train, watched, test = (np.flatnonzero((parts == part) & (labels >= 0)) for part in ("train", "stopping", "test"))

@@ -147,7 +147,7 @@ def columns_of_tables(
         return {}, {}
     used, unused = dict[str, str](), dict[str, str]()
     if graph.recipe is not None:
-        standard = {"number", "date"} if scaling in ("auto", "standard") else set[str]()
+        standard = {"number", "date", "embedding"} if scaling in ("auto", "standard") else set[str]()
         used = {
             column.name: f"{column.summary}, standardised" if column.kind in standard else column.summary
             for column in graph.recipe.columns

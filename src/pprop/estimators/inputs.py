@@ -157,5 +157,5 @@ def _check_columns(ours: Recipe, theirs: Recipe, function: str) -> None:
 
 def _alike(one: Encoder, other: Encoder) -> bool:
     """Whether features of the same name mean the same: words, rarer values and what fills missing cells are fitted."""
-    measured = one.kind == other.kind and one.kind in ("number", "boolean", "date")
+    measured = one.kind == other.kind and one.kind in ("number", "boolean", "date", "embedding")
     return one == other or (measured and not one.missing and not other.missing)

@@ -68,7 +68,8 @@ def read_edges(
         What becomes of the other columns of the node table. ``"auto"``: each is used by its kind, or left out for a
         reason, as ``graph.recipe`` says. ``"numbers"``: every column of numbers, as it is; each cell must be finite.
         A sequence of names: these, in this order, by their kinds. A mapping of names to kinds (``"number"``,
-        ``"boolean"``, ``"category"``, ``"date"``, ``"text"``, ``"unused"``); the kinds of other columns are found out.
+        ``"boolean"``, ``"category"``, ``"date"``, ``"text"``, ``"embedding"``, ``"unused"``); the kinds of other columns
+        are found out. A column of lists of numbers, all of one length, is an embedding: one feature per number.
         A `Recipe`: that of another graph, applied by name.
     missing_labels
         Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only

@@ -93,6 +93,8 @@ def wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
         _complain_unusable(column, column.type_problem)
     if not column.n_present:
         _complain_unusable(column, "all values are missing")
+    if column.form == "vector" and kind not in (None, "embedding"):
+        _complain_unusable(column, f"has lists, of which no {kind} can be made")
     match kind:
         case None:
             decision = decide(column, wanted=True)

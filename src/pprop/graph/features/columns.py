@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pprop._errors import FormatError
 from pprop._validate import describe, reject
 
-Form = Literal["number", "boolean", "date", "text", "other"]
+Form = Literal["number", "boolean", "date", "text", "vector", "other"]
 DayOrder = Literal["year first", "day first", "month first"]
 Parsed = tuple[NDArray[np.float64], NDArray[np.bool_]]  # values, NaN where missing or wrong; which cells are wrong
 
@@ -71,7 +71,32 @@ class Column:
     @property
     def type_problem(self) -> str:
         """Why cells of the form "other" cannot be used, for people."""
+        if self.form == "vector":
+            lengths = self._lengths
+            known = lengths[~self.missing]
+            if not known.any():
+                return "has lists without numbers"
+            other = int(np.flatnonzero(~self.missing & (lengths != known[0]))[0])
+            first = int(np.argmin(self.missing))
+            return (
+                f"has lists of different lengths ({known[0]} in row {first + 1}, {lengths[other]} in row {other + 1})"
+            )
         return getattr(self.cells.type, "reason", f"has the type {self.cells.type}")
+
+    @property
+    def size(self) -> int | None:
+        """How many numbers each list of a column of lists has; None where they differ, and for other columns."""
+        if self.form != "vector" or not self.n_present:
+            return None
+        known = self._lengths[~self.missing]
+        return int(known[0]) if (known == known[0]).all() and known[0] else None
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """The number of items of each list, 0 where it is missing, shape (n,)."""
+        from pprop.graph.tables.arrow import pc
+
+        return pc.fill_null(pc.list_value_length(self.cells), 0).to_numpy(zero_copy_only=False).astype(np.int64)
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
@@ -193,6 +218,30 @@ class Column:
             values = np.where((values == 0) | (values == 1), values, np.nan)
         return values, np.isnan(values) & ~self.missing
 
+    def vectors(self, size: int) -> NDArray[np.floating]:
+        """Return lists of `size` numbers as rows, shape (n, size), NaN where one is missing; or raise FormatError.
+
+        Their type is float32 where the numbers are floats of at most 32 bits, else float64.
+        """
+        from pprop.graph.tables.arrow import pa, pc
+
+        wrong = ~self.missing & (self._lengths != size if self.form == "vector" else True)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            got = f"a list of {self._lengths[row]}" if self.form == "vector" else f"the type {self.cells.type}"
+            self.complain(f"a list of {size} numbers", row, got=got)
+        if self.form != "vector":
+            return np.full((len(self.cells), size), np.nan, dtype=np.float32)
+        items = self.cells.flatten()
+        narrow = pa.types.is_floating(items.type) and items.type.bit_width <= 32
+        rows = pc.cast(items, pa.float32() if narrow else pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        rows = rows.reshape(-1, size)
+        if not self.n_missing:
+            return rows
+        found = np.full((len(self.cells), size), np.nan, dtype=rows.dtype)
+        found[~self.missing] = rows
+        return found
+
     def days(self, order: DayOrder = "year first") -> Parsed:
         """Return the cells as days since 1970-01-01 (UTC where there is a time zone), each of shape (n,)."""
         if self.form == "date":
@@ -237,6 +286,18 @@ def read_column(
     return Column(name, form, cells, typed, categorical, title, function)
 
 
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is one of lists.
+
+    >>> import pyarrow as pa
+    >>> is_list(pa.list_(pa.float32(), 3)), is_list(pa.float32())
+    (True, False)
+    """
+    from pprop.graph.tables.arrow import pa
+
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
 def _form(kind: Any) -> Form:
     from pprop.graph.tables.arrow import pa
 
@@ -249,6 +310,8 @@ def _form(kind: Any) -> Form:
         return "date"
     if str(kind) in ("string", "large_string", "string_view", "null"):
         return "text"
+    if is_list(kind):
+        return "vector" if _form(kind.value_type) == "number" else "other"
     return "other"
 
 

@@ -8,6 +8,7 @@ boolean    0 or 1                                                         0.5, a
 date       days since 1970-01-01 (UTC), with the time as a fraction       the median, and a flag
 category   a flag "NAME=value" for each value, sorted; of more than 50,   a flag
            the most frequent, and "NAME=other values" for the rest
+embedding  "NAME[0]" to "NAME[f-1]", the numbers of a list of length f    the medians, and a flag
 text       "NAME: word", tf-idf of at most 5,000 lower-case words that    no words
            occur in two cells or more; a row has length 1
 =========  =============================================================  ==================================================
@@ -45,7 +46,6 @@ class Encoder(ABC):
     """The features of one column. `missing` counts the cells that were missing when it was fitted."""
 
     kind: ClassVar[Kind]
-    measures: ClassVar[bool] = False  # whether the first feature is a quantity on a scale, to be standardised
     missing: int
 
     @classmethod
@@ -73,6 +73,11 @@ class Encoder(ABC):
         return {name: [*value] if isinstance(value, tuple) else value for name, value in fitted.items()}
 
     @property
+    def n_measures(self) -> int:
+        """How many features, the first ones, are quantities on a scale, to be standardised."""
+        return 0
+
+    @property
     def is_sparse(self) -> bool:
         """Whether most of the features of a row are zero."""
         return False
@@ -83,7 +88,7 @@ class Encoder(ABC):
 class NumberEncoder(Encoder):
     """A number as it is. Without a `fill` a missing cell is an error."""
 
-    kind, measures = "number", True
+    kind = "number"
     fill: float | None
     missing: int = 0
     comma: bool = False  # text may have a decimal comma
@@ -102,6 +107,10 @@ class NumberEncoder(Encoder):
         if self.fill is None and np.isnan(values).any():
             column.complain("a number", int(np.flatnonzero(np.isnan(values))[0]), got="a missing value")
         return _filled(column, values, self.fill or 0.0, self.missing, f"{self.fill:g}" if self.fill else "0")
+
+    @property
+    def n_measures(self) -> int:
+        return 1
 
     @property
     def summary(self) -> str:
@@ -134,7 +143,7 @@ class BooleanEncoder(Encoder):
 class DateEncoder(Encoder):
     """Days since 1970-01-01, of which float32 keeps about four minutes in our time."""
 
-    kind, measures = "date", True
+    kind = "date"
     fill: float
     missing: int = 0
     order: DayOrder = "year first"
@@ -149,6 +158,10 @@ class DateEncoder(Encoder):
     def encode(self, column: Column) -> Block:
         values = _checked(column, column.days(self.order), "a date")
         return _filled(column, values, self.fill, self.missing, _day(self.fill))
+
+    @property
+    def n_measures(self) -> int:
+        return 1
 
     @property
     def summary(self) -> str:
@@ -261,8 +274,60 @@ class TextEncoder(Encoder):
         return True
 
 
+@final
+@dataclass(frozen=True)
+class EmbeddingEncoder(Encoder):
+    """The numbers of lists of one length, f of them; `fill` has the median of each."""
+
+    kind = "embedding"
+    fill: tuple[float, ...]
+    missing: int = 0
+
+    @classmethod
+    def fit(cls, column: Column) -> EmbeddingEncoder:
+        size = column.size
+        if size is None:
+            row = int(np.argmin(column.missing))
+            column.complain("lists of numbers, all of one length,", row, got=f"a column that {column.type_problem}")
+        values = _fitting(column, column.vectors(size))
+        absent = np.isnan(values)
+        fill = [float(np.median(part[~np.isnan(part)])) if not np.isnan(part).all() else 0.0 for part in values.T]
+        return cls(tuple(fill), int(absent.any(axis=1).sum()))
+
+    def encode(self, column: Column) -> Block:
+        values = _fitting(column, column.vectors(len(self.fill)))
+        absent = np.isnan(values)
+        rows = absent.any(axis=1)
+        if rows.any() and not self.missing:
+            _caution(
+                column,
+                int(rows.sum()),
+                "have missing numbers; none was when the recipe was fitted. They are filled with medians",
+            )
+        block = np.empty((len(values), len(self.fill) + bool(self.missing)), dtype=np.float32)
+        block[:, : len(self.fill)] = values
+        if rows.any():
+            np.copyto(block[:, : len(self.fill)], np.asarray(self.fill, dtype=np.float32), where=absent)
+        if self.missing:
+            block[:, -1] = rows
+        return block
+
+    @property
+    def summary(self) -> str:
+        filled = f", {self.missing} missing filled with medians" if self.missing else ""
+        return f"embedding, {counted(len(self.fill), 'number')}{filled}"
+
+    @property
+    def n_measures(self) -> int:
+        return len(self.fill)
+
+    def feature_names(self, name: str) -> list[str]:
+        return _with_flag([f"{name}[{at}]" for at in range(len(self.fill))], name, self.missing)
+
+
 ENCODERS: dict[str, type[Encoder]] = {
-    encoder.kind: encoder for encoder in (NumberEncoder, BooleanEncoder, CategoryEncoder, DateEncoder, TextEncoder)
+    encoder.kind: encoder
+    for encoder in (NumberEncoder, BooleanEncoder, CategoryEncoder, DateEncoder, TextEncoder, EmbeddingEncoder)
 }
 
 
@@ -274,6 +339,16 @@ def _checked(column: Column, parsed: Parsed, expected: str) -> NDArray[np.float6
     broken = unfit(values)
     if broken.any():
         column.complain(f"{expected} of at most {LARGEST:.2g}, which float32 can hold,", int(np.flatnonzero(broken)[0]))
+    return values
+
+
+def _fitting(column: Column, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the numbers of lists, all of which fit into float32 or are missing."""
+    broken = unfit(values).any(axis=1)
+    if broken.any():
+        row = int(np.flatnonzero(broken)[0])
+        expected = f"numbers of at most {LARGEST:.2g}, which float32 can hold,"
+        column.complain(expected, row, got=f"{values[row][unfit(values[row])][0]:g}")
     return values
 
 

@@ -14,6 +14,7 @@ from pprop.graph.features.encoders import (
     BooleanEncoder,
     CategoryEncoder,
     DateEncoder,
+    EmbeddingEncoder,
     Encoder,
     NumberEncoder,
     TextEncoder,
@@ -130,6 +131,12 @@ def read_encoder(kind: Kind, entry: Entry) -> Encoder:
             return CategoryEncoder(values, given["others"].count(), given["missing"].count())
         case "text":
             return _read_text(entry)
+        case "embedding":
+            given = entry.fields("fill", "missing")
+            fill = tuple(item.number() for item in given["fill"].items())
+            if not fill:
+                given["fill"].complain("numbers")
+            return EmbeddingEncoder(fill, given["missing"].count())
         case "unused":
             entry.complain("a kind that has parameters")
 

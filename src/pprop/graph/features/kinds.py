@@ -3,7 +3,8 @@
 The first rule that holds decides. "Few" values are at most 50, with at least three cells for every two of them; "nearly
 all distinct" means nine of ten.
 
-1.  Lists, structures, binary cells, durations and other types without numbers, words or dates: unused.
+1.  Lists of numbers, all of one length: embedding. Other lists, structures, binary cells, durations and other types without
+    numbers, words or dates: unused.
 2.  All cells missing, or all the same: unused. (One value and missing cells beside it do tell nodes apart.)
     A split: unused. All cells are among `SPLIT_WORDS`, training nodes and others among them; or the name says so
     (`SPLIT_NAMES`: split, fold, set) and the cells are few small whole numbers, or ``fold1`` and the like.
@@ -44,8 +45,8 @@ from numpy.typing import NDArray
 from pprop._validate import describe
 from pprop.graph.features.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, THOUSANDS, Column, DayOrder
 
-Kind = Literal["number", "boolean", "category", "date", "text", "unused"]
-KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "unused")
+Kind = Literal["number", "boolean", "category", "date", "text", "embedding", "unused"]
+KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "embedding", "unused")
 
 FEW_VALUES = 50
 MOST_VALUES_A_CELL = 2 / 3
@@ -113,6 +114,8 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
         return Decision("unused", column.type_problem)
     if not column.n_present:
         return Decision("unused", "all values are missing" if len(column.cells) else "has no rows")
+    if column.form == "vector":
+        return _decide_vector(column)
     if not wanted and (split := _split_reason(column)):
         return Decision("unused", split)
     decision = _decide_values(column, wanted)
@@ -132,6 +135,21 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
 
 def _constant(column: Column) -> Decision:
     return Decision("unused", f"every value is {describe(column.cells[0].as_py())}")
+
+
+def _decide_vector(column: Column) -> Decision:
+    size = column.size
+    if size is None:
+        return Decision("unused", column.type_problem)
+    values = column.vectors(size)
+    broken = unfit(values).any(axis=1)
+    if broken.any():
+        row = int(np.flatnonzero(broken)[0])
+        number = values[row][unfit(values[row])][0]
+        return Decision("unused", f"has numbers that float32 cannot hold ({number:g} in row {row + 1})")
+    if np.isnan(values).all():
+        return Decision("unused", "all values are missing")
+    return Decision("embedding")
 
 
 def _split_reason(column: Column) -> str:

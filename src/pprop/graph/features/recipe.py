@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
@@ -23,7 +24,7 @@ from pprop.graph.features.column_recipe import (
     wanted_column,
     wanted_kinds,
 )
-from pprop.graph.features.columns import read_column
+from pprop.graph.features.columns import is_list, read_column
 from pprop.graph.features.encoders import Block, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry
 from pprop.graph.features.kinds import decide
@@ -122,6 +123,10 @@ class Recipe:
                 if isinstance(part.encoder, NumberEncoder) and not part.encoder.comma and kinds.get(part.name) is None:
                     column = read_column(part.name, columns[part.name], typed=typed, title=title, function=function)
                     made[at] = beside_commas(column, part, wanted=named)
+        for part in made if not named and wanted != "numbers" else ():  # an embedding that cannot be used is a loss
+            given = columns[part.name]
+            if part.encoder is None and kinds.get(part.name) != "unused" and is_list(given.type) and len(given):
+                warnings.warn(f"The column {part.name!r} of {title} is {part.summary}.", stacklevel=3)
         return cls(tuple(made), tuple(name for name in columns if name in exclude))
 
     def encode(
@@ -154,7 +159,7 @@ class Recipe:
             if part.name not in columns:
                 _complain_absent(part.name, new, title, function)
             column = read_column(part.name, columns[part.name], typed=typed, title=title, function=function)
-            if column.form == "other":
+            if column.form == "other" or (column.form == "vector" and part.kind != "embedding"):
                 column.complain(
                     f"a {part.kind}", 0, got=getattr(column.cells.type, "got", f"the type {column.cells.type}")
                 )
@@ -209,7 +214,7 @@ class Recipe:
     def numbers(self) -> NDArray[np.bool_]:
         """Which features are quantities to be standardised (numbers and dates, not flags or words), shape (f,)."""
         marks = [
-            encoder.measures and not at
+            at < encoder.n_measures
             for name, encoder in self.encoders.items()
             for at in range(len(encoder.feature_names(name)))
         ]

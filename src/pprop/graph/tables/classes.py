@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import describe, reject
+from pprop.graph.features.columns import is_list
 from pprop.graph.labels import MISSING_LABELS, LabelKind, alike_classes
 from pprop.graph.tables.arrow import pa, pc
 from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
@@ -141,7 +142,7 @@ def _texts(table: DataTable, name: str, wanted: LabelKind) -> Any:
     """Return the cells as text, "" where empty."""
     column = table.column(name, "label_column")
     kind = column.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         row = next((row for row, cell in enumerate(column) if cell.is_valid), 0)
         _refuse(table, name, f"lists, such as {describe(column[row].as_py()) if len(column) else '[]'},", TAGS)
     if pa.types.is_boolean(kind):

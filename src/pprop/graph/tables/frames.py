@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pprop._validate import describe, reject
 from pprop.graph.rows import check_same_index
 from pprop.graph.tables.arrow import Column, Unreadable, interchange, pa
@@ -121,10 +124,26 @@ def _arrow_columns(data: object, parameter: str, function: str) -> tuple[list[st
         reject(parameter, function, EXPECTED, f"{describe(data)}, whose Arrow interface says: {describe(str(error))},")
 
 
+def list_column(rows: NDArray[Any]) -> Column:
+    """Return a matrix as a column of lists, a row a cell; the numbers stay where they are if their type allows it.
+
+    >>> list_column(np.array([[1, 2], [3, 4]])).to_pylist()
+    [[1, 2], [3, 4]]
+    """
+    narrow = {"b": np.uint8, "f": np.float64}
+    native = rows.dtype.newbyteorder("=")
+    kept = native if native.kind in "iu" or native in (np.float32, np.float64) else np.dtype(narrow[native.kind])
+    kept = np.dtype(np.float32) if native == np.float16 else kept
+    items = pa.array(np.ascontiguousarray(rows, dtype=kept).ravel())
+    return pa.chunked_array([pa.FixedSizeListArray.from_arrays(items, rows.shape[1])])
+
+
 def _column(name: str, values: Any, complain: Complaint) -> Column:
     """Return the values of one column as Arrow has them; of several types, a column that can only be left out."""
     if isinstance(values, pa.ChunkedArray):
         return values
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] and values.dtype.kind in "buif":
+        return list_column(values)
     try:
         array = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
         return pa.chunked_array([array]) if isinstance(array, pa.Array) else array
