@@ -322,11 +322,22 @@ def test_files_of_the_page_have_types_tags_and_a_policy(served: Served, tmp_path
     assert client.get("/static/app.js").text == "another"
 
 
-def test_another_path_or_method(client: Client):
+def test_another_path(client: Client):
     refused(client.get("/api/v2/model"), 404, "not_found")
-    answer = client.request("DELETE", "/api/v1/model")
-    refused(answer, 405, "wrong_method")
-    assert answer.headers["allow"] == "GET"
+
+
+def test_a_wrong_method_is_told_all_right_ones(client: Client):
+    right = {
+        "/api/v1/edits": "GET, HEAD, POST",
+        "/api/v1/predict": "POST",
+        "/api/v1/model": "GET, HEAD",
+        "/": "GET, HEAD",
+    }
+    for path, methods in right.items():
+        answer = client.request("DELETE", path)
+        refused(answer, 405, "wrong_method")
+        assert answer.headers["allow"] == methods
+    assert client.request("HEAD", "/api/v1/predict").headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize(

@@ -352,7 +352,7 @@ def test_logs_that_are_refused(live: Any, tmp_path: Path):
         EditLog(tmp_path / "no" / "log", graph)
 
 
-def test_an_edit_that_cannot_be_written_is_taken_back(live: Any, monkeypatch: pytest.MonkeyPatch):
+def test_an_edit_that_cannot_be_written_is_taken_back(live: Any, model: Any, monkeypatch: pytest.MonkeyPatch):
     import os
 
     client, holder = live()
@@ -374,10 +374,34 @@ def test_an_edit_that_cannot_be_written_is_taken_back(live: Any, monkeypatch: py
     calls.clear()
     monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     refused(post(client, "edits", {"edits": list(EDITS[2:])}), 503, "log")
-    monkeypatch.setattr(os, "fsync", real)
-    refused(post(client, "edits", {"edits": list(EDITS[2:])}), 503, "log")  # what is in the file is not known
-    refused(client.get("/readyz"), 503, "not_ready")
+    refused(client.get("/readyz"), 503, "not_ready")  # what is in the file is not known
     assert holder.sequence == 1
+    monkeypatch.setattr(os, "fsync", real)
+    assert client.get("/readyz").status_code == 200
+    assert post(client, "edits", {"edits": list(EDITS[2:])}).json()["sequence"] == 2
+    check_edited(client, model)
+
+
+def test_edits_work_again_once_a_full_disk_has_space(live: Any, model: Any, tmp_path: Path):
+    resource = pytest.importorskip("resource", reason="a limit for files stands for the size of the disk")
+    client, _ = live()
+    post(client, "edits", {"edits": list(EDITS[:2])})
+    log = tmp_path / "edits.log"
+    before, limits = log.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))  # a part of a line fits
+    try:
+        answers = [post(client, "edits", {"edits": list(EDITS[2:])}) for _ in range(2)]
+        ready = client.get("/readyz")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    for answer in answers:
+        assert "The graph is unchanged" in refused(answer, 503, "log")
+    assert ready.status_code == 200  # the log is sound, and the next edit may fit
+    assert log.read_bytes() == before
+    assert post(client, "edits", {"edits": list(EDITS[2:])}).json()["sequence"] == 2
+    client, holder = live()
+    assert holder.sequence == 2
+    check_edited(client, model)
 
 
 def test_models_that_cannot_be_live(tmp_path: Path):

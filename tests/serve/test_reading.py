@@ -272,3 +272,22 @@ def test_a_directed_graph_has_edges_from_the_giver_to_the_receiver():
         weight = adjacency[int(edge["target"][1:]), int(edge["source"][1:])]
         assert edge["weight"] == pytest.approx(weight)
         assert weight > 0
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/api/v1/model", "/api/v1/explain?id=n1", "/api/v1/explain?id=nobody"]
+)
+def test_head_is_get_without_a_body(client: Client, path: str):
+    found, head = client.get(path), client.request("HEAD", path)
+    assert head.content == b""
+    assert (head.status_code, dict(head.headers)) == (found.status_code, dict(found.headers))
+
+
+def test_an_integer_may_be_written_with_a_point():
+    numbered = Client(create_app(Holder(Served(fitted(planted(ids=False)), "numbers")), Limits()))
+    whole = numbered.post("/api/v1/predict", json={"ids": [7, 8], "steps": 138}).json()
+    assert numbered.post("/api/v1/predict", json={"ids": [7.0, "8"], "steps": 138.0}).json() == whole
+    assert [one["id"] for one in whole["predictions"]] == [7, 8]
+    assert len(numbered.post("/api/v1/what-if", json={"id": 7, "k": 5.0}).json()["explanation"]["contributors"]) == 5
+    for steps in (1.5, True, "3", 1e300):
+        assert numbered.post("/api/v1/predict", json={"ids": [7], "steps": steps}).status_code == 422

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -41,3 +42,23 @@ def test_every_endpoint_documents_its_errors(client: Client):
             for status in wanted:
                 schema = operation["responses"][status]["content"]["application/json"]["schema"]
                 assert schema == {"$ref": "#/components/schemas/Error"}
+
+
+def test_the_document_is_valid_and_its_operations_have_names_for_a_client(client: Client):
+    from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+    document = client.get("/openapi.json").json()
+    assert [error.message for error in OPENAPI_31_VALIDATOR.iter_errors(document)] == []
+    names = {
+        f"{method} {path}": operation["operationId"]
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert len(set(names.values())) == len(names) == 14
+    assert all(
+        re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)*", name) for name in names.values()
+    )  # no path, as explain_api_v1_...
+    assert names["post /api/v1/predict"] == "predictNodes"
+    assert (names["get /api/v1/edits"], names["post /api/v1/edits"]) == ("getEdits", "applyEdits")
+    steps = document["components"]["schemas"]["PredictRequest"]["properties"]["steps"]["anyOf"]
+    assert {"type": "integer", "minimum": 1, "maximum": 200} in steps  # also with integers such as 138.0

@@ -60,7 +60,7 @@ def create_app(holder: Holder, limits: Limits, metrics: Metrics | None = None, f
         redirect_slashes=False,
     )
     _handle_errors(app)
-    _plain_routes(app, pages, counts, holder)
+    _plain_routes(app, pages, counts, holder, worker)
     app.include_router(reading_routes(holder, worker))
     app.include_router(changing_routes(holder, worker, counts))
     card = holder.card()
@@ -72,7 +72,7 @@ def create_app(holder: Holder, limits: Limits, metrics: Metrics | None = None, f
     return Guard(app, limits, counts, frozenset([*document["paths"], "/", "/openapi.json"]))
 
 
-def _plain_routes(app: FastAPI, pages: PageFiles, metrics: Metrics, holder: Holder) -> None:
+def _plain_routes(app: FastAPI, pages: PageFiles, metrics: Metrics, holder: Holder, worker: Worker) -> None:
     """Add the page, health, readiness and metrics."""
 
     def file(name: str, request: Request) -> Response:
@@ -82,26 +82,39 @@ def _plain_routes(app: FastAPI, pages: PageFiles, metrics: Metrics, holder: Hold
             return Response(status_code=304, headers=headers)
         return Response(found.content, media_type=found.kind, headers=headers)
 
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    @app.get("/", include_in_schema=False)
     async def index(request: Request) -> Response:
         return file(INDEX, request)
 
-    @app.api_route("/static/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
+    @app.get("/static/{name:path}", include_in_schema=False)
     async def static(name: str, request: Request) -> Response:
         return file(name, request)
 
-    @app.get("/healthz", response_model=schemas.Status, tags=["state"], summary="Whether the server runs")
+    @app.get(
+        "/healthz",
+        operation_id="getHealth",
+        response_model=schemas.Status,
+        tags=["state"],
+        summary="Whether the server runs",
+    )
     async def healthz() -> Json:
         return Json({"status": "ok"})
 
-    @app.get("/readyz", response_model=schemas.Status, tags=["state"], summary="Whether it can answer")
+    @app.get(
+        "/readyz",
+        operation_id="getReadiness",
+        response_model=schemas.Status,
+        tags=["state"],
+        summary="Whether it can answer",
+    )
     async def readyz() -> Json:
-        if not holder.ready:
-            raise Fault(503, "not_ready", "The server cannot write its log, so it takes no more edits.")
+        if not (holder.ready or await worker.run(holder.recover)):
+            raise Fault(503, "not_ready", "The log of edits cannot be written, so edits are refused. Look at its disk.")
         return Json({"status": "ready"})
 
     @app.get(
         "/metrics",
+        operation_id="getMetrics",
         response_class=Response,
         tags=["state"],
         summary="Counts and times for Prometheus",
@@ -133,7 +146,6 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: Exception) -> Response:
-        del request
         assert isinstance(error, HTTPException)
         texts = {
             404: "There is no such endpoint.",
@@ -142,7 +154,19 @@ def _handle_errors(app: FastAPI) -> None:
         }
         message = texts.get(error.status_code, str(error.detail))
         headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = allowed(app.openapi(), request.url.path)
         return Json({"error": CODES.get(error.status_code, "refused"), "message": message}, error.status_code, headers)
+
+
+def allowed(document: dict[str, Any], path: str) -> str:
+    """Return the methods of a path as the header Allow names them; what the OpenAPI document leaves out is a file.
+
+    >>> allowed({"paths": {"/edits": {"get": {}, "post": {}}}}, "/edits")
+    'GET, HEAD, POST'
+    """
+    found = {name.upper() for name in document["paths"].get(path, ("get",))}
+    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
 
 
 def sentence(error: RequestValidationError) -> str:

@@ -29,24 +29,39 @@ def changing_routes(holder: Holder, worker: Worker, metrics: Metrics) -> APIRout
         edges = [edge.model_dump() for edge in body.edges]
         return imagined.predict_new(holder.refresh(), holder.served.parts, body.features, edges)
 
-    @router.post("/predict-new", response_model=schemas.NewNode, summary="The prediction of a node that is not there")
+    @router.post(
+        "/predict-new",
+        operation_id="predictNewNode",
+        response_model=schemas.NewNode,
+        summary="The prediction of a node that is not there",
+    )
     async def predict_new(body: schemas.NewNodeRequest) -> Json:
         return Json(await worker.run(imagine_new, body))
 
-    @router.post("/what-if", response_model=schemas.WhatIf, summary="A prediction with other edges, explained")
+    @router.post(
+        "/what-if",
+        operation_id="tryEdges",
+        response_model=schemas.WhatIf,
+        summary="A prediction with other edges, explained",
+    )
     async def what_if(body: schemas.WhatIfRequest) -> Json:
         return Json(await worker.run(imagine, body))
 
     if isinstance(holder, LiveHolder):
         metrics.edits([], holder.sequence)  # those of a log are there already
 
-    @router.get("/edits", response_model=schemas.EditState, summary="How many batches of edits were made")
+    @router.get(
+        "/edits",
+        operation_id="getEdits",
+        response_model=schemas.EditState,
+        summary="How many batches of edits were made",
+    )
     async def state() -> Json:
         if not isinstance(holder, LiveHolder):
             raise Fault(404, "not_live", NOT_LIVE)
         return Json({"sequence": holder.sequence, "log": holder.log.path.name})
 
-    @router.post("/edits", response_model=schemas.Edited, summary="Change the graph")
+    @router.post("/edits", operation_id="applyEdits", response_model=schemas.Edited, summary="Change the graph")
     async def edit(body: schemas.EditsRequest) -> Json:
         if not isinstance(holder, LiveHolder):
             raise Fault(404, "not_live", NOT_LIVE)

@@ -91,21 +91,23 @@ class Guard:
         if scope["type"] != "http":
             return
         begin, status = time.perf_counter(), 500
-        started = False
+        started, method = False, scope["method"]
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
+            elif method == "HEAD":  # the head of the answer to GET, without its body
+                message["body"] = b""
             await send(message)
 
         path: str = scope["path"]
         try:
             self._check(scope)
-            if scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
+            if method in ("POST", "PUT", "PATCH", "DELETE"):
                 receive = await self._body(scope, receive)
-            await self._app(scope, receive, sent)
+            await self._app({**scope, "method": "GET"} if method == "HEAD" else scope, receive, sent)
         except Fault as fault:
             if not started:
                 await answer(fault, sent)
@@ -115,8 +117,8 @@ class Guard:
                 raise
         finally:
             name = "/static" if path.startswith("/static/") else path if path in self._paths else _OTHER
-            method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else _OTHER
-            self._metrics.request(name, method, status, time.perf_counter() - begin)
+            counted = method if method in ("GET", "POST", "HEAD") else _OTHER
+            self._metrics.request(name, counted, status, time.perf_counter() - begin)
 
     def _check(self, scope: Scope) -> None:
         """Refuse a request that comes too soon, under a wrong name, from another site or without the token."""

@@ -24,6 +24,10 @@ class Holder:
         """Whether requests can be answered."""
         return True
 
+    def recover(self) -> bool:
+        """Try to become ready again, and return whether that worked."""
+        return self.ready
+
     def refresh(self) -> View:
         """Return the view as it is after all edits."""
         return self.served.view

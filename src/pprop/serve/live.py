@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -71,6 +72,12 @@ class LiveHolder(Holder):
         """Whether edits can be written."""
         return not self.log.broken
 
+    def recover(self) -> bool:
+        """Try to bring the log in order after a failed write, and return whether that worked."""
+        with self._lock, suppress(OSError):
+            self.log.repair()
+        return self.ready
+
     @property
     def present(self) -> View | None:
         """The view, or None where edits have made it out of date."""
@@ -109,8 +116,6 @@ class LiveHolder(Holder):
     def edit(self, edits: Sequence[Edit]) -> int:
         """Make a batch of edits, all or none; it is on the disk when its number is returned."""
         with self._lock:
-            if self.log.broken:
-                raise Fault(503, "log", "The log of edits cannot be written, so no edit is taken.")
             before = self._free
             self._make(edits)
             try:
@@ -120,7 +125,9 @@ class LiveHolder(Holder):
                 self._free = before
                 reason = error.strerror or str(error)
                 raise Fault(
-                    503, "log", f"The log of edits cannot be written ({reason}): nothing was changed."
+                    503,
+                    "log",
+                    f"The log of edits cannot be written: {reason}. The graph is unchanged; send the edits again.",
                 ) from error
             self._fresh = False
             return sequence

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast, final
+from typing import Any, cast, final
 
 from pprop._errors import FormatError, InputError
 from pprop.graph.files import replaced_file
@@ -44,6 +44,8 @@ class EditLog:
         All that the log held when it was opened, in order.
     cut
         Bytes of a line without an end that were cut off then.
+    broken
+        Whether a failed write has left something in the file that is not cut off yet; `append` and `repair` try to.
 
     Examples
     --------
@@ -67,7 +69,8 @@ class EditLog:
         if not path.exists():
             with replaced_file(path) as stream:  # it appears with its first line, or not at all
                 stream.write(_line(header))
-        self._file: IO[bytes] = path.open("r+b")
+        # without a buffer, which would keep what the disk refused and try to write it again before anything else
+        self._file = path.open("r+b", buffering=0)
         try:
             self._lock()
             self.batches, self._end, self.cut = self._read()
@@ -91,25 +94,29 @@ class EditLog:
 
     def append(self, edits: Sequence[Edit]) -> int:
         """Write a batch to the disk and return its number; with an error the log is as it was before."""
-        if self.broken:
-            raise OSError(f"The log {str(self.path)!r} could not be written before.")
+        self.repair()
         line = _line({"sequence": self.sequence + 1, "edits": list(edits)})
         try:
             self._file.seek(self._end)
-            self._file.write(line)
-            self._file.flush()
+            written = 0
+            while written < len(line):  # a disk that is nearly full takes a part
+                written += self._file.write(line[written:])
             os.fsync(self._file.fileno())
         except OSError:
-            self.broken = True  # unless what was written can be taken back
+            self.broken = True
             with contextlib.suppress(OSError):
-                self._file.seek(self._end)
-                self._file.truncate(self._end)
-                os.fsync(self._file.fileno())
-                self.broken = False
+                self.repair()
             raise
         self._end += len(line)
         self.sequence += 1
         return self.sequence
+
+    def repair(self) -> None:
+        """Cut off what a failed write has left after the last batch. Where the disk refuses that, too, `broken` stays true."""
+        if self.broken:
+            self._file.truncate(self._end)
+            os.fsync(self._file.fileno())
+            self.broken = False
 
     def _lock(self) -> None:
         if fcntl is None:

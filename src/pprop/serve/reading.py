@@ -28,7 +28,7 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
     """Return the endpoints, each with its types."""
     router = APIRouter(prefix="/api/v1", tags=["read"])
 
-    @router.get("/model", response_model=schemas.Card, summary="The model card")
+    @router.get("/model", operation_id="getModel", response_model=schemas.Card, summary="The model card")
     async def model() -> Json:
         await current()
         return Json(await worker.run(holder.card))
@@ -37,7 +37,12 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
         """Return the present view, which is made anew after edits."""
         return holder.present or await worker.run(holder.refresh)
 
-    @router.get("/search", response_model=schemas.Found, summary="Nodes by id, name, class, confidence")
+    @router.get(
+        "/search",
+        operation_id="searchNodes",
+        response_model=schemas.Found,
+        summary="Nodes by id, name, class, confidence",
+    )
     async def search(
         q: Annotated[str, Query(max_length=200, description="Part of an id or a name.")] = "",
         label: Annotated[str | None, Query(description="The known class.")] = None,
@@ -69,7 +74,9 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
         )
         return Json(found)
 
-    @router.post("/predict", response_model=schemas.Predictions, summary="Predictions of some nodes")
+    @router.post(
+        "/predict", operation_id="predictNodes", response_model=schemas.Predictions, summary="Predictions of some nodes"
+    )
     async def predict(body: schemas.PredictRequest) -> Json:
         asked = (await current(), body.ids, body.alpha, body.steps)
         if len(body.ids) <= AT_ONCE and body.alpha is None and body.steps is None:
@@ -78,6 +85,7 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
 
     @router.get(
         "/predictions",
+        operation_id="predictAllNodes",
         response_class=StreamingResponse,
         summary="Predictions of all nodes, one a line",
         responses={
@@ -97,7 +105,9 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
-    @router.get("/explain", response_model=schemas.Explanation, summary="Where a logit came from")
+    @router.get(
+        "/explain", operation_id="explainNode", response_model=schemas.Explanation, summary="Where a logit came from"
+    )
     async def explain(
         key: IdQuery,
         k: Annotated[int, Query(ge=1, le=MOST_CONTRIBUTORS, description="Contributors to name.")] = 20,
@@ -107,7 +117,12 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
     ) -> Json:
         return Json(await worker.run(answers.explain, await current(), key, k, of_class, alpha, steps))
 
-    @router.get("/neighbourhood", response_model=schemas.Neighbourhood, summary="The ego graph of a node")
+    @router.get(
+        "/neighbourhood",
+        operation_id="getNeighbourhood",
+        response_model=schemas.Neighbourhood,
+        summary="The ego graph of a node",
+    )
     async def neighbourhood(
         key: IdQuery,
         size: Annotated[int, Query(ge=1, le=MOST_NODES, description="Nodes to show.")] = 40,
@@ -116,7 +131,12 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
     ) -> Json:
         return Json(await worker.run(answers.neighbourhood, await current(), key, size, alpha, steps))
 
-    @router.get("/diagnostics", response_model=schemas.Diagnostics, summary="Where the model is wrong or unsure")
+    @router.get(
+        "/diagnostics",
+        operation_id="getDiagnostics",
+        response_model=schemas.Diagnostics,
+        summary="Where the model is wrong or unsure",
+    )
     async def wrong_or_unsure() -> Json:
         view = await current()
         found: dict[str, Any] = await worker.run(diagnostics.diagnostics, view)

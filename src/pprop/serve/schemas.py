@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
 from pprop.serve.limits import MOST_CHANGES, MOST_CONTRIBUTORS, MOST_EDITS, MOST_IDS, MOST_STEPS
 
-NodeId = StrictInt | StrictStr
+
+def _whole(value: object) -> object:
+    """Return 138 for 138.0, which is an integer as JSON Schema has it, and anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = BeforeValidator(_whole)
+Whole = Annotated[StrictInt, _WHOLE]
+NodeId = Whole | StrictStr
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Alpha = Annotated[Finite | None, Field(gt=0, le=1, description="Teleport probability; absent: that of the model.")]
-Steps = Annotated[StrictInt | None, Field(ge=1, le=MOST_STEPS, description="Power steps; absent: as the model.")]
+StepCount = Annotated[StrictInt, Field(ge=1, le=MOST_STEPS), _WHOLE]
+Steps = Annotated[StepCount | None, Field(description="Power steps; absent: as the model.")]
 Weight = Annotated[Finite, Field(gt=0, le=1e9)]
 
 
@@ -212,7 +221,7 @@ class PredictRequest(Request):
     steps: Steps = None
 
 
-FeatureValue = Finite | StrictInt | StrictStr | bool | None
+FeatureValue = Finite | Whole | StrictStr | bool | None
 
 
 class NewEdge(Request):
@@ -269,7 +278,9 @@ class WhatIfRequest(Request):
     add: list[WeightedPair] = Field(default=[], max_length=MOST_CHANGES)
     alpha: Alpha = None
     steps: Steps = None
-    k: StrictInt = Field(default=20, ge=1, le=MOST_CONTRIBUTORS, description="Contributors to name.")
+    k: Annotated[StrictInt, Field(ge=1, le=MOST_CONTRIBUTORS), _WHOLE] = Field(
+        default=20, description="Contributors to name."
+    )
     of_class: StrictStr | None = Field(
         default=None, alias="class", description="The class to explain; absent: the one predicted with these edges."
     )
