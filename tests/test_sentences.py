@@ -80,7 +80,7 @@ def answer_of(call: str, names: dict[str, Any]) -> str:
         code = run(call.removeprefix("$ pprop ").split())
     said = err.getvalue()
     said = out.getvalue() + said[max(said.rfind("\npprop ") + 1, 0) :].rstrip()
-    return f"{code}: {said}".replace(f"{names['folder']}/", "")
+    return f"{code}: {said}".replace(f"{names['folder']}/", "").strip()
 
 
 def cases() -> dict[str, str]:
