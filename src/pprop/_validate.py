@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from pprop._errors import InputError, PpropError
+from pprop._errors import InputError, Number, PpropError, Remedy, Where
 
 if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and so `pprop --help`, do without
     import numpy as np
@@ -83,18 +83,25 @@ def nearest(wanted: str, known: Iterable[str], most: int = 1) -> str:
 
 
 def reject(
-    parameter: str, function: str, expected: str, got: object, *, remedy: str = "", error: type[PpropError] = InputError
+    parameter: str,
+    function: str,
+    expected: str | Number,
+    got: object,
+    *,
+    remedy: str | Remedy = "",
+    error: Callable[..., PpropError] = InputError,
+    where: Where | None = None,
 ) -> NoReturn:
-    """Raise the house sentence. `got` is described unless it is already a sentence part (a str made by the caller).
+    """Raise an error about an argument. `got` is described unless it is already a sentence part (a str of the caller).
 
     >>> reject("alpha", "propagate", "a float in (0, 1]", 1.3)
     Traceback (most recent call last):
         ...
     pprop._errors.InputError: The 'alpha' parameter of propagate must be a float in (0, 1]. Got 1.3 instead.
     """
-    text = got if isinstance(got, str) else describe(got)
-    sentence = f"The {parameter!r} parameter of {function} must be {expected}. Got {text} instead."
-    raise error(f"{sentence} {remedy}".rstrip())
+    remedies = () if not remedy else (remedy if isinstance(remedy, Remedy) else Remedy(remedy),)
+    found = got if isinstance(got, str) else describe(got)
+    raise error(parameter=parameter, function=function, expected=expected, found=found, remedies=remedies, where=where)
 
 
 def check_float(value: object, parameter: str, function: str, interval: str) -> float:
@@ -113,7 +120,7 @@ def check_float(value: object, parameter: str, function: str, interval: str) -> 
         below = number <= high if interval[-1] == "]" else number < high
         if above and below:
             return number
-    reject(parameter, function, f"a float in {interval}", describe(value))
+    reject(parameter, function, Number(interval), describe(value))
 
 
 def check_int(value: object, parameter: str, function: str, *, low: int, high: int | None = None) -> int:

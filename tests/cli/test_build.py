@@ -63,10 +63,10 @@ def test_what_cannot_be_built_is_one_line(pprop_here: Any, tmp_path: Path):
     (tmp_path / "nodes.csv").write_text("id\nann\n")
     answer = pprop_here("build", "edges.csv", "--source", "from", "--out", "g")
     assert (answer.code, answer.out) == (3, "")
-    assert "Its columns are: 'source', 'target', 'w'" in answer.err
+    assert "edges.csv has no column 'from'. Its columns: source, target, w." in answer.err
     answer = pprop_here("build", "edges.csv", "--nodes", "nodes.csv", "--weight", "w", "--out", "g")
     assert answer.code == 3
-    assert "add --unknown-nodes drop or add" in answer.err.splitlines()[-1]
+    assert "Add: --unknown-nodes drop (or add)" in answer.err.splitlines()[-1]
     assert not (tmp_path / "g").exists()
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "mine.txt").write_text("mine")

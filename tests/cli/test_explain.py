@@ -84,8 +84,8 @@ def test_the_picture_is_written_once(pprop_here: Any, saved: Any, tmp_path: Path
     [
         (["zoe"], 3, "'zoe'"),
         (["ann", "--eps", "0.1"], 3, "must be None with mode='exact'"),
-        (["ann", "--top", "0"], 3, "The 'k' parameter of explain"),
-        (["ann", "--mode", "fast", "--eps", "2"], 3, "The 'eps' parameter of explain"),
+        (["ann", "--top", "0"], 3, "--top must be"),
+        (["ann", "--mode", "fast", "--eps", "2"], 3, "--eps must be"),
         (["ann", "--mode", "best"], 2, "best"),
         (["ann", "--plot", "ann.pdf"], 3, "--plot must end in .png or .svg"),
         (["ann", "bob", "--plot", "ann.png"], 2, "--plot draws one node, and 2 are given"),

@@ -153,7 +153,7 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
     assert pprop_here(*TRAIN.split(), "--model", "appnp-ensemble", "--members", 2, "--rounds", 0).code == 0
     (tmp_path / "edits.txt").write_text("+ person01 person30\n")
     for arguments, why in (
-        (("explain", "model", "person00"), "Got APPNPEnsembleClassifier, whose logits are no sum over nodes, instead."),
+        (("explain", "model", "person00"), "Got APPNPEnsembleClassifier, whose logits are no sum over nodes."),
         (("live", "model", "edits.txt"), "Got APPNPEnsembleClassifier, whose members vote, instead."),
     ):
         answer = pprop_here(*arguments)
@@ -176,16 +176,16 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
         ("--model ppnp --steps 3", 2, "--steps belongs to appnp, appnp-cv and appnp-ensemble; ppnp has none."),
         ("--model appnp-ensemble --alpha 0.1 --alphas 0.1,0.2", 2, "Give one of --alpha and --alphas."),
         ("--model appnp-cv --spread-errors 1", 2, "--spread-errors belongs to appnp-ensemble; appnp-cv has none."),
-        ("--model appnp-ensemble --spread-errors -1", 3, "The 'spread_errors' parameter of APPNPEnsembleClassifier"),
-        ("--model appnp-ensemble --alphas 0.1,1.3", 3, "The 'alpha' parameter of APPNPEnsembleClassifier"),
+        ("--model appnp-ensemble --spread-errors -1", 3, "--spread-errors must be"),
+        ("--model appnp-ensemble --alphas 0.1,1.3", 3, "--alphas must be"),
         ("--tol 1e-3", 2, "--tol belongs to solved-ppnp; appnp has none."),
         ("--model ppnp --solver cg", 2, "--solver belongs to solved-ppnp; ppnp has none."),
         ("--model solved-ppnp --steps 3", 2, "--steps belongs to appnp, appnp-cv and appnp-ensemble; solved-ppnp has"),
         ("--model solved-ppnp --alphas 0.1,0.2", 2, "appnp-ensemble; solved-ppnp has one --alpha."),
-        ("--model solved-ppnp --tol 0", 3, "The 'tol' parameter of SolvedPPNPClassifier must be a float in (0, 1)."),
-        ("--model solved-ppnp --solver exact", 3, "The 'solver' parameter of SolvedPPNPClassifier must be one of"),
-        ("--model solved-ppnp --alpha 0", 3, "The 'alpha' parameter of SolvedPPNPClassifier must be a float in (0, 1]"),
-        ("--model solved-ppnp --hidden 8,8", 3, "The 'hidden' parameter of SolvedPPNPClassifier must be an integer"),
+        ("--model solved-ppnp --tol 0", 3, "--tol must be a number in (0, 1)."),
+        ("--model solved-ppnp --solver exact", 3, "--solver must be one of"),
+        ("--model solved-ppnp --alpha 0", 3, "--alpha must be a number in (0, 1]"),
+        ("--model solved-ppnp --hidden 8,8", 3, "--hidden must be an integer"),
         ("--model label-propagation --steps 3", 2, "appnp-ensemble; label-propagation has none."),
         ("--model auto --alpha 0.1", 2, "label-propagation; auto chooses for itself."),
         ("--runs 3", 2, "--runs belongs to appnp-cv; appnp has none."),
@@ -193,11 +193,11 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
         ("--rounds 1", 2, "--rounds belongs to appnp-ensemble; appnp has none."),
         ("--model ppnp --folds 5", 2, "--folds belongs to appnp-ensemble; ppnp has none."),
         ("--model appnp-cv --alphas 0.1,much", 2, "--alphas takes numbers separated by commas, not '0.1,much'."),
-        ("--model appnp-cv --alphas 0.1,1.3", 3, "The 'alphas' parameter of APPNPClassifierCV"),
-        ("--model appnp-cv --alphas 0.1,0.1", 3, "The 'alphas' parameter of APPNPClassifierCV"),
-        ("--model appnp-cv --runs 0", 3, "The 'n_runs' parameter of APPNPClassifierCV"),
-        ("--model appnp-ensemble --members 0", 3, "The 'members' parameter of APPNPEnsembleClassifier"),
-        ("--model appnp-ensemble --folds 1", 3, "The 'folds' parameter of APPNPEnsembleClassifier"),
+        ("--model appnp-cv --alphas 0.1,1.3", 3, "--alphas must be"),
+        ("--model appnp-cv --alphas 0.1,0.1", 3, "--alphas must be"),
+        ("--model appnp-cv --runs 0", 3, "--runs must be"),
+        ("--model appnp-ensemble --members 0", 3, "--members must be"),
+        ("--model appnp-ensemble --folds 1", 3, "--folds must be"),
         ("--model appnp-ensemble --folds 99", 3, "at most 6, the number of stopping nodes. Got 99"),
     ],
 )

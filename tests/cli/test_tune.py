@@ -93,7 +93,7 @@ def test_test_nodes_play_no_part(pprop_here, tables, monkeypatch: pytest.MonkeyP
         ("--space alpha=0.5:0.1", 3, "'high' parameter of Range"),
         ("--space alpha=0.5:1.5", 3, "impossible 'alpha'"),
         ("--space alpha=0.5", 3, "at least one setting"),
-        ("--trials 0", 3, "'trials' parameter"),
+        ("--trials 0", 3, "--trials must be"),
         ("--time-limit 0", 2, "--time-limit takes minutes"),
         ("--split-seed 3", 2, "--split-seed belongs to a dataset"),
         ("--model gcn", 2, "gcn"),

@@ -79,14 +79,17 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_refused(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("source target\na b\n", r"'source target'\. Separate columns by a comma, a semicolon, a tab or \|\.$"),
+        (
+            "source target\na b\n",
+            r"Its columns: source target\. Separate columns by a comma, a semicolon, a tab or \|\.$",
+        ),
         (
             "1,2\n2,3\n",
-            r"Its columns are: '1', '2'\. The first line looks like data: write the names of the columns above",
+            r"Its columns: 1, 2\. The first line looks like data: write the names of the columns above",
         ),
-        ("ann,bob\nbob,cem\n", r"Its columns are: 'ann', 'bob'\. The first line looks like data"),
+        ("ann,bob\nbob,cem\n", r"Its columns: ann, bob\. The first line looks like data"),
         ("1,1\n2,3\n", r"the column '1' twice .* The first line looks like data"),
-        ("from,to\n1,2\n", r"Its columns are: 'from', 'to'\.$"),
+        ("from,to\n1,2\n", r"Its columns: from, to\.$"),
     ],
 )
 def test_a_missing_header_is_named_where_a_column_is_missed(text: str, sentence: str, tmp_path: Path) -> None:

@@ -181,13 +181,13 @@ REFUSED = [
     (("add_edge", 10**30, 1), "index 2: The 'u' parameter of add_edge must be an integer from 0 to 4"),
     (("add_edge", 0.0, 1), "index 2: .* an integer from 0 to 4. Got 0.0"),
     (("add_edge", True, 3), "index 2: .* an integer from 0 to 4. Got True"),
-    (("add_edge", 2, 0), r"index 2: .* 2 has no edge. Got \(2, 0\), which is there already"),
-    (("remove_edge", 4, 3), r"index 2: .* 4 has an edge. Got \(4, 3\), which is not there"),
-    (("set_weight", 0, 3, 2.0), r"index 2: .* 0 has an edge. Got \(0, 3\), which is not there"),
+    (("add_edge", 2, 0), "index 2: add_edge: there is already an edge between 2 and 0"),
+    (("remove_edge", 4, 3), "index 2: remove_edge: there is no edge between 4 and 3"),
+    (("set_weight", 0, 3, 2.0), "index 2: set_weight: there is no edge between 0 and 3"),
     (("add_edge", 0, 3, float("nan")), r"index 2: The 'weight' parameter of add_edge .* Got nan"),
     (("add_edge", 0, 3, 10**400), r"index 2: The 'weight' parameter of add_edge"),
     (("set_weight", 0, 1, "2"), r"index 2: The 'weight' parameter of set_weight .* Got '2'"),
-    (("add_edges", [[0, 3], [0, 1]]), r"index 2: .* edges that are not in the graph. Got \(0, 1\)"),
+    (("add_edges", [[0, 3], [0, 1]]), "index 2: add_edges: there is already an edge between 0 and 1"),
     (("add_edges", [[0, 3], [3, 0]]), r"index 2: .* \(0, 3\) more than once"),
     (("remove_node", 7), "index 2: The 'u' parameter of remove_node"),
     (("remove_nodes", range(5)), "index 2: .* a graph has at least one"),
@@ -225,7 +225,7 @@ def test_a_batch_with_an_impossible_edit_is_refused_whole_and_its_place_named(ch
 
 
 def test_the_first_impossible_edit_is_named_whatever_is_wrong_with_it(changing):
-    with pytest.raises(InputError, match=r"index 0: .* \(0, 1\), which is there already"):
+    with pytest.raises(InputError, match=r"index 0: .* already an edge between 0 and 1"):
         changing.apply([("add_edge", 0, 1), ("add_edge", 0, 9)])
     with pytest.raises(InputError, match=r"index 0: .* Got 9"):
         changing.apply([("add_edge", 0, 9), ("add_edge", 0, 1)])
@@ -289,7 +289,7 @@ def test_an_edge_has_another_weight_and_gets_its_own_back(changing):
     Z, size = dense(A, np.eye(5)[:, :3], "sym", self_loops=True, alpha=0.2)
     assert (np.abs(changing.logits() - Z) <= 1e-4 * size[:, None]).all()
     np.testing.assert_array_equal(changing.graph.adjacency.toarray(), A)
-    with pytest.raises(InputError, match=r"\(0, 4\), which is not there"):
+    with pytest.raises(InputError, match="no edge between 0 and 4"):
         changing.set_weights([[0, 4]], [1.0])
     changing.undo()
     changing.undo()

@@ -271,7 +271,7 @@ def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):
     before, log = probabilities(client, "n1"), (tmp_path / "edits.log").read_bytes()
     there = f"n{int(holder.served.model.graph_.indices[0])}"
     cases: list[tuple[list[Any], int, str]] = [
-        ([EDITS[0], EDITS[1], EDITS[1]], 409, "The edge is there already"),
+        ([EDITS[0], EDITS[1], EDITS[1]], 409, "There is already an edge between"),
         ([EDITS[1]], 404, "There is no node 'new'"),
         ([EDITS[0], EDITS[0]], 409, "already"),
         ([{**EDITS[0], "id": "n3"}], 409, "already"),
@@ -280,7 +280,7 @@ def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):
         ([EDITS[3], EDITS[3]], 404, "no node 'n9'"),
         ([EDITS[3], {"op": "set_features", "id": "n9", "features": {}}], 404, "no node"),
         ([{"op": "add_edge", "source": "n0", "target": there}], 409, "edit 1 (add_edge 'n0'"),
-        ([{"op": "remove_edge", "source": "n0", "target": "n0"}], 409, "not there"),
+        ([{"op": "remove_edge", "source": "n0", "target": "n0"}], 409, "There is no edge between 'n0' and 'n0'."),
         ([{"op": "fly", "id": "n0"}], 422, "op"),
         ([{"op": "add_edge", "source": "n0", "target": "n1", "weight": -1}], 422, "weight"),
         ([{**EDITS[0], "id": ""}], 422, "empty"),

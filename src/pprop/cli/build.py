@@ -88,9 +88,9 @@ def build(
             session.keep(half)  # the same command goes on with it
         raise
     except PpropError as error:
-        found = str(error).replace("pass unknown_nodes='drop' or 'add'", "add --unknown-nodes drop or add")
-        found = found.replace("feature_columns='numbers'", "--features numbers")
-        raise type(error)(found) from error
+        own = {"features": "feature_file", "labels": "label_file"}
+        error.parameter = own.get(error.parameter or "", error.parameter)
+        raise
     session.keep(out)
     size = sum(file.stat().st_size for file in folder.path.iterdir())
     recipe = manifest_fields(folder.manifest)["recipe"]

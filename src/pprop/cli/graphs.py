@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 import typer
 
-from pprop._errors import InputError, PpropError
+from pprop._errors import InputError
 from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
@@ -191,11 +191,8 @@ class GraphInput:
     def read(self, recipe: Recipe | None = None) -> Graph:
         """Read the graph; the columns of its node table become features by a recipe, where one is given."""
         self.check_files()
-        try:
-            return self.saved.read(recipe)
-        except PpropError as error:
-            found = str(error).replace("pass unknown_nodes='drop' or 'add'", "add --unknown-nodes drop or add")
-            raise type(error)(found) from error
+        typed = {"path": None if self.path is None else self.graph, "nodes": self.tables.nodes}
+        return self.saved.read(recipe, {name: path for name, path in typed.items() if path is not None})
 
     def _reader(self) -> tuple[str, dict[str, Any]]:
         """Return the kind of the graph, and the arguments of the function that reads it."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import EdgeError, FormatError, InputError, Where
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
 from pprop.cli.models import FORMATS, ModelArgument, columns_of, load_model, write_table
@@ -233,7 +233,13 @@ def make_edits(live: LiveGraph, graph: Graph, edits: Sequence[Edit]) -> LiveUpda
         with _at(edit.place):
             calls.append(_call(live, graph, edit, new, free))
         free += edit.verb == "node"
-    return live.apply(calls, places=[edit.place for edit in edits])
+    try:
+        return live.apply(calls, places=[edit.place for edit in edits])
+    except EdgeError as error:
+        if error.where is not None and error.where.edit is not None:
+            error.u, error.v = edits[error.where.edit].words
+            error.function = ""
+        raise
 
 
 def _call(live: LiveGraph, graph: Graph, edit: Edit, new: dict[Any, int | None], free: int) -> tuple[Any, ...]:
@@ -325,4 +331,5 @@ def _at(place: str) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        raise type(error)(f"{place}: {error}") from error
+        error.at(Where(title=place))
+        raise

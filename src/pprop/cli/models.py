@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from pprop._errors import InputError
+from pprop._errors import InputError, MismatchError, Remedy
 from pprop.cli.graphs import GraphInput, Structure
 from pprop.cli.output import Session, new_file
 
@@ -65,11 +65,13 @@ def load_model(
     own = origin is not None and origin.tables.structure is Structure.IDENTITY
     try:
         model = load(folder, graph=graph, logits_file=logits_file)
-    except InputError as error:
-        if own and "features per node" in str(error):
+    except MismatchError as error:
+        if own and error.subject == "features":
             raise InputError(IDENTITY) from error
-        tables = " --nodes FILE" if source is not None and source.arguments.get("nodes") is not None else ""
-        raise type(error)(str(error).replace("Pass graph=...", f"Add --graph GRAPH{tables}")) from error
+        if source is not None and source.arguments.get("nodes") is not None:
+            both = Remedy(settings={"graph": ..., "nodes": ...})
+            error.remedies = tuple(both if "graph" in remedy.settings else remedy for remedy in error.remedies)
+        raise
     if own and model.graph_changed_:
         raise InputError(IDENTITY)
     if origin is not None and model.graph_changed_:

@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, Self, cast, final
 import typer
 
 from pprop._compiling import COMPILING, compiling
-from pprop._errors import FormatError, PpropError, TakenError
+from pprop._errors import PYTHON, FormatError, PpropError, TakenError, Words
 
 EXIT_CODES = {
     0: "done",
@@ -71,8 +71,9 @@ class Session:
     {"answer": 42}
     """
 
-    def __init__(self, verb: str, *, json: bool = False, debug: bool = False) -> None:
+    def __init__(self, verb: str, *, json: bool = False, debug: bool = False, words: Words = PYTHON) -> None:
         self.verb = f"pprop {verb}"
+        self.words = words  # of errors
         self.json = json
         self._debug = debug
         self._kept: list[Path] = []
@@ -128,7 +129,8 @@ class Session:
             return False
         if self._debug:
             traceback.print_exception(error)
-        sys.stderr.write(f"{self.verb}: {' '.join(sentence.split())}\n")
+        lines = [" ".join(line.split()) for line in sentence.splitlines()]
+        sys.stderr.write(f"{self.verb}: {f'{chr(10)}  '.join(lines)}\n")
         raise typer.Exit(code) from None
 
     def _describe(self, error: BaseException) -> tuple[int | None, str]:
@@ -142,7 +144,7 @@ class Session:
             case PpropError() if _disk_is_full(error):
                 return FILES, str(error)
             case PpropError():
-                return BAD_INPUT, str(error)
+                return BAD_INPUT, error.sentence(self.words)
             case OSError(strerror=str(reason), filename=str(name)):
                 return FILES, f"Cannot read or write {name!r}: {reason}."
             case OSError():

@@ -89,7 +89,11 @@ class SplitOptions(Options):
         if origin.path is None:
             from pprop.datasets import TEST_SEEDS, paper_split
 
-            split = paper_split(graph, TEST_SEEDS[0] if self.split_seed is None else self.split_seed)
+            try:
+                split = paper_split(graph, TEST_SEEDS[0] if self.split_seed is None else self.split_seed)
+            except InputError as error:
+                error.parameter = "split_seed"
+                raise
         else:
             test = TEST if self.test is None else self.test
             stopping = STOPPING.default if self.stopping is None else self.stopping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import fields
 from functools import cache
@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from pprop.cli.output import Session
+from pprop.cli.words import Shell
 from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
 
 KEEP_LINES = "\b"  # tells typer not to fill the paragraph
@@ -121,8 +122,10 @@ def verb(
                 parameters.append(_parameter(each.name, hint, each.default, panel))
         parameters += [_parameter("json", JsonOption, False), _parameter("debug", DebugOption, False)]
 
+        words = _words(parameters)
+
         def callback(**values: Any) -> None:
-            with Session(title, json=values.pop("json"), debug=values.pop("debug")) as session:
+            with Session(title, json=values.pop("json"), debug=values.pop("debug"), words=words) as session:
                 made = {
                     name: group(**{option: values.pop(option) for option in options})
                     for name, (group, options) in groups.items()
@@ -179,6 +182,20 @@ def _parameter(name: str, annotation: Any, default: object, panel: str | None = 
         if info.default is ... and not info.param_decls:  # a name given first is in `default`
             info.param_decls = (f"--{name.replace('_', '-')}",)  # typer 0.27 would take the metavar for it
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+
+
+def _words(parameters: Sequence[inspect.Parameter]) -> Shell:
+    """Return the words of errors of a verb with these parameters: what is typed for each, and for its values."""
+    names: dict[str, str] = {}
+    values: dict[str, str] = {}
+    for each in parameters:
+        _, info = get_args(each.annotation)
+        if isinstance(info, OptionInfo):
+            names[each.name] = (info.param_decls or ("",))[0]
+            values[each.name] = info.metavar or "VALUE"
+        else:
+            names[each.name] = str(info.metavar).removesuffix("...")
+    return Shell(names, values)
 
 
 class _SectionedCommand(TyperCommand):

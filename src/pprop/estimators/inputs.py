@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast, final
 
 import numpy as np
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import FormatError, InputError, MismatchError
 from pprop._validate import describe, listed, nearest, reject
 from pprop.graph import Graph
 from pprop.graph.features.encoders import Encoder
@@ -37,7 +38,8 @@ def check_shape(graph: Graph, shape: list[int], function: str) -> None:
     """Refuse a graph whose features are of another shape than those of the training."""
     if feature_shape(graph) != shape:
         got = f"one with {shape_text(feature_shape(graph))}"
-        reject("graph", function, f"a graph with {shape_text(shape)} per node, as in the training", got)
+        expected = f"a graph with {shape_text(shape)} per node, as in the training"
+        reject("graph", function, expected, got, error=partial(MismatchError, subject="features"))
 
 
 def scaled_alike(graph: Graph, scaling: Scaling | None, function: str) -> Graph:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import FormatError, InputError, MismatchError, Remedy
 from pprop._validate import describe, reject
 from pprop.estimators import appnp, baselines, ensemble, label_propagation
 from pprop.estimators.base import NodeClassifier
@@ -284,14 +284,18 @@ def saved_recipe(path: str | PathLike[str]) -> Recipe | None:
 def _find_graph(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Graph:
     if manifest.source is None:
         name = "without a name" if manifest.graph_name is None else f"named {manifest.graph_name!r}"
-        raise InputError(
-            f"The model in {str(folder)!r} does not say where its graph, {name}, can be read. Pass graph=..."
+        raise MismatchError(
+            f"The model in {str(folder)!r} does not say where its graph, {name}, can be read.",
+            subject="source",
+            remedies=[Remedy(settings={"graph": ...})],
         )
     graph = manifest.source.read(recipe)
     if graph.fingerprint != manifest.fingerprint:
-        raise InputError(
+        raise MismatchError(
             f"The graph {manifest.source} is not the one that the model in {str(folder)!r} was trained on: its "
-            f"fingerprint is {graph.fingerprint}, not {manifest.fingerprint}. Pass graph=... to use it all the same."
+            f"fingerprint is {graph.fingerprint}, not {manifest.fingerprint}.",
+            subject="graph",
+            remedies=[Remedy("To use it all the same, name it.", settings={"graph": ...})],
         )
     return graph
 

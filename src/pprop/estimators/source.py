@@ -88,15 +88,16 @@ class GraphSource:
         """
         return cls("dataset", {"name": graph.name}) if graph.name in DATASETS else None
 
-    def read(self, recipe: Recipe | None = None) -> Graph:
+    def read(self, recipe: Recipe | None = None, paths: Mapping[str, str] | None = None) -> Graph:
         """Read the graph; the columns of a table become features by a recipe, where one is given.
 
-        Those of a graph folder have become features already: whoever needs a recipe compares it with that of the graph.
+        `paths` are other names of the same files, for errors. Those of a graph folder have become features already: whoever
+        needs a recipe compares it with that of the graph.
         """
         columns: dict[str, Any] = {}
         if recipe is not None and self.kind in ("edges", "file") and not os.path.isdir(self.arguments["path"]):
             columns["feature_columns"] = recipe
-        graph: Graph = _READERS[self.kind](**{**self.arguments, **columns})
+        graph: Graph = _READERS[self.kind](**{**self.arguments, **columns, **(paths or {})})
         return graph if self.structure is None else graph.with_structure(self.structure, replace=True)
 
     def __str__(self) -> str:

@@ -43,8 +43,9 @@ class Exchange(GraphParts):
     def _of_fields(cls, fields: dict[str, Any], function: str) -> Self:
         try:
             return cast("Any", cls).from_scipy(**fields)
-        except PpropError as error:  # in the words of the function that was called
-            raise type(error)(str(error).replace("Graph.from_scipy", function)) from None
+        except PpropError as error:
+            error.function = function  # that was called
+            raise
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:

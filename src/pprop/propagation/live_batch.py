@@ -14,7 +14,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Where
 from pprop._validate import check_float, describe, reject
 from pprop.propagation.live_record import LiveRecord, check_weights, reject_edge
 from pprop.propagation.operator import Nodes, Values
@@ -40,8 +40,8 @@ def at_edit(index: int, places: Sequence[str] | None) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        place = places[index] if places else f"No edit was made, because of the one at index {index}"
-        raise type(error)(f"{place}: {error}") from error
+        error.at(Where(edit=index, title=places[index] if places else None))
+        raise
 
 
 def bind(methods: object, call: Call) -> dict[str, Any]:

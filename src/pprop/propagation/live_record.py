@@ -9,7 +9,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 from scipy import sparse
 
-from pprop._errors import InputError
+from pprop._errors import EdgeError, InputError
 from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features, check_features, check_ids, look_up
@@ -276,10 +276,7 @@ def check_weights(weights: object, count: int, function: str) -> Values:
 
 def reject_edge(u: int, v: int, function: str, *, there: bool) -> NoReturn:
     """Refuse an edge that is there already, or one that is not there."""
-    got = f"({u}, {v}), which is {'there already' if there else 'not there'}"
-    if function in ("add_edge", "remove_edge", "set_weight"):
-        reject("v", function, f"a node to which {u} has {'no' if there else 'an'} edge", got)
-    reject("pairs", function, "edges that are not in the graph" if there else "edges of the graph", got)
+    raise EdgeError(u=u, v=v, there=there, function=function)
 
 
 def one_or_many(features: Any) -> Any:

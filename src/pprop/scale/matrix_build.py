@@ -117,7 +117,7 @@ class MatrixBuild:
                 f"an edge list of positions from 0 to {self.lookup.n_nodes - 1:,}, as nodes={self.lookup.n_nodes} says"
             )
             table.complain(expected, describe(key), row, remedy="Pass unknown_nodes='drop' to leave such edges out.")
-        self.columns.refuse_unknown(table, key, row, "", int(unknown.sum()))
+        self.columns.refuse_unknown(table, "the node table", key, row, "", int(unknown.sum()))
 
     def caution(self) -> None:
         """Warn of what was left out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from pprop._errors import InputError
+from pprop._errors import EdgeError, InputError
 from pprop.estimators import live
 from pprop.propagation.live_graph import compile_edits
 from pprop.serve.faults import Fault
@@ -20,7 +19,6 @@ from pprop.serve.log import Edit, EditLog
 from pprop.serve.served import Served
 from pprop.serve.view import View
 
-_EDGE = re.compile(r"The 'v' parameter of \w+ must be .*? which is (there already|not there) instead\.")
 _TOGETHER = 2000  # batches of a log that are made again together
 
 
@@ -143,8 +141,14 @@ class LiveHolder(Holder):
         try:
             with np.errstate(all="ignore"):  # features may be so large that the network fails, which is refused
                 self._live.apply(calls, places=[place(k, edit) for k, edit in enumerate(edits)])
+        except EdgeError as error:
+            error.function = ""
+            if error.where is not None and error.where.edit is not None:
+                edit = edits[error.where.edit]
+                error.u, error.v = f"{edit['source']!r:.80}", f"{edit['target']!r:.80}"
+            raise Fault(409, "edit", str(error)) from error
         except InputError as error:
-            raise Fault(409, "edit", plainly(str(error))) from error
+            raise Fault(409, "edit", str(error)) from error
         self._free = free
 
     def _call(self, edit: Edit, new: dict[str, int | None], free: int) -> tuple[Any, ...]:
@@ -227,12 +231,3 @@ def place(index: int, edit: Edit) -> str:
     """
     names = [edit[part] for part in ("source", "target", "id") if part in edit]
     return f"edit {index + 1} ({edit['op']} {' '.join(f'{name!r:.60}' for name in names)})"
-
-
-def plainly(text: str) -> str:
-    """Return a sentence of a live graph about an edge without the positions of its ends, which no request knows.
-
-    >>> plainly("No: The 'v' parameter of add_edge must be a node. Got (0, 1), which is there already instead.")
-    'No: The edge is there already.'
-    """
-    return _EDGE.sub(lambda found: f"The edge is {found[1]}.", text)

@@ -133,10 +133,9 @@ class NodeColumns:
         try:
             yield
         except InputError as error:
-            text = (
-                str(error).replace("'label_column'", repr(self.label)).replace("'feature_columns'", repr(self.features))
-            )
-            raise type(error)(text) from error
+            own = {"label_column": self.label, "feature_columns": self.features}
+            error.parameter = own.get(error.parameter or "", error.parameter)
+            raise
 
     def _vectors(self, name: object, values: list[Any]) -> NDArray[Any]:
         """Return one array of the vectors of all nodes, shape (n, ...)."""

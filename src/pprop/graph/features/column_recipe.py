@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn, cast, final
 
-from pprop._errors import FormatError
-from pprop._validate import check_sequence, describe, listed, nearest, reject
+from pprop._errors import ColumnError, FormatError, Remedy, Where, table_text
+from pprop._validate import check_sequence, describe, nearest, reject
 from pprop.graph.features.columns import Column
 from pprop.graph.features.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry, read_encoder
@@ -35,7 +36,7 @@ class ColumnRecipe:
 
 
 def wanted_kinds(
-    wanted: object, present: list[str], exclude: Collection[str], title: str, function: str
+    wanted: object, present: list[str], exclude: Collection[str], title: Path | str, function: str
 ) -> dict[str, Kind | None]:
     """Return the names that are wanted, each with its kind if that is said."""
     expected = 'feature columns: "auto", "numbers", a sequence of column names, or a mapping from names to kinds'
@@ -54,10 +55,19 @@ def wanted_kinds(
             if kind == "unused":
                 continue
             got = f"{describe(name)}, which holds ids, labels or a split,"
-            reject("feature_columns", function, f"columns of {title} that are features", got)
+            reject("feature_columns", function, f"columns of {table_text(title)} that are features", got)
         if not isinstance(name, str) or name not in present:
-            remedy = f"{nearest(str(name), present)} Its columns are {listed(present, 20)}.".strip()
-            reject("feature_columns", function, f"names of columns of {title}", describe(name), remedy=remedy)
+            if not isinstance(name, str):
+                reject("feature_columns", function, f"names of columns of {table_text(title)}", describe(name))
+            hint = nearest(name, present)
+            raise ColumnError(
+                parameter="feature_columns",
+                function=function,
+                missing={"feature_columns": name},
+                columns=present,
+                where=Where(title),
+                remedies=[Remedy(hint)] if hint else [],
+            )
         if name in kinds:
             reject("feature_columns", function, "distinct column names", f"{describe(name)} more than once")
         if kind is not None and kind not in KINDS:
@@ -132,7 +142,7 @@ def plain_number(column: Column) -> ColumnRecipe:
 
 
 def _complain_unusable(column: Column, reason: str) -> NoReturn:
-    got = f"{column.name!r}, a column of {column.title} that cannot be used ({reason}),"
+    got = f"{column.name!r}, a column of {table_text(column.title)} that cannot be used ({reason}),"
     reject("feature_columns", column.function, "columns that can become features", got, error=FormatError)
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import FormatError
+from pprop._errors import FormatError, Where
 from pprop._validate import describe, reject
 
 Form = Literal["number", "boolean", "date", "text", "vector", "other"]
@@ -57,16 +58,14 @@ class Column:
     cells: Any  # a pyarrow.Array of one chunk
     typed: bool  # whether the table says what is text and what a number
     categorical: bool  # whether it arrived as a dictionary of values
-    title: str  # of the table, in messages
+    title: Path | str  # of the table, in messages
     function: str
 
     def complain(self, expected: str, row: int, *, got: str = "") -> NoReturn:
         """Raise the house sentence about a cell; `row` is an index from 0."""
         cell = got or describe(self.cells[row].as_py())
-        place = f"{cell} in row {row + 1} of {self.title}"
-        reject(
-            "nodes", self.function, f"a table with {expected} in every row of {self.name!r}", place, error=FormatError
-        )
+        where = Where(self.title, row + 1, self.name)
+        reject("nodes", self.function, expected, cell, error=FormatError, where=where)
 
     @property
     def type_problem(self) -> str:
@@ -256,7 +255,7 @@ class Column:
 
 
 def read_column(
-    name: str, cells: Any, *, typed: bool, title: str = "the table", function: str = "Recipe.fit"
+    name: str, cells: Any, *, typed: bool, title: Path | str = "the table", function: str = "Recipe.fit"
 ) -> Column:
     """Return a column of a table, `cells` being a pyarrow array, chunked or not.
 

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pprop._errors import table_text
 from pprop._validate import counted, describe
 from pprop.graph.features.columns import DAY_PATTERNS, LARGEST, Column, DayOrder, Parsed
 from pprop.graph.features.kinds import Kind, unfit
@@ -367,7 +368,7 @@ def _filled(column: Column, values: NDArray[np.float64], fill: float, missing: i
 
 
 def _caution(column: Column, cells: int, what: str) -> None:
-    message = f"{counted(cells, 'cell')} of {column.name!r} in {column.title} {what}."
+    message = f"{counted(cells, 'cell')} of {column.name!r} in {table_text(column.title)} {what}."
     warnings.warn(message, UserWarning, stacklevel=5)
 
 

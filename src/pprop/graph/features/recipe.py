@@ -6,13 +6,14 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import FormatError
+from pprop._errors import FormatError, table_text
 from pprop._validate import counted, describe, listed, nearest, reject
 from pprop.graph.features.column_recipe import (
     ColumnRecipe,
@@ -76,7 +77,7 @@ class Recipe:
         typed: bool,
         wanted: Wanted = "auto",
         exclude: Collection[str] = (),
-        title: str = "the table",
+        title: Path | str = "the table",
         function: str = "Recipe.fit",
     ) -> Recipe:
         """Return the recipe of a table.
@@ -135,7 +136,7 @@ class Recipe:
         *,
         typed: bool,
         exclude: Collection[str] = (),
-        title: str = "the table",
+        title: Path | str = "the table",
         function: str = "Recipe.encode",
     ) -> tuple[Block, tuple[str, ...]]:
         """Return the features of a table, shape (n, f), and their names; columns are found by name, in any order.
@@ -167,7 +168,8 @@ class Recipe:
         if new:
             expected = "a table with the columns of the training"
             remedy = f"Leave {'it' if len(new) == 1 else 'them'} out, or train again."
-            reject("nodes", function, expected, f"{title} with {listed(new)}", remedy=remedy, error=FormatError)
+            got = f"{table_text(title)} with {listed(new)}"
+            reject("nodes", function, expected, got, remedy=remedy, error=FormatError)
         rows = len(next(iter(columns.values()), ()))
         return _joined(blocks, rows, self.n_features, self.is_sparse), self.feature_names
 
@@ -248,10 +250,10 @@ class Recipe:
         return "\n".join(f"{name:{width}}  {column.summary}" for name, column in pairs)
 
 
-def _complain_absent(name: str, new: list[str], title: str, function: str) -> NoReturn:
+def _complain_absent(name: str, new: list[str], title: Path | str, function: str) -> NoReturn:
     remedy = nearest(name, new) or (f"The recipe does not know its {listed(new)}." if new else "")
     expected = f"a table with the column {name!r}, as in the training"
-    reject("nodes", function, expected, f"{title} without it", remedy=remedy, error=FormatError)
+    reject("nodes", function, expected, f"{table_text(title)} without it", remedy=remedy, error=FormatError)
 
 
 def _shown(name: str) -> str:

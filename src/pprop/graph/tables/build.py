@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import GraphError
+from pprop._errors import GraphError, Remedy, UnknownNodeError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
 from pprop.graph.attributes import check_features, check_labels, seal
 from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
@@ -71,7 +72,7 @@ class TableColumns:
         check_choice(self.unknown_nodes, "unknown_nodes", function, UNKNOWN_NODES)
         if self.label_column is not None and self.label_column == self.id_column:
             got = f"{describe(self.label_column)} for both"
-            reject("label_column", function, "another column than id_column", got)
+            reject("label_column", function, "another column than that of the ids", got)
 
     @property
     def of_edges(self) -> tuple[object, ...]:
@@ -106,7 +107,9 @@ class TableColumns:
                 if self.unknown_nodes == "error":
                     row = int(np.argmax(strange))
                     key = str(ends[0 if source[row] < 0 else 1][row].as_py())
-                    self.refuse_unknown(edges, key, row, spelled_alike(key, ids), int(strange.sum()))
+                    self.refuse_unknown(
+                        edges, nodes.path or nodes.title, key, row, spelled_alike(key, ids), int(strange.sum())
+                    )
                 if self.unknown_nodes == "add":
                     n_known, ids = len(ids), join(*alike(ids, new_nodes(*ends, ids)))
                     more = f"{counted(len(ids) - n_known, 'node')} of {edges.title}"
@@ -132,14 +135,21 @@ class TableColumns:
             caution_weights(edges, stacklevel=5)
         return {"csr": csr, "directed": self.directed, "ids": seal(keys), **attributes}
 
-    def refuse_unknown(self, edges: DataTable, key: str, row: int, alike: str, rows: int) -> NoReturn:
+    def refuse_unknown(
+        self, edges: DataTable, nodes: Path | str, key: str, row: int, alike: str, rows: int
+    ) -> NoReturn:
         """Refuse an edge list with the id `key` in some row, and unknown ones in `rows` of them."""
-        edges.complain(
-            "an edge list of ids in the node table",
-            f"the unknown id {describe(key)}",
-            row,
-            remedy=f"{alike}{counted(rows, 'row')} of {edges.n_rows:,} with unknown ids: add these nodes"
-            + (", or pass unknown_nodes='drop' or 'add'." if self.function != FROM_EDGES else "."),
+        add = Remedy(f"{alike}Add these nodes to the table, or leave their edges out.")
+        choice = Remedy(settings={"unknown_nodes": ("drop", "add")})
+        raise UnknownNodeError(
+            parameter=edges.parameter,
+            function=self.function,
+            node=key,
+            nodes=nodes,
+            count=rows,
+            rows=edges.n_rows,
+            where=edges.where(row),
+            remedies=[add] if self.function == FROM_EDGES else [add, choice],
         )
 
     def _attributes(self, nodes: DataTable, beside: Any) -> dict[str, Any]:
@@ -148,7 +158,7 @@ class TableColumns:
         about: dict[str, Any] = {
             "typed": nodes.typed,
             "exclude": exclude,
-            "title": nodes.title,
+            "title": nodes.path or nodes.title,
             "function": self.function,
         }
         given = self.feature_columns

@@ -58,7 +58,7 @@ def read_table(path: object, parameter: str, function: str, wanted: Collection[o
 
 
 def _read_csv(file: Path, parameter: str, function: str, wanted: set[str] | None) -> DataTable:
-    make = partial(DataTable, repr(str(file)), parameter, function)
+    make = partial(DataTable, repr(str(file)), parameter, function, path=file)
     complain = make({}, 0).complain
     codec = CODECS.get(file.suffix.lower())
     content = read_file(file)
@@ -91,7 +91,7 @@ def _decompress(file: Path, content: bytes, codec: str, parameter: str, function
 
 
 def _read_parquet(file: Path, parameter: str, function: str, wanted: set[str] | None) -> DataTable:
-    make = partial(DataTable, repr(str(file)), parameter, function, typed=True, name=table_name(file))
+    make = partial(DataTable, repr(str(file)), parameter, function, typed=True, name=table_name(file), path=file)
     complain = make({}, 0).complain
     try:
         with file.open("rb") as stream:  # an open file, so that pyarrow takes the path for nothing else

@@ -115,7 +115,7 @@ class TableStream:
                 with self._opened(file) as opened:
                     header, headless = tuple(opened.schema_arrow.names), False
             else:
-                complain = DataTable(repr(str(file)), self.parameter, self.function, {}, 0).complain
+                complain = DataTable(repr(str(file)), self.parameter, self.function, {}, 0, path=file).complain
                 suffix = table_suffix(file)
                 assert suffix is not None
                 block = next(self._blocks(file, LEAST), b"")
@@ -123,7 +123,9 @@ class TableStream:
                 header = tuple(found)
             typed = table_suffix(file) == ".parquet"
             title = repr(str(file))
-            table = DataTable(title, self.parameter, self.function, {}, 0, typed, names=header, headless=headless)
+            table = DataTable(
+                title, self.parameter, self.function, {}, 0, typed, names=header, headless=headless, path=file
+            )
             for parameter, name in names.items():
                 if name is not None and name not in header:
                     table.column(name, parameter)
@@ -141,7 +143,7 @@ class TableStream:
     def _parquet(self, file: Path, rows: int, part: int, row: int) -> Iterator[tuple[DataTable, int | None]]:
         with self._opened(file) as opened:
             names: list[str] = opened.schema_arrow.names
-            make = partial(DataTable, repr(str(file)), self.parameter, self.function)
+            make = partial(DataTable, repr(str(file)), self.parameter, self.function, path=file)
             make = partial(make, typed=True, name=table_name(file), names=tuple(names))
             check_names(names, make({}, 0).complain)
             chosen = [name for name in names if self.wanted is None or name in self.wanted]
@@ -177,7 +179,7 @@ class TableStream:
     def _csv(self, file: Path, rows: int, part: int, row: int) -> Iterator[tuple[DataTable, int]]:
         suffix = table_suffix(file)
         assert suffix is not None
-        make = partial(DataTable, repr(str(file)), self.parameter, self.function, name=table_name(file))
+        make = partial(DataTable, repr(str(file)), self.parameter, self.function, name=table_name(file), path=file)
         delimiter, prefix, names, headless = DELIMITERS[suffix], b"", list[str](), False
         for index, block in enumerate(self._blocks(file, max(CSV_BYTES * rows, LEAST))):
             complain = make({}, 0, first=row).complain
@@ -196,7 +198,7 @@ class TableStream:
     def _blocks(self, file: Path, size: int) -> Iterator[bytes]:
         """Give the content of a text file, decompressed, in blocks that end where a line does, outside of quotes."""
         codec = CODECS.get(file.suffix.lower())
-        complain = DataTable(repr(str(file)), self.parameter, self.function, {}, 0).complain
+        complain = DataTable(repr(str(file)), self.parameter, self.function, {}, 0, path=file).complain
         rest = b""
         with file.open("rb") as raw:
             stream: Any = raw if codec is None else pa.CompressedInputStream(pa.PythonFile(raw), codec)

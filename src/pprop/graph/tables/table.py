@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import FormatError
-from pprop._validate import describe, listed, nearest, reject
+from pprop._errors import ColumnError, FormatError, Remedy, Where
+from pprop._validate import describe, nearest, reject
 from pprop.graph.tables.arrow import Column, Unreadable, pa, pc
 
 SLICE = 2**15  # rows
 ONE_TYPE = "a table whose columns each have one type"
-MOST_NAMES = 20  # in one sentence
 HEADLESS = "The first line looks like data: write the names of the columns above it."
 
 
@@ -47,6 +47,8 @@ class DataTable:
         Whether the first line looks like data.
     first
         Rows of the file that come before those of this part of it.
+    path
+        The file as it was named; None for other tables.
 
     Examples
     --------
@@ -65,16 +67,26 @@ class DataTable:
     names: tuple[str, ...] = ()
     headless: bool = False
     first: int = 0
+    path: Path | None = None
 
     @property
     def others(self) -> tuple[str, ...]:
         """Names of the columns that were not asked for."""
         return tuple(name for name in self.names if name not in self.columns)
 
-    def complain(self, expected: str, got: str, row: int | None = None, *, remedy: str = "") -> NoReturn:
-        """Raise the house sentence about this table; `row` is an index from 0."""
-        place = f" in {self.title}" if row is None else f" in row {self.first + row + 1} of {self.title}"
-        reject(self.parameter, self.function, expected, got + place, remedy=remedy, error=FormatError)
+    def complain(
+        self, expected: str, got: str, row: int | None = None, *, column: object = None, remedy: str | Remedy = ""
+    ) -> NoReturn:
+        """Raise an error about this table; `row` is an index from 0.
+
+        With a column, `expected` is what each of its cells must be, and otherwise what the table must be.
+        """
+        where = self.where(row, None if column is None else str(column))
+        reject(self.parameter, self.function, expected, got, remedy=remedy, error=FormatError, where=where)
+
+    def where(self, row: int | None = None, column: str | None = None) -> Where:
+        """Return a place in this table; `row` is an index from 0."""
+        return Where(self.path or self.title, None if row is None else self.first + row + 1, column)
 
     def column(self, name: object, parameter: str) -> Column:
         """Return the column that the argument `parameter` names, its values in place; or list the ones there are."""
@@ -84,11 +96,19 @@ class DataTable:
                 self.complain(ONE_TYPE, f"{kind.got} under {name!r}", kind.row, remedy="Make it one type.")
             return plain(self.columns[name])
         names = self.names or tuple(self.columns)
-        hint = nearest(str(name), names) or (HEADLESS if self.headless else "")
+        if not isinstance(name, str):
+            reject(parameter, self.function, f"the name of a column of {self.title}", describe(name))
+        hint = nearest(name, names) or (HEADLESS if self.headless else "")
         if len(names) == 1 and not self.typed:
             hint = "Separate columns by a comma, a semicolon, a tab or |."
-        remedy = f"Its columns are: {listed(names, MOST_NAMES)}. {hint}".rstrip()
-        reject(parameter, self.function, f"the name of a column of {self.title}", describe(name), remedy=remedy)
+        raise ColumnError(
+            parameter=parameter,
+            function=self.function,
+            missing={parameter: name},
+            columns=names,
+            where=self.where(),
+            remedies=[Remedy(hint)] if hint else [],
+        )
 
     def texts(self, name: object, parameter: str) -> Column:
         """Return a column of ids or classes as text, numbers as Python prints whole ones, "" where empty."""
@@ -118,7 +138,7 @@ class DataTable:
         elif cells.null_count:
             empty = first_row(pc.is_null(cells))
         if empty is not None:
-            self.complain(f"a table with an id in every row of {name!r}", "an empty cell", empty)
+            self.complain("an id", "an empty cell", empty, column=name)
         return cells
 
     def _whole(self, column: Column, name: object) -> Column:
@@ -151,20 +171,21 @@ class DataTable:
     def numbers(self, name: object, parameter: str) -> NDArray[np.float64]:
         """Return a column as finite numbers, shape (rows,)."""
         column = self.column(name, parameter)
-        expected = f"a table with a finite number in every row of {name!r}"
+        expected = "a finite number"
         if is_text(column.type):
             values = as_numbers(column)
             if values is None:
                 cells: list[str | None] = column.to_pylist()
                 row = next(row for row, cell in enumerate(cells) if spelled(cell) is None)
-                self.complain(expected, f"the text {describe(cells[row])}" if cells[row] else "an empty cell", row)
+                got = f"the text {describe(cells[row])}" if cells[row] else "an empty cell"
+                self.complain(expected, got, row, column=name)
         elif is_number(column.type) or pa.types.is_null(column.type):
             values = column.cast(pa.float64()).to_numpy()
         else:
-            self.complain(expected, f"{column.type}")
+            self.complain(expected, f"{column.type}", column=name)
         broken = np.flatnonzero(~np.isfinite(values))
         if broken.size:
-            self.complain(expected, f"{values[broken[0]]}", int(broken[0]))
+            self.complain(expected, f"{values[broken[0]]}", int(broken[0]), column=name)
         return values
 
     def is_numeric(self, name: str) -> bool:
