@@ -105,7 +105,7 @@ def test_check_warns_of_unknown_nodes_that_are_dropped_or_added(pprop_here, tmp_
     answer = pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--unknown-nodes", choice, "--json")
     assert answer.record["usable"] is True
     (told,) = [what for what in levels(answer)["warning"] if "that the node table does not have" in what]
-    assert told.startswith(done.format(f"'{tmp_path / 'edges.csv'}'"))
+    assert told.startswith(done.format("'edges.csv'"))
     assert answer.err == ""
 
 
@@ -210,7 +210,7 @@ def test_check_tells_a_directed_file_from_an_undirected_one(pprop_here, tmp_path
 def test_check_of_a_column_that_is_not_there_names_the_columns(pprop_here, tables):
     answer = pprop_here("data", "check", "edges.csv", "--source", "from", "--json")
     assert answer.code == 3
-    assert "'source', 'target'" in levels(answer)["problem"][0]
+    assert "Its columns: source, target." in levels(answer)["problem"][0]
 
 
 @pytest.mark.parametrize("text", ["source,target\n", "source,target\na,a\n"])

@@ -110,4 +110,4 @@ def test_a_changed_node_table_is_refused_with_the_option_that_takes_it(pprop_her
     write_rows(tmp_path / "nodes.csv", NUMBERS, rows)
     assert pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--out", "model").code == 0
     write_rows(tmp_path / "nodes.csv", NUMBERS, [*rows, ("new", "", 41, 30000)])
-    assert "Add --graph GRAPH --nodes FILE to use it" in sentence(pprop_here("predict", "model"))
+    assert "Add: --graph GRAPH --nodes FILE" in sentence(pprop_here("predict", "model"))

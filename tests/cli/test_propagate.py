@@ -157,10 +157,10 @@ def test_without_a_tolerance_a_solver_takes_one_that_the_numbers_can_reach(
         ("--steps 3 --exact", "Give one of --steps, --exact and --solver"),
         ("--solver cg --exact", "Give one of --steps, --exact and --solver"),
         ("--tol 1e-3", "--tol needs --solver"),
-        ("--solver gauss", "must be one of 'chebyshev', 'cg' or 'contraction'. Got 'gauss' instead."),
+        ("--solver gauss", "must be one of 'chebyshev', 'cg' or 'contraction'. Got 'gauss'."),
         ("--solver cg --tol 2", "--tol must be a number in (0, 1). Got 2.0."),
-        ("--solver cg --tol 1e-17", "at alpha 0.1. Got 1e-17 instead."),
-        ("--solver cg --directed", "must be undirected. Got a directed graph instead. Use Contraction"),
+        ("--solver cg --tol 1e-17", "at alpha 0.1. Got 1e-17."),
+        ("--solver cg --directed", "must be undirected. Got a directed graph. Use Contraction"),
     ],
 )
 def test_solvers_that_contradict_or_do_not_fit_are_refused(pprop_here, tables, scores, arguments, fragment):

@@ -154,7 +154,7 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
     (tmp_path / "edits.txt").write_text("+ person01 person30\n")
     for arguments, why in (
         (("explain", "model", "person00"), "Got APPNPEnsembleClassifier, whose logits are no sum over nodes."),
-        (("live", "model", "edits.txt"), "Got APPNPEnsembleClassifier, whose members vote, instead."),
+        (("live", "model", "edits.txt"), "Got APPNPEnsembleClassifier, whose members vote."),
     ):
         answer = pprop_here(*arguments)
         assert (answer.code, answer.out) == (3, "")

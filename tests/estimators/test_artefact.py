@@ -252,7 +252,7 @@ def test_another_graph_is_refused_by_name_and_used_when_given(
     assert str(caught.value) == (
         f"The graph {str(tmp_path / 'zoo.npz')!r} is not the one that the model in {str(tmp_path / 'model')!r} was "
         f"trained on: its fingerprint is {smaller.fingerprint}, not {graph.fingerprint}. "
-        "Pass graph=... to use it all the same."
+        "Name the graph to use it all the same. Pass graph=..."
     )
     loaded = pprop.load(tmp_path / "model", graph=smaller)
     assert loaded.graph_changed_ is True

@@ -6,13 +6,14 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from pprop._errors import InputError, MismatchError, Remedy
+from pprop._errors import InputError, MismatchError
 from pprop.cli.graphs import GraphInput, Structure
 from pprop.cli.output import Session, new_file
 
@@ -69,8 +70,10 @@ def load_model(
         if own and error.subject == "features":
             raise InputError(IDENTITY) from error
         if source is not None and source.arguments.get("nodes") is not None:
-            both = Remedy(settings={"graph": ..., "nodes": ...})
-            error.remedies = tuple(both if "graph" in remedy.settings else remedy for remedy in error.remedies)
+            both = {"graph": ..., "nodes": ...}
+            error.remedies = tuple(
+                replace(one, settings=both) if "graph" in one.settings else one for one in error.remedies
+            )
         raise
     if own and model.graph_changed_:
         raise InputError(IDENTITY)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop import settings
+from pprop._errors import InputError
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
@@ -130,6 +131,12 @@ class ModelOptions(Options):
             raise typer.BadParameter("Give one of --alpha and --alphas.")
         if "alphas" in given:
             given["alphas"] = read_numbers(given["alphas"], "alphas", float)
+            for alpha in given["alphas"]:
+                try:
+                    settings.ALPHA.check(alpha, "train")
+                except InputError as error:
+                    error.parameter = "alphas"
+                    raise
         # the ensemble takes one alpha or several under one name
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}

@@ -295,7 +295,7 @@ def _find_graph(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Grap
             f"The graph {manifest.source} is not the one that the model in {str(folder)!r} was trained on: its "
             f"fingerprint is {graph.fingerprint}, not {manifest.fingerprint}.",
             subject="graph",
-            remedies=[Remedy("To use it all the same, name it.", settings={"graph": ...})],
+            remedies=[Remedy("Name the graph to use it all the same.", settings={"graph": ...})],
         )
     return graph
 
