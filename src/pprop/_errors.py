@@ -6,8 +6,8 @@
     ├── InputError (also ValueError)         an argument is wrong; the message names it and the remedy
     │   ├── GraphError                       the arrays given do not describe a graph
     │   ├── FormatError                      a file is damaged, hostile or not what its suffix says
-    │   ├── TakenError (also FileExistsError)   the name of a result was taken while it was made; says where it is
     │   │   └── UnknownNodeError             an edge names a node that the node table does not have
+    │   ├── TakenError (also FileExistsError)   the name of a result was taken while it was made; says where it is
     │   ├── ColumnError                      a table has no column of that name
     │   ├── EdgeError                        an edit adds an edge that is there, or changes one that is not
     │   ├── MismatchError                    a graph does not fit a model

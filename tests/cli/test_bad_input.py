@@ -23,7 +23,7 @@ from pprop import (
     PpropError,
     ToleranceError,
 )
-from pprop._errors import ColumnError, EdgeError, MismatchError, SeveralErrors, UnknownNodeError
+from pprop._errors import ColumnError, EdgeError, MismatchError, SeveralErrors, TakenError, UnknownNodeError
 from pprop.cli.output import Session
 from pprop.estimators import GraphSource
 
@@ -245,7 +245,9 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(
         *notes, sentence = answer.err.splitlines()
         assert sentence.startswith("pprop")
         assert case.says in sentence
-        assert all(note.startswith(("Warning: ", "Note: ", "Columns:", "  ", "APPNP on ")) for note in notes)
+        assert all(
+            note.startswith(("Warning: ", "Note: ", "Columns:", "  ", "APPNP on ", "Compiling ")) for note in notes
+        )
         assert answer.out == ""
     assert "Traceback" not in answer.err
     assert contents(tmp_path) == before
@@ -258,7 +260,7 @@ def test_the_table_reaches_every_error_class_of_the_core():
             yield from (child, *tree(child))
 
     core = {error for error in tree(PpropError) if error.__module__ == "pprop._errors"}
-    core -= {EdgeError, SeveralErrors}  # of edits: in test_live.py
+    core -= {EdgeError, SeveralErrors, TakenError}  # of edits, of tables and of races: in files of their own
     assert core == {case.error for case in CASES if case.error not in (None, OSError)}
 
 
