@@ -151,7 +151,9 @@ CASES = [
         InputError,
         small,
     ),
-    Case(f"{TRAIN} --column x=colour", 3, "number, boolean, category, date, text, embedding, unused", InputError, small),
+    Case(
+        f"{TRAIN} --column x=colour", 3, "number, boolean, category, date, text, embedding, unused", InputError, small
+    ),
     Case(f"{TRAIN} --column y=number", 3, "nodes.csv has no column 'y'", InputError, small),
     Case(
         f"{TRAIN} --split-column part",
