@@ -26,6 +26,10 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# The fixtures that start a browser and Spark, by the marker of the tests that use them; see tools/require.py.
+NEEDS = {"browser": "explorer", "spark": "spark"}
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "data: needs the paper's four graphs in the folder named by PPROP_DATA")
 
@@ -34,6 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Files with slow tests first: the processes then end at about the same time, with files of a second or less.
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    for item in items:
+        for marker, fixture in NEEDS.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
     if os.environ.get("PPROP_DATA"):
         return
     skip = pytest.mark.skip(reason="PPROP_DATA names no folder with the paper's four graphs")
