@@ -24,6 +24,7 @@ from pprop.study.tables.table import Cells, Number, Strong, Table, listed
 from pprop.study.tables.times import cost_sentences, ratio_table
 
 EXPERIMENTS = ("(abstract)", "(section 5)", "(section 6)", "(appendix)")  # where claims are about experiments
+SHORT = {"mlp": "Network alone (MLP)", "gcn": "GCN", "appnp": "APPNP"}  # models of the README's table
 
 LOOKS = (
     "Against the published means: 20 runs of PPNP and APPNP on Citeseer and Cora-ML (`core_accuracy.json`).",
@@ -196,20 +197,24 @@ def significance_sentence(main: ByDataset) -> str:
     return _except(count_wins(found), parts)
 
 
-def reached_sentence(main: ByDataset) -> str:
-    """Return the accuracies of APPNP beside the paper's; empty where it was not run.
+def short_table(main: ByDataset) -> list[str]:
+    """Return the accuracies of `SHORT` with their intervals, as the lines of a table in Markdown; empty without rows.
 
-    >>> reached_sentence({})
-    ''
+    >>> short_table({})
+    []
     """
-    scores = [score(entry, "accuracy") for group in main.values() for entry in group if entry.cell.model == "appnp"]
     found = {
-        dataset_title(one.entry.cell.dataset): (one.ours.mean, one.paper) for one in scores if one.ours and one.paper
+        (entry.cell.model, dataset): f"{one.ours.mean:.2f} ± {one.ours.half:.2f}"
+        for dataset, group in main.items()
+        for entry in group
+        if entry.cell.model in SHORT and (one := score(entry, "accuracy")).ours
     }
-    if not found:
-        return ""
-    ours, papers = (listed([f"{each:.2f}" for each in part]) for part in zip(*found.values(), strict=True))
-    return f"APPNP reaches {ours} % on {listed(list(found))} (paper: {papers})."
+    datasets = [dataset for dataset in main if any((model, dataset) in found for model in SHORT)]
+    if not datasets:
+        return []
+    head = ["Accuracy, %", *map(dataset_title, datasets)]
+    rows = [[title, *(found.get((model, name), "") for name in datasets)] for model, title in SHORT.items()]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---", *("---:" for _ in datasets)], *rows)]
 
 
 def _except(text: str, parts: list[str]) -> str:

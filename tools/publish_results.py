@@ -1,7 +1,7 @@
 """Write the published results from the packed rows alone, or check that they are what the rows give.
 
 ``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``, ``docs/results.md`` and the
-README's sentences on the results. ``make results CHECK=1`` writes them into a temporary folder and compares. Text is
+README's table and sentences on the results. ``make results CHECK=1`` writes them into a temporary folder and compares. Text is
 compared byte by byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a
 drawing depend on fonts and matplotlib.
 """
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.brief import brief_page, more_splits_sentence, reached_sentence, significance_sentence, tuned_sentence
+from tools.brief import brief_page, short_table, significance_sentence
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
@@ -57,15 +57,8 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    many = results.many
-    told = (
-        reached_sentence(main),
-        significance_sentence(main),
-        more_splits_sentence(main, many),
-        tuned_sentence(main, many),
-    )
-    sentences = " ".join([str(page.lead[0]), *filter(None, told)])
-    text = "\n".join(textwrap.wrap(sentences, 125, break_on_hyphens=False))
+    sentences = " ".join(filter(None, (str(page.lead[0]), significance_sentence(main))))
+    text = "\n".join([*short_table(main), "", *textwrap.wrap(sentences, 125, break_on_hyphens=False)])
     files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), text)
     return files
 

@@ -3,7 +3,8 @@
 Needs Chromium and a model that `pprop train` has saved; `docs/images` has the best of what this writes::
 
     pprop train citeseer --out model
-    python tools/screenshots.py model pictures --node 987
+    pprop train examples/recipes/edges.csv --nodes examples/recipes/nodes.csv --label-column cuisine --test 0.5 --out model
+    python tools/screenshots.py model pictures --node green-fennel-broth --cut slow-salmon-soup green-lamb-mash
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def served(model: Path) -> Generator[str]:
             process.terminate()
 
 
-def views(node: str, other: str | None) -> dict[str, str]:
-    """Fragments of the addresses to look at, by name."""
-    edited = "" if other is None else f"&alpha=0.3&edit=cut~{node}~{other}"
-    return {"node": f"#node={node}", "what-if": f"#node={node}{edited}", "model": "#view=model"}
+def views(node: str, cut: tuple[str, str] | None) -> dict[str, str]:
+    """Fragments of the addresses to look at, by name; `cut` is the edge that the what-if cuts."""
+    edited = f"#node={node}" if cut is None else f"#node={cut[0]}&edit=cut~{cut[0]}~{cut[1]}"
+    return {"node": f"#node={node}", "what-if": edited, "model": "#view=model"}
 
 
 def neighbour(page: Any, node: str) -> str | None:
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--node", help="the node to show; by default the one that the server suggests")
+    parser.add_argument("--cut", nargs=2, metavar="NODE", help="the edge to cut; by default the first one of the node")
     parser.add_argument("--whole", action="store_true", help="the whole page, not only what fits the window")
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
@@ -83,7 +85,9 @@ def main() -> None:
                 page = context.new_page()
                 settled(page, address if given.node is None else f"{address}#node={given.node}")
                 node = page.get_attribute("#drawing .node.centre", "data-node")
-                for name, fragment in views(node, neighbour(page, node)).items():
+                other = neighbour(page, node)
+                cut = tuple(given.cut) if given.cut else None if other is None else (node, other)
+                for name, fragment in views(node, cut).items():
                     settled(page, address + fragment)
                     file = given.folder / f"{name}-{size}-{theme}.png"
                     page.screenshot(path=file, full_page=given.whole)
