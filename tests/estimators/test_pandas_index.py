@@ -184,3 +184,28 @@ def test_cross_validation_takes_rows_of_a_series_and_of_an_array() -> None:
     y = pd.Series(CLASSES[MIXED])
     for nodes in (MIXED, IDS[MIXED], pd.Series(IDS[MIXED])):
         assert cross_val_score(model, nodes, y, cv=folds).tolist() == expected.tolist()
+
+
+def test_an_explanation_is_a_frame_whose_contributions_add_up() -> None:
+    model = LabelPropagationClassifier(GRAPH).fit(y=CLASSES)
+    explanation = model.explain("n3", k=4)
+    frame = explanation.to_frame()
+    assert frame["node"].tolist()[:4] == explanation.names
+    assert frame["label"].tolist()[:4] == explanation.labels
+    assert frame["node"].isna().tolist() == [False] * 4 + [True]
+    assert frame["share"].sum() == pytest.approx(1)
+    sums = frame[["contribution_left", "contribution_right"]].sum()
+    np.testing.assert_allclose(sums, explanation.value, atol=1e-12)
+
+
+def test_features_in_place_of_nodes_and_labels_that_are_missing_are_refused() -> None:
+    for wrong in (X, pd.DataFrame(X), sparse.csr_array(X)):
+        with pytest.raises(
+            InputError, match=r"'X' .*features belong into the graph, graph\.replace\(features=\.\.\.\)"
+        ):
+            LabelPropagationClassifier(GRAPH).fit(wrong, CLASSES)
+    with pytest.raises(InputError, match=r"target y is None. Pass one class label per node\.$"):
+        LabelPropagationClassifier(GRAPH).fit()
+    labelled = GRAPH.replace(labels=CLASSES)
+    with pytest.raises(InputError, match=r"Those of the graph are not read: y=graph\.labels passes them"):
+        LabelPropagationClassifier(labelled).fit()

@@ -39,7 +39,7 @@ REFUSED = [
     (lambda c: c.add_edges([[0, 2], [0, 1]]), "already an edge between 0 and 1"),
     (lambda c: c.add_edges([0, 2]), r"shape \(m, 2\)"),
     (lambda c: c.add_edges([[0, 2]], [1.0, 2.0]), "an array of 1 positive"),
-    (lambda c: c.add_edges([["a", "b"]]), r"shape \(m, 2\)"),
+    (lambda c: c.add_edges([["a", "b"]]), r"no ids"),
     (lambda c: c.remove_edge(0, 2), "remove_edge: there is no edge between 0 and 2"),
     (lambda c: c.remove_edge(3, 3), "no edge between 3 and 3"),
     (lambda c: c.remove_edges([[0, 1], [0, 4]]), "no edge between 0 and 4"),

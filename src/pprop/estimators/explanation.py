@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
+from pprop._optional import require
 from pprop._validate import check_choice, describe, reject
 from pprop.estimators.fitted import FittedScores, check_same_graph
 from pprop.estimators.samples import node_positions
@@ -95,6 +96,36 @@ class Explanation(Attribution):
         if self.other_count:
             parts.append(f"{self.other_nodes} {self.other_share:.0%}")
         return f"Explanation(node {self.name!r} is {self.prediction!r}: {', '.join(parts)})".replace("%", " %")
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame: one row per contributor, and a last one without a node for all others together.
+
+        Columns: ``node`` (the id, or the position where the graph has no ids), ``label``, ``weight``, ``share``, and
+        one for the contribution to each class; those of a class add up to `value`.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+        >>> graph = pprop.Graph.from_scipy(path, ids=list("abcde"))
+        >>> model = pprop.LabelPropagationClassifier(graph).fit(["a", "e"], ["left", "right"])
+        >>> model.explain("b", k=2).to_frame().head(2).round(2)
+          node  label  weight  share  contribution_left  contribution_right
+        0    a   left    0.24   0.72               0.24                 0.0
+        1    e  right    0.10   0.28               0.00                 0.1
+        """
+        pandas: Any = require("pandas", extra="convert", purpose="Explanation.to_frame")
+        rows = np.vstack([self.contributions, self.others])
+        contributions = {f"contribution_{name}": rows[:, at] for at, name in enumerate(self.classes.tolist())}
+        return pandas.DataFrame(
+            {
+                "node": pandas.array([*self.names, None], dtype=object),
+                "label": pandas.array([*self.labels, None], dtype=object),
+                "weight": [*self.weights, float("nan")],
+                "share": [*self.shares, self.other_share],
+                **contributions,
+            }
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain lists and numbers, one record per contributor and one for the others."""

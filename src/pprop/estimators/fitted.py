@@ -149,7 +149,7 @@ class TrainingRecord:
     Examples
     --------
     >>> record = TrainingRecord(320, 219, 0.51, 0.84, 22.1, "numba", "cpu", 0, 120, 500, compile_seconds=20.5)
-    >>> record.best_epoch, record.ms_per_epoch
+    >>> record.best_epoch, round(record.ms_per_epoch, 6)
     (219, 5.0)
     """
 

@@ -17,9 +17,16 @@ from pprop._validate import check_array, check_float, check_int, counted, descri
 from pprop.datasets import Split
 from pprop.estimators.targets import class_labels, of_one_type
 from pprop.graph import Graph
-from pprop.graph.attributes import look_up
 from pprop.graph.labels import MISSING_LABELS, check_missing
-from pprop.graph.rows import NodeNames, index_of, nodes_of_rows, numbers_rows, rows_beside, rows_of_nodes
+from pprop.graph.rows import (
+    NodeNames,
+    index_of,
+    nodes_of_rows,
+    numbers_rows,
+    positions_of_ids,
+    rows_beside,
+    rows_of_nodes,
+)
 
 
 def node_positions(X: object, parameter: str, function: str, graph: Graph, *, ids: object = None) -> NDArray[np.int64]:
@@ -51,12 +58,13 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
     if ids is not None:
         if X is not None:
             reject("ids", function, f"None where {parameter} is given", describe(ids))
-        return _of_ids(ids, "ids", function, graph)
+        return positions_of_ids(ids, "ids", function, graph)
     if X is None:
         return np.arange(n_nodes)
     expected = f"an array of node positions, integers from 0 to {n_nodes - 1}, of shape (m,) or (m, 1)"
+    features = "Samples are nodes: features belong into the graph, graph.replace(features=...), and X names nodes."
     if sparse.issparse(X):
-        reject(parameter, function, expected, "a sparse matrix")
+        reject(parameter, function, expected, "a sparse matrix", remedy=features)
     array = check_array(X, parameter, function, expected)
     if array.dtype.kind == "c":
         reject(parameter, function, expected, array, remedy="Complex data not supported.")
@@ -71,6 +79,8 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
         remedy = "" if array.ndim else "Put a single node into a list."
         if array.dtype.kind == "b" and array.ndim:
             remedy = "Of the masks of several splits choose one, such as mask[:, 0]."
+        elif array.ndim == 2:
+            remedy = features
         reject(parameter, function, expected, describe(array if array.ndim else array.item()), remedy=remedy)
     if array.dtype.kind == "O":
         array = of_one_type(array, parameter, function)
@@ -86,7 +96,7 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
         return np.flatnonzero(array if order is None else array[order])
     if array.size and array.dtype.kind == "U":
         listed = isinstance(X, list | tuple)  # in which numpy would make text of an integer
-        return _of_ids(np.array(X, dtype=object).ravel() if listed else array, parameter, function, graph)
+        return positions_of_ids(np.array(X, dtype=object).ravel() if listed else array, parameter, function, graph)
     if array.size and array.dtype.kind not in "iu":
         reject(parameter, function, expected, array)
     if array.size and (array.min() < 0 or array.max() >= n_nodes):
@@ -96,13 +106,6 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
             remedy = "Integers are positions; pass ids as ids=..."
         reject(parameter, function, expected, f"{array[at]} at index {at}", remedy=remedy)
     return array.astype(np.int64)
-
-
-def _of_ids(ids: object, parameter: str, function: str, graph: Graph) -> NDArray[np.int64]:
-    if graph.ids is None:
-        expected = "positions or a mask, since this graph has no ids"
-        reject(parameter, function, expected, "ids" if parameter == "ids" else "text, which would be ids,")
-    return look_up(ids, graph._id_index, function, parameter)  # pyright: ignore[reportPrivateUsage]
 
 
 def is_mask(X: object) -> bool:
@@ -268,9 +271,10 @@ def labelled_nodes(
     """Return the nodes given to `fit` whose label is known, checked; at least one."""
     if y is None:  # in the words that scikit-learn's users know
         node_positions(X, "X", function, graph, ids=ids)
-        raise InputError(
-            f"{estimator} requires y to be passed, but the target y is None. Pass one class label per node."
-        )
+        remedy = "Pass one class label per node."
+        if graph.labels is not None:
+            remedy = "Pass one class label per node. Those of the graph are not read: y=graph.labels passes them."
+        raise InputError(f"{estimator} requires y to be passed, but the target y is None. {remedy}")
     missing = check_missing(missing_labels, function)
     found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing)
     check_some(found, function)

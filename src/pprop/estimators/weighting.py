@@ -30,6 +30,7 @@ def check_sample_weight(value: object, given: Labelled, function: str = "fit") -
     Examples
     --------
     >>> import pprop, scipy.sparse as sp
+    >>> from pprop.estimators.samples import read_labelled
     >>> graph = pprop.Graph.from_scipy(sp.csr_array((3, 3)))
     >>> check_sample_weight([1, 0, 2], read_labelled(None, ["a", None, "b"], ("X", "y"), "fit", graph))
     array([1., 2.])

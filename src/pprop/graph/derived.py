@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pprop._errors import InputError
-from pprop._validate import check_bool, check_positions, reject
+from pprop._validate import check_bool, reject
 from pprop.graph.attributes import Features, share
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.scaling import Scaling
 from pprop.graph.features.structure import structural_features
 from pprop.graph.parts import GraphParts
+from pprop.graph.rows import check_nodes
 from pprop.settings import SCALING
 
 SCALINGS = 4  # of a graph that are kept
@@ -110,7 +111,7 @@ class Derived(GraphParts):
         return self.replace(features=features, feature_names=names)
 
     def subgraph(self, nodes: ArrayLike) -> Self:
-        """Return the graph induced on `nodes`, in the order given; features, labels and ids come along.
+        """Return the graph induced on `nodes`, positions or ids that are text, in the order given, with features and labels.
 
         Examples
         --------
@@ -118,7 +119,7 @@ class Derived(GraphParts):
         >>> pprop.Graph.from_scipy(sp.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), ids=list("abc")).subgraph([2, 1]).ids
         array(['c', 'b'], dtype='<U1')
         """
-        at = check_positions(nodes, "nodes", "subgraph", n_nodes=self.n_nodes)
+        at = check_nodes(nodes, "nodes", "subgraph", self)
         if not len(at):
             reject("nodes", "subgraph", "an array of at least one position", "an empty array")
         if len(np.unique(at)) != len(at):

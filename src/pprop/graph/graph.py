@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
+from html import escape
+from types import FunctionType
 from typing import Any, final
 
 import numpy as np
@@ -21,13 +23,14 @@ from pprop.graph.exchange import Exchange
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
-from pprop.graph.parts import count_loops
+from pprop.graph.parts import GraphParts, count_loops
 
 # The arguments of `Graph.from_scipy`.
 FIELDS = (
     *("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended"),
     *("recipe", "scaling"),
 )
+SHOWN_IDS, SHOWN_CLASSES = 3, 10  # in a notebook
 _OF_FEATURES = ("fingerprint", "_scaled_array", "_network_inputs")  # computed once, of features among others
 
 
@@ -203,6 +206,34 @@ class Graph(Derived, Exchange):
             parts.append(f"{self.n_classes} classes")
         return f"Graph({', '.join(parts)})"
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows: list[tuple[str, str]] = [
+            ("nodes", f"{self.n_nodes:,}"),
+            ("edges", f"{self.n_edges:,}, {'directed' if self.directed else 'undirected'}"),
+        ]
+        if self.weights is not None:
+            rows[1] = (rows[1][0], f"{rows[1][1]}, weighted")
+        if self.ids is not None:
+            rest = ["..."] if self.n_nodes > SHOWN_IDS else []
+            rows.append(("ids", ", ".join([*map(str, self.ids[:SHOWN_IDS].tolist()), *rest])))
+        if self.feature_shape is not None:
+            stored = "sparse" if isinstance(self._features, sparse.csr_array) else "dense"
+            rows.append(("features", f"{' x '.join(f'{size:,}' for size in self.feature_shape[1:])}, {stored}"))
+        if self.labels is not None:
+            counts = np.bincount(self.labels[self.labels >= 0], minlength=self.n_classes).tolist()
+            names = self.class_names or tuple(map(str, range(self.n_classes)))
+            rows.append(("labels", f"{sum(counts):,} of {self.n_nodes:,} nodes"))
+            shown = [f"{name}: {count:,}" for name, count in zip(names, counts, strict=True)][:SHOWN_CLASSES]
+            more = f" and {len(names) - SHOWN_CLASSES} more" if len(names) > SHOWN_CLASSES else ""
+            rows.append(("classes", f"{', '.join(shown)}{more}"))
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in rows
+        )
+        title = "Graph" if self.name is None else f"Graph {escape(self.name)}"
+        return f"<table><caption>{title}</caption><tbody>{cells}</tbody></table>"
+
     @property
     def n_nodes(self) -> int:
         """Number of nodes, n."""
@@ -333,6 +364,12 @@ class Graph(Derived, Exchange):
 
     def _fields(self) -> dict[str, Any]:
         return {field: getattr(self, field) for field in FIELDS}
+
+
+for _part in (GraphParts, Derived, Exchange):  # a TypeError of Python names the class that users know
+    for _member in vars(_part).values():
+        if isinstance(_method := getattr(_member, "__func__", _member), FunctionType):
+            _method.__qualname__ = f"Graph.{_method.__name__}"
 
 
 def _rebuild(fields: dict[str, Any]) -> Graph:

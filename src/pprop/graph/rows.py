@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import InputError
-from pprop._validate import counted, describe, listed, reject
+from pprop._validate import check_positions, counted, describe, listed, reject
+from pprop.graph.attributes import look_up
 
 Rows = NDArray[np.int64]
 SHOWN = 3  # ids that an error names
@@ -217,6 +218,49 @@ def rows_beside(
     got = f"an index without {len(lacking):,} of these {counted(len(nodes), 'node')} ({listed(lacking, SHOWN)})"
     remedy = "Pass it with .to_numpy() if its rows are in the order of the nodes."
     reject(parameter, function, "indexed by the ids of the nodes given with it", got, remedy=remedy)
+
+
+def is_text(nodes: object) -> bool:
+    """Whether nodes are given as text, which are ids: one, or several in a list, an array or a series.
+
+    >>> is_text("a"), is_text(["a", "b"]), is_text([1]), is_text([])
+    (True, True, False, False)
+    """
+    if isinstance(nodes, str):
+        return True
+    if isinstance(nodes, list | tuple):
+        return bool(nodes) and isinstance(nodes[0], str)
+    if getattr(getattr(nodes, "dtype", None), "kind", "") not in ("U", "O"):  # a dtype of torch has no kind
+        return False
+    values = np.asarray(nodes)
+    return values.size > 0 and isinstance(values.flat[0], str)
+
+
+def positions_of_ids(ids: object, parameter: str, function: str, graph: Any) -> Rows:
+    """Return the positions of nodes given by id, shape (m,); refuse ids where the graph has none."""
+    if graph.ids is None:
+        expected = "positions or a mask, since this graph has no ids"
+        reject(parameter, function, expected, "ids" if parameter == "ids" else "text, which would be ids,")
+    return look_up(ids, graph._id_index, function, parameter)
+
+
+def check_nodes(nodes: object, parameter: str, function: str, graph: Any, ids: object = None) -> Rows:
+    """Return positions of nodes, shape (m,), given as positions or as ids: text always is, and so is all in `ids`.
+
+    >>> import pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((3, 3)), ids=[30, 10, 20])
+    >>> check_nodes([2], "nodes", "ppr", graph), check_nodes(None, "nodes", "ppr", graph, [10])
+    (array([2]), array([1]))
+    """
+    if ids is not None:
+        if nodes is not None:
+            reject("ids", function, f"None where {parameter} is given", describe(ids))
+        return positions_of_ids(ids, "ids", function, graph)
+    if nodes is None:
+        reject(parameter, function, "an array of nodes", "None", remedy="Pass positions, ids that are text, or ids=...")
+    if is_text(nodes):
+        return positions_of_ids(nodes, parameter, function, graph)
+    return check_positions(nodes, parameter, function, n_nodes=graph.n_nodes)
 
 
 def like_given(data: Any, values: NDArray[Any], order: Rows | None) -> Any:

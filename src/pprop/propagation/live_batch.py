@@ -88,7 +88,8 @@ class EdgeEdits:
         with at_edit(index, self._places):
             given = bind(methods, call)
             if _EDGES[name] is not None:
-                self.taken.append((index, name, given["u"], given["v"], given.get("weight", 1.0)))
+                ends = _by_position(self._record, name, given["u"], given["v"])
+                self.taken.append((index, name, *ends, given.get("weight", 1.0)))
                 return
             pairs = self._record.check_pairs(given["pairs"], name)
             weights = check_weights(given.get("weights"), len(pairs), name)
@@ -156,6 +157,12 @@ def _numbers(values: list[Any], kind: type, dtype: Any, other: float) -> Any:
     return found
 
 
+def _by_position(record: LiveRecord, name: str, u: object, v: object) -> tuple[object, object]:
+    """Return the ends of an edge with positions in place of ids; what is no text is checked with the others."""
+    one = record.check_node(u, "u", name) if isinstance(u, str) else u
+    return one, record.check_node(v, "v", name) if isinstance(v, str) else v
+
+
 def runs(
     edits: object, record: LiveRecord, places: Sequence[str] | None, methods: object
 ) -> Generator[EdgeEdits | tuple[int, Call]]:
@@ -174,6 +181,9 @@ def runs(
         name = edit[0]
         span = _EDGES.get(name) if isinstance(name, str) else None
         if span is not None and span[0] < len(edit) <= span[1] + 1 and not isinstance(edit[-1], dict):
+            if isinstance(edit[1], str) or isinstance(edit[2], str):
+                with at_edit(index, places):
+                    edit = (name, *_by_position(record, name, *edit[1:3]), *edit[3:])
             run.taken.append((index, *edit))
             continue
         if not isinstance(name, str) or (name not in _EDGES and name not in _NODES):

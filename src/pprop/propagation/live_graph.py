@@ -32,7 +32,8 @@ class LiveGraph:
 
     is kept up to date after every edit by pushes around it, at a cost that depends on the edit and not on the size of
     the graph. Nodes are named by positions, which never change: a removed node leaves its position unused, and new
-    nodes come at the end. An edit is made whole or, with an error, not at all.
+    nodes come at the end. Ids that are text name them, too; `positions` finds integer ids. An edit is made whole or, with
+    an error, not at all.
 
     Made by `pprop.live`.
 
@@ -160,7 +161,7 @@ class LiveGraph:
         """Return the most by which a logit of each node may differ from the exact one, shape (m,): tol d^p."""
         return self.tol * self._system.degrees(self._positions(nodes, "error_bound"))
 
-    def add_edge(self, u: int, v: int, weight: float = 1.0) -> LiveUpdate:
+    def add_edge(self, u: int | str, v: int | str, weight: float = 1.0) -> LiveUpdate:
         """Add an edge between two nodes, or a self-loop, that is not there."""
         pair = self._record.check_pair(u, v, "add_edge")
         weights = [check_float(weight, "weight", "add_edge", "(0, inf)")]
@@ -170,7 +171,7 @@ class LiveGraph:
         """Add edges, shape (m, 2), of weight one or of weights (m,), with one round of pushes for all."""
         return self._change_edges(self._record.check_pairs(pairs, "add_edges"), weights, "add_edges", add=True)
 
-    def remove_edge(self, u: int, v: int) -> LiveUpdate:
+    def remove_edge(self, u: int | str, v: int | str) -> LiveUpdate:
         """Remove an edge."""
         return self._change_edges(self._record.check_pair(u, v, "remove_edge"), None, "remove_edge", add=False)
 
@@ -178,7 +179,7 @@ class LiveGraph:
         """Remove edges, shape (m, 2), with one round of pushes for all."""
         return self._change_edges(self._record.check_pairs(pairs, "remove_edges"), None, "remove_edges", add=False)
 
-    def set_weight(self, u: int, v: int, weight: float) -> LiveUpdate:
+    def set_weight(self, u: int | str, v: int | str, weight: float) -> LiveUpdate:
         """Give an edge another weight."""
         pair = self._record.check_pair(u, v, "set_weight")
         return self._set_weights(pair, [check_float(weight, "weight", "set_weight", "(0, inf)")], "set_weight")
@@ -190,7 +191,7 @@ class LiveGraph:
     def add_node(
         self,
         features: object = None,
-        neighbours: Sequence[int] | None = None,
+        neighbours: Sequence[int] | Sequence[str] | None = None,
         *,
         prediction: ArrayLike | None = None,
         weights: ArrayLike | None = None,
@@ -205,7 +206,7 @@ class LiveGraph:
         features
             One node's, for the network to predict from: shape (f,), or (1, f) if sparse.
         neighbours, weights
-            Positions to connect it with, if any, and weights of these edges, one each by default.
+            Nodes to connect it with, if any, and weights of these edges, one each by default.
         prediction
             In place of the network's, shape (c,).
         id
@@ -222,7 +223,7 @@ class LiveGraph:
         count = several.shape[0] if hasattr(several, "shape") and several.ndim else len(np.atleast_1d(several))
         return self._add_nodes(features, predictions, ids, (), None, count, "add_nodes")
 
-    def remove_node(self, u: int) -> LiveUpdate:
+    def remove_node(self, u: int | str) -> LiveUpdate:
         """Remove a node and its edges. Its position is not given to another."""
         return self._remove_nodes(np.array([self._record.check_node(u, "u", "remove_node")]), "remove_node")
 

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from pprop._errors import EdgeError, InputError
-from pprop._validate import check_array, check_int, check_positions, describe, reject
+from pprop._validate import check_array, check_int, check_positions, describe, nearest, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features, check_features, check_ids, look_up
+from pprop.graph.rows import is_text
 from pprop.propagation.operator import Nodes, Values
 
 RESPONSES = ("logits", "probabilities")  # any numbers, whose softmax are probabilities, or probabilities themselves
@@ -107,12 +108,14 @@ class LiveRecord:
         return np.flatnonzero(self.alive[: self.n]).astype(np.int64)
 
     def check_positions(self, nodes: object, parameter: str, function: str, *, distinct: bool = False) -> Nodes:
-        """Return positions of nodes that are there, shape (m,); if `distinct`, none of them twice.
+        """Return positions of nodes that are there, shape (m,), also given as ids that are text; `distinct`: none twice.
 
         >>> import scipy.sparse as sp
         >>> LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))).check_positions([1], "nodes", "logits")
         array([1])
         """
+        if is_text(nodes):
+            return self._of_ids(nodes, parameter, function, distinct=distinct)
         at = check_positions(nodes, parameter, function, n_nodes=self.n)
         gone = at[~self.alive[at]]
         if len(gone):
@@ -121,11 +124,19 @@ class LiveRecord:
             reject(parameter, function, "distinct positions", "a position twice")
         return at
 
+    def _of_ids(self, ids: object, parameter: str, function: str, *, distinct: bool = False) -> Nodes:
+        if self._base.ids is None:
+            reject(parameter, function, "positions, since this graph has no ids", "text, which would be ids,")
+        at = look_up(ids, self._index, function, parameter)
+        if distinct and len(np.unique(at)) != len(at):
+            reject(parameter, function, "distinct nodes", "a node twice")
+        return at
+
     def check_pairs(self, pairs: object, function: str) -> Nodes:
         """Return pairs of nodes that are there, shape (m, 2), each pair once in either order."""
-        expected = "an integer array of shape (m, 2), two positions an edge"
+        expected = "an array of shape (m, 2), two nodes an edge: positions, or ids that are text"
         array = check_array(pairs, "pairs", function, expected)
-        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iuUO":
             reject("pairs", function, expected, describe(array))
         found = self.check_positions(array.reshape(-1), "pairs", function).reshape(-1, 2)
         keys, counts = np.unique(found.min(axis=1) * self.n + found.max(axis=1), return_counts=True)
@@ -135,12 +146,18 @@ class LiveRecord:
         return found
 
     def check_node(self, node: object, parameter: str, function: str) -> int:
-        """Return the position of a node that is there.
+        """Return the position of a node that is there, also given as an id that is text.
 
         >>> import scipy.sparse as sp
         >>> LiveRecord(Graph.from_scipy(sp.csr_array((2, 2)))).check_node(1, "u", "remove_node")
         1
         """
+        if isinstance(node, str):
+            at = self._index.get(node)
+            if at is None:
+                expected = "the id of a node of the graph" if self._ids else "a position, since this graph has no ids"
+                reject(parameter, function, expected, describe(node), remedy=nearest(node, map(str, self._index), 3))
+            return at
         at = check_int(node, parameter, function, low=0, high=self.n - 1)
         if not self.alive[at]:
             reject(parameter, function, "the position of a node of the graph", f"{at}, which was removed")

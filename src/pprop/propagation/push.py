@@ -25,8 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pprop._validate import check_float, check_int, check_positions, describe, reject
+from pprop._optional import require
+from pprop._validate import check_float, check_int, counted, describe, reject
 from pprop.graph import Graph, transition_matrix
+from pprop.graph.rows import check_nodes
 from pprop.propagation.operator import POWERS, Nodes, Values, check_operator
 from pprop.settings import ALPHA, NORMALIZATION, SELF_LOOPS
 
@@ -68,7 +70,7 @@ class PushedRow:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SparseRows:
     """Rows of the personalized PageRank matrix, none of whose entries is above the exact one, with bounds of the error.
 
@@ -114,6 +116,38 @@ class SparseRows:
     entries_touched: Nodes
     _push: LocalPush = field(repr=False)
     _bounds: Values = field(repr=False)  # by row: `error` without what was left out
+
+    def __repr__(self) -> str:
+        m, n = self.matrix.shape
+        parts = [f"{counted(m, 'row')} of {counted(n, 'node')}", counted(self.matrix.nnz, "entry", "entries")]
+        if m:
+            parts.append(f"error at most {self.error.max():.2g} ({self.norm})")
+        if self.certified is not None:
+            parts.append(f"{int(self.certified.sum()):,} certified")
+        return f"SparseRows({', '.join(parts)})"
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame with one row per entry: ``node`` draws on ``other`` by ``value``, the largest first.
+
+        Nodes are called by their ids; where the graph has none, by their positions.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+        >>> graph = pprop.Graph.from_scipy(path, ids=list("abcde"))
+        >>> pprop.ppr(graph, ["a"], alpha=0.5, topk=2).to_frame().round(3)
+          node other  value
+        0    a     a  0.716
+        1    a     b  0.183
+        """
+        pandas: Any = require("pandas", extra="convert", purpose="SparseRows.to_frame")
+        matrix, ids = self.matrix, self._push.graph.ids
+        row = np.repeat(np.arange(len(self.nodes)), np.diff(matrix.indptr))
+        order = np.lexsort((matrix.indices, -matrix.data, row))
+        node, other = self.nodes[row[order]], matrix.indices[order]
+        names = (node, other) if ids is None else (ids[node], ids[other])
+        return pandas.DataFrame({"node": names[0], "other": names[1], "value": matrix.data[order]})
 
     def entry_errors(self) -> sparse.csr_array:
         """Return for every stored entry how far it may be below the exact one, in the form of `matrix`.
@@ -211,18 +245,20 @@ class LocalPush:
         kept, sent = self.alpha * series, (1 - self.alpha) * series
         self._structure = (indptr, indices, T.data, thresholds.astype(np.float32), kept, sent)
 
-    def row(self, node: int, eps: float, *, function: str = "LocalPush.row") -> PushedRow:
+    def row(self, node: int | str, eps: float, *, function: str = "LocalPush.row") -> PushedRow:
         """Return one row as p and r, without the improvement that `rows` makes at the end.
 
         Parameters
         ----------
         node
-            Position of the node.
+            Position of the node, or its id where that is text.
         eps
             All r_j stay below eps d_j, before the scaling of "sym" and "col".
         function
             The name under which wrong arguments are refused.
         """
+        if isinstance(node, str):
+            node = int(check_nodes([node], "node", function, self.graph)[0])
         node = check_int(node, "node", function, low=0, high=self.graph.n_nodes - 1)
         from pprop.kernels.numba_cpu.push_rows import push_one
 
@@ -239,7 +275,7 @@ class LocalPush:
         to_eps: bool = False, function: str = "LocalPush.rows",
     ) -> SparseRows:  # fmt: skip
         """Return rows as `ppr` does; with `to_eps` all to eps, even if the largest are known before. `function`: for errors."""
-        at = check_positions(nodes, "nodes", function, n_nodes=self.graph.n_nodes)
+        at = check_nodes(nodes, "nodes", function, self.graph)
         if eps is None and topk is None:
             reject("eps", function, "a float, unless topk is given", "None", remedy="Try eps=1e-4 or topk=32.")
         most = 0 if topk is None else check_int(topk, "topk", function, low=1)
@@ -314,12 +350,14 @@ class LocalPush:
 
 def ppr(
     graph: Graph,
-    nodes: ArrayLike,
+    nodes: ArrayLike | None = None,
     alpha: float = ALPHA.default,
     eps: float | None = None,
     topk: int | None = None,
     normalization: str = NORMALIZATION.default,
     self_loops: bool = SELF_LOOPS.default,
+    *,
+    ids: ArrayLike | None = None,
 ) -> SparseRows:
     """Return sparse rows of the personalized PageRank matrix, with a proven bound of the error.
 
@@ -331,7 +369,7 @@ def ppr(
     graph
         The graph, n nodes.
     nodes
-        Positions of the nodes whose rows are wanted, shape (m,).
+        Nodes whose rows are wanted, shape (m,): integers, always positions, or text, always ids.
     alpha
         Teleport probability in (0, 1].
     eps
@@ -346,6 +384,8 @@ def ppr(
         beyond `eps`, 1e-7 without it. `SparseRows.certified` says where that was not enough: ties never are.
     normalization, self_loops
         As in `transition_matrix`.
+    ids
+        In place of `nodes`: ids, integers or text.
 
     Returns
     -------
@@ -370,7 +410,7 @@ def ppr(
     array([0, 1], dtype=int32)
     """
     push = LocalPush(graph, alpha, normalization, self_loops, function="ppr")
-    return push.rows(nodes, eps, topk, function="ppr")
+    return push.rows(check_nodes(nodes, "nodes", "ppr", graph, ids), eps, topk, function="ppr")
 
 
 def _unit(weights: Values | None) -> float:
