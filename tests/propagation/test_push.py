@@ -219,7 +219,7 @@ def test_no_nodes_give_no_rows(make_graph):
         ({"topk": 0}, "'topk' parameter of ppr must be an integer of at least 1"),
         ({"eps": 0.1, "alpha": 0.0}, "'alpha' parameter of ppr must be a float in (0, 1]"),
         ({"eps": 0.1, "nodes": [9]}, "node positions from 0 to 8. Got 9 at index 0"),
-        ({"eps": 0.1, "nodes": ["a"]}, "graph.positions(ids)"),
+        ({"eps": 0.1, "nodes": ["a"]}, "this graph has no ids"),
         ({"eps": 0.1, "normalization": "both"}, "'normalization' parameter of ppr"),
         ({"eps": 0.1, "self_loops": 1}, "'self_loops' parameter of ppr"),
     ],

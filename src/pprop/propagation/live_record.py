@@ -155,7 +155,11 @@ class LiveRecord:
         if isinstance(node, str):
             at = self._index.get(node)
             if at is None:
-                expected = "the id of a node of the graph" if self._ids else "a position, since this graph has no ids"
+                expected = (
+                    "the id of a node of the graph"
+                    if self._ids
+                    else f"an integer from 0 to {self.n - 1}, since the graph has no ids"
+                )
                 reject(parameter, function, expected, describe(node), remedy=nearest(node, map(str, self._index), 3))
             return at
         at = check_int(node, parameter, function, low=0, high=self.n - 1)
