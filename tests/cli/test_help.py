@@ -112,9 +112,9 @@ def sections(text: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("verb", "expected"),
     [
-        ("train", ["Arguments", "Model", "Training", "Split", "Your graph", "Output", "Options"]),
-        ("tune", ["Arguments", "Search", "Split", "Your graph", "Output", "Options"]),
-        ("predict", ["Arguments", "Your graph", "Output", "Options"]),
+        ("train", ["Arguments", "Model", "Training", "Split", "Your graph", "Features", "Output", "Options"]),
+        ("tune", ["Arguments", "Search", "Split", "Your graph", "Features", "Output", "Options"]),
+        ("predict", ["Arguments", "Your graph", "Features", "Output", "Options"]),
         ("propagate", ["Arguments", "Propagation", "Your graph", "Output", "Options"]),
         ("live", ["Arguments", "Options"]),  # few options need no sections
     ],

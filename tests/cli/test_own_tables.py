@@ -157,6 +157,42 @@ def test_a_structure_takes_the_place_of_columns(pprop_here, folder: Path):
     assert pprop_here("predict", "model").code == 0
 
 
+def test_embeddings_in_a_file_are_used_beside_columns_and_a_model_knows_its_files(
+    pprop_here, folder: Path, tmp_path: Path
+):
+    people = len(read_rows(folder / "numbers.csv"))
+    np.save(tmp_path / "emb.npy", np.random.default_rng(0).normal(size=(people, 7)).astype(np.float32))
+    command = (*on(folder, "numbers.csv"), *QUICK, "--json")
+    answer = pprop_here(*command, "--features", "emb.npy", "--degree", "--out", "model")
+    assert answer.record["columns"]["used"] == {
+        "age": "number, standardised",
+        "income": "number, standardised",
+        "emb.npy": "embedding, 7 numbers, standardised",
+        "log degree": "number, standardised",
+    }
+    assert "  emb.npy     embedding, 7 numbers" in answer.err
+    source = json.loads((tmp_path / "model" / "manifest.json").read_text())["graph"]["source"]
+    assert (source["features"], source["degree"]) == ([str(tmp_path / "emb.npy")], True)
+    named = pprop_here(*command, "--features", "income,emb.npy").record["columns"]["used"]
+    assert [*named] == ["income", "emb.npy"]
+    kinds = pprop_here(*command, "--features", "emb.npy", "--column", "age=unused").record["columns"]["used"]
+    assert [*kinds] == ["income", "emb.npy"]
+    assert pprop_here("predict", "model", "--out", "p.csv").code == 0
+    other = ("predict", "model", "--graph", folder / "edges.csv", "--nodes", folder / "numbers.csv", "--out", "q.csv")
+    refused = pprop_here(*other)
+    assert (refused.code, "The model reads emb.npy" in refused.err) == (2, True)
+    assert pprop_here(*other, "--features", "emb.npy").code == 0
+    assert (tmp_path / "q.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
+    assert "knows its columns" in pprop_here(*other, "--features", "age,emb.npy").err
+    (tmp_path / "emb.npy").rename(tmp_path / "gone.npy")
+    lost = pprop_here("predict", "model", "--out", "r.csv")
+    assert (lost.code, "emb.npy" in lost.err) == (3, True)
+    np.save(tmp_path / "short.npy", np.zeros((people - 1, 2)))
+    assert "with 600 rows, one for each of" in sentence(pprop_here(*command, "--features", "short.npy"))
+    assert pprop_here(*command, "--features", "none.npy").err.endswith("There is no file 'none.npy'.\n")
+    assert "--feature-file" in pprop_here("build", "e.csv", "--nodes", "n.csv", "--features", "e.npy", "--out", "g").err
+
+
 def test_ids_and_labels_alone_train_label_propagation_or_a_structure(pprop_here, folder: Path, tmp_path: Path):
     write_rows(tmp_path / "nodes.csv", NUMBERS[:2], project(read_rows(folder / "numbers.csv"), NUMBERS[:2]))
     refused = sentence(pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pprop import Graph, read_edges
-from pprop._errors import FormatError
+from pprop._errors import FormatError, InputError
 from pprop.graph.features.recipe import Recipe
 
 N = 12
@@ -130,3 +130,136 @@ def test_lists_have_no_other_kind_and_other_columns_are_no_lists() -> None:
         FormatError, match=r"a table with a number in every row of 'emb'\. Got the type fixed_size_list"
     ):
         Graph.from_pandas(EDGES, columns(fixed_size_list()), feature_columns=recipe)  # type: ignore[arg-type]
+
+
+# files of features
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path]:
+    """An edge list and a node table as CSV files, and ``emb.npy`` beside them."""
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"n{k},n{(k + 1) % N}\n" for k in range(N)))
+    rows = (f"{key},{'ab'[k % 2]},{AGES[k]}\n" for k, key in enumerate(IDS))
+    (tmp_path / "nodes.csv").write_text("id,team,age\n" + "".join(rows))
+    np.save(tmp_path / "emb.npy", ROWS)
+    return tmp_path / "edges.csv", tmp_path / "nodes.csv"
+
+
+def test_a_file_is_used_beside_all_columns_or_those_that_are_named(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    file, names = tmp_path / "emb.npy", tuple(f"emb.npy[{at}]" for at in range(5))
+    every = read_edges(*tables, label_column="team", features=file)
+    assert every.feature_names == ("age", *names)
+    np.testing.assert_array_equal(every.features, np.column_stack([AGES, ROWS]).astype(np.float32))
+    assert every.recipe is not None
+    assert every.recipe.used == {"age": "number", "emb.npy": "embedding, 5 numbers"}
+    some = read_edges(*tables, feature_columns=["team"], features=[str(file)])
+    assert some.feature_names == ("team=a", "team=b", *names)
+    kinds = read_edges(*tables, feature_columns={"age": "unused", "team": "unused"}, features=file)
+    assert kinds.feature_names == names
+    frame = pd.DataFrame({"id": IDS, "age": AGES})
+    assert Graph.from_pandas(EDGES, frame, features=file).feature_names == ("age", *names)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint8", "bool", ">f4", "int64"])
+def test_numbers_of_every_type_are_read(tables: tuple[Path, Path], tmp_path: Path, dtype: str) -> None:
+    rows = (4 * ROWS).astype(dtype)
+    np.save(tmp_path / "emb.npy", rows)
+    alone = read_edges(*tables, feature_columns=[], features=tmp_path / "emb.npy")
+    np.testing.assert_array_equal(np.asarray(alone.features, np.float32), rows.astype(np.float32))
+    beside = read_edges(*tables, feature_columns=["age"], features=tmp_path / "emb.npy")
+    np.testing.assert_array_equal(beside.features[:, 1:], rows.astype(np.float32))  # type: ignore[index]
+
+
+def test_a_file_alone_stays_mapped(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    graph = read_edges(*tables, feature_columns=[], features=tmp_path / "emb.npy")
+    assert graph.features is not None
+    assert not graph.features.flags.owndata  # type: ignore[union-attr]
+    assert graph.feature_names == tuple(f"emb.npy[{at}]" for at in range(5))
+    assert graph.scaled().scaling.kind == "standard"  # type: ignore[union-attr]
+
+
+def test_numbers_that_are_missing_in_a_file_are_filled(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    rows = ROWS.copy()
+    rows[2, 3] = np.nan
+    np.save(tmp_path / "emb.npy", rows)
+    graph = read_edges(*tables, feature_columns=[], features=tmp_path / "emb.npy")
+    assert graph.recipe is not None
+    assert graph.recipe.used == {"emb.npy": "embedding, 5 numbers, 1 missing filled with medians"}
+    assert graph.features[2, 3] == np.float32(np.median(np.delete(ROWS[:, 3], 2)))  # type: ignore[index]
+    with (tmp_path / "edges.csv").open("a") as stream:
+        stream.write("n0,stranger\n")
+    with pytest.warns(UserWarning, match="Added 1 node"):
+        added = read_edges(*tables, feature_columns=[], features=tmp_path / "emb.npy", unknown_nodes="add")
+    assert added.features[N, 5] == 1  # type: ignore[index]
+
+
+def test_a_file_is_found_by_its_name_when_the_recipe_is_applied(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    recipe: Any = read_edges(*tables, label_column="team", features=tmp_path / "emb.npy").recipe
+    options: dict[str, Any] = {"label_column": "team", "feature_columns": recipe}
+    with pytest.raises(
+        FormatError, match=r"the column 'emb\.npy', as in the training.* Pass features='\.\.\./emb\.npy'"
+    ):
+        read_edges(*tables, **options)
+    (tmp_path / "newer").mkdir()
+    np.save(tmp_path / "newer" / "emb.npy", -ROWS)
+    newer = read_edges(*tables, **options, features=tmp_path / "newer" / "emb.npy")
+    np.testing.assert_array_equal(newer.features[:, 1:], -ROWS)  # type: ignore[index]
+    np.save(tmp_path / "other.npy", ROWS)
+    with pytest.raises(FormatError, match=r"with the columns of the training\. Got .* with 'other\.npy'"):
+        read_edges(*tables, **options, features=[tmp_path / "emb.npy", tmp_path / "other.npy"])
+
+
+@pytest.mark.parametrize(
+    ("array", "sentence"),
+    [
+        (ROWS[:-1], r"a matrix of numbers with 12 rows, one for each of '.*nodes\.csv'\. Got .* of shape \(11, 5\)"),
+        (ROWS[:, 0], r"Got .* of shape \(12,\)"),
+        (ROWS.astype(complex), "complex64|complex128"),
+        (ROWS[:, :0], r"of shape \(12, 0\)"),
+        (np.array([["a"]] * N), "dtype <U1"),
+        (np.array([[None]] * N), "a sound npy file.*damaged or other content"),
+        (np.where(ROWS[4, 2] == ROWS, np.inf, ROWS), r"in every row of 'emb\.npy'\. Got inf in row 5"),
+    ],
+)
+def test_files_with_something_else_are_refused(
+    tables: tuple[Path, Path], tmp_path: Path, array: Any, sentence: str
+) -> None:
+    np.save(tmp_path / "emb.npy", array, allow_pickle=True)
+    with pytest.raises(FormatError, match=sentence):
+        read_edges(*tables, features=tmp_path / "emb.npy")
+
+
+def test_files_that_cannot_be_used_are_refused(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "emb.npy"
+    with pytest.raises(InputError, match=r"must be an existing file\. Got '.*none\.npy'"):
+        read_edges(*tables, features=tmp_path / "none.npy")
+    with pytest.raises(FormatError, match=r"'features' .* must be an \.npy file\. Got '.*nodes\.csv'"):
+        read_edges(*tables, features=tables[1])
+    with pytest.raises(InputError, match=r"'features' .* left out when there is no node table"):
+        read_edges(tables[0], features=file)
+    with pytest.raises(InputError, match=r"'features' .* left out with feature_columns='numbers'"):
+        read_edges(*tables, feature_columns="numbers", features=file)
+    with pytest.raises(InputError, match=r"files whose names .* does not have\. Got 'emb\.npy'"):
+        read_edges(*tables, features=[file, file])
+
+
+# degrees beside columns
+
+
+def test_the_degree_is_a_column_beside_others_and_the_recipe_finds_it_in_other_graphs() -> None:
+    nodes = pd.DataFrame({"id": [*IDS, "alone"], "age": [*AGES, 1.0]})
+    edges = pd.DataFrame({**EDGES, "w": np.arange(1.0, N + 1)})
+    graph = Graph.from_pandas(edges, nodes, weight="w", degree=True)
+    assert graph.feature_names == ("age", "log degree")
+    degrees: Any = np.asarray(graph.adjacency.sum(axis=1)).ravel()
+    np.testing.assert_allclose(graph.features[:, 1], np.log1p(degrees), rtol=1e-6)  # type: ignore[index]
+    again = Graph.from_pandas(edges, nodes, weight="w", feature_columns=graph.recipe)  # type: ignore[arg-type]
+    assert again == graph
+    assert Graph.from_pandas(edges, nodes, feature_columns=["age"], degree=True).feature_names == ("age", "log degree")
+    ways = Graph.from_pandas(edges, nodes, directed=True, degree=True)
+    assert ways.feature_names == ("age", "log in-degree", "log out-degree")
+    np.testing.assert_allclose(ways.features[-1, 1:], [0, 0])  # type: ignore[index]
+    with pytest.raises(InputError, match=r"'degree' .* left out when there is no node table"):
+        Graph.from_pandas(edges, degree=True)
+    with pytest.raises(InputError, match=r"'degree' .* left out where .* has the column 'log degree'"):
+        Graph.from_pandas(edges, nodes.rename(columns={"age": "log degree"}), degree=True)

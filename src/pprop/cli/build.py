@@ -13,7 +13,7 @@ from pprop.cli.graphs import TABLES, Tables
 from pprop.cli.output import Session, check_folder
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
-FolderTables = Annotated[Tables, {"structure"}]
+FolderTables = Annotated[Tables, {"degree", "structure"}]
 
 
 @verb(
@@ -52,6 +52,8 @@ def build(
     """
     from pprop.graph.folder_manifest import FILES, manifest_fields
 
+    if tables.files:
+        raise typer.BadParameter("--features names columns here: --feature-file takes the .npy file.")
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = ".npz, .mtx or .graphml"
 TABLES = ".csv, .tsv or .parquet"
+FEATURES = "Features"  # a section of the options
 
 GraphArgument = Annotated[
     str,
@@ -85,24 +86,48 @@ class Tables(Options):
     ] = None
     features: Annotated[
         str | None,
-        option("Columns of the node table to use, separated by commas; by default all that can be.", metavar="COLUMNS"),
+        option(
+            "Columns of the node table to use, and .npy files with a row per row of it, separated by commas; by default all "
+            "columns that can be, also beside files.",
+            metavar="COLUMNS",
+            panel=FEATURES,
+        ),
     ] = None
     column: Annotated[
         list[str] | None,
         option(
             "How to use a column: number, boolean, category, date, text, embedding or unused. May be repeated.",
             metavar="NAME=KIND",
+            panel=FEATURES,
         ),
     ] = None
     unknown_nodes: Annotated[
         UnknownNodes, option("Edges to nodes that the node table does not have: refuse, drop the edge, add the node.")
     ] = UnknownNodes.ERROR
-    structure: Annotated[Structure | None, option("Features made of the graph alone, in place of columns.")] = None
+    degree: Annotated[
+        bool, option("Use the degree of each node as a feature beside the columns.", "--degree", panel=FEATURES)
+    ] = False
+    structure: Annotated[
+        Structure | None, option("Features made of the graph alone, in place of columns.", panel=FEATURES)
+    ] = None
     directed: Annotated[bool, option("Keep the directions of the edges.", "--directed")] = False
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names in `features`."""
+        """The columns in `features`."""
+        return tuple(name for name in self._listed if not _is_file(name))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files in `features`.
+
+        >>> Tables(features="age,emb/title.npy").files
+        ('emb/title.npy',)
+        """
+        return tuple(name for name in self._listed if _is_file(name))
+
+    @property
+    def _listed(self) -> tuple[str, ...]:
         return () if self.features is None else tuple(name.strip() for name in self.features.split(","))
 
     @property
@@ -131,7 +156,13 @@ class Tables(Options):
         return self.named or self.kinds or "auto"
 
 
-StructureTables = Annotated[Tables, {"label_column", "label_kind", "missing_labels", "features", "column", "structure"}]
+def _is_file(name: str) -> bool:
+    return name.lower().endswith(".npy")
+
+
+StructureTables = Annotated[
+    Tables, {"label_column", "label_kind", "missing_labels", "features", "column", "degree", "structure"}
+]
 
 
 @final
@@ -153,11 +184,18 @@ class GraphInput:
         ):
             why = f"belongs to a graph of your own, and {self.graph!r} is a dataset with all of that inside"
             raise typer.BadParameter(f"{words[0]} {why}.")
-        needs = {"--label-column": given.label_column, "--features": given.features, "--column": given.column}
+        needs = {
+            "--label-column": given.label_column,
+            "--features": given.features,
+            "--column": given.column,
+            "--degree": given.degree,
+        }
         for name, value in needs.items():
             if self.is_table and given.nodes is None and value:
-                raise typer.BadParameter(f"{name} names columns of a node table: add --nodes FILE.")
-        for name in ("--features", "--column"):
+                what = "adds a column to" if name == "--degree" else "names columns of"
+                more = " --structure degree makes features of the graph alone." if name == "--degree" else ""
+                raise typer.BadParameter(f"{name} {what} a node table: add --nodes FILE.{more}")
+        for name in ("--features", "--column", "--degree"):
             if given.structure is not None and needs[name]:
                 raise typer.BadParameter(f"--structure takes the place of columns: leave {name} out.")
 
@@ -216,6 +254,10 @@ class GraphInput:
             value = getattr(given, name)
             if self.is_table or value != getattr(default, name):
                 arguments[name] = value
+        if given.files:
+            arguments["features"] = given.files
+        if given.degree:
+            arguments["degree"] = True
         if self.is_table or given.directed:
             arguments["directed"] = given.directed
         if given.missing_labels is not None:
@@ -259,7 +301,7 @@ class GraphInput:
 
     def check_files(self) -> None:
         """Raise if a file is missing."""
-        for name in (None if self.path is None else self.graph, self.tables.nodes):
+        for name in (None if self.path is None else self.graph, self.tables.nodes, *self.tables.files):
             if name is not None and not Path(name).exists():
                 raise FileNotFoundError(f"There is no file {name!r}.")
 

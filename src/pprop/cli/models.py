@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pprop.estimators import GraphSource, NodeClassifier
+    from pprop.graph.features.recipe import Recipe
     from pprop.propagation import LiveGraph
 
 Column: TypeAlias = "list[Any] | NDArray[Any]"
@@ -45,6 +46,17 @@ FILES = frozenset(
 )
 
 
+def _check_files(recipe: Recipe, origin: GraphInput) -> None:
+    """Refuse a graph without the files of features that the model was trained on."""
+    given = {Path(file).name for file in origin.tables.files}
+    missing = [name for name in recipe.used if name.lower().endswith(".npy") and name not in given]
+    if missing and origin.tables.structure is None:
+        raise typer.BadParameter(
+            f"The model reads {', '.join(missing)}, a row per row of --nodes: add --features with a file of this name "
+            "for the nodes of this graph."
+        )
+
+
 def load_model(
     folder: Path, origin: GraphInput | None, session: Session, remark: str = "", logits_file: Path | None = None
 ) -> NodeClassifier:
@@ -62,6 +74,8 @@ def load_model(
             raise typer.BadParameter(
                 f"The model reads {', '.join(map(repr, recipe.used))} of a node table: add --nodes FILE."
             )
+        if recipe is not None:
+            _check_files(recipe, origin)
         graph = origin.read(recipe)
     own = origin is not None and origin.tables.structure is Structure.IDENTITY
     try:

@@ -38,7 +38,7 @@ def predict(
         str | None,
         option("Another graph than the one that DIR names: as in 'pprop train'.", metavar="GRAPH", panel=Tables.panel),
     ] = None,
-    tables: Annotated[Tables, {"features", "column", "structure"}],
+    tables: Annotated[Tables, {"column", "degree", "structure"}],
     out: Annotated[Path | None, out_option(".csv or .parquet; without it, CSV is printed.")] = None,
     force: ForceOption = False,
     scale: Annotated[
@@ -56,6 +56,10 @@ def predict(
     The network is computed for some nodes at a time, and the table is written in pieces. Power steps that do not fit into
     memory read the graph from its folder ('pprop build'). With --scale the logits take room on the disk and not in memory.
     """
+    if tables.named:
+        raise typer.BadParameter(
+            f"The model knows its columns: --features takes .npy files alone, not {tables.named[0]!r}."
+        )
     check_file(out, force=force, formats=FORMATS)
     if graph is None and tables != Tables():
         raise typer.BadParameter("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")

@@ -68,6 +68,9 @@ class GraphSource:
                 reject("arguments", "GraphSource", f"among {known} for kind {self.kind!r}", repr(argument))
             if argument in _PATHS and value is not None:
                 given[argument] = os.path.abspath(path_of(value, "arguments", "GraphSource"))
+            elif argument == "features" and value is not None:
+                paths = cast("list[object]", value if isinstance(value, tuple | list) else [value])
+                given[argument] = [os.path.abspath(path_of(path, "arguments", "GraphSource")) for path in paths]
             elif isinstance(value, tuple | list):
                 given[argument] = [str(item) for item in cast("list[object]", value)]
             elif isinstance(value, Mapping):

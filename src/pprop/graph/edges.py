@@ -25,6 +25,8 @@ def read_edges(
     label_column: str | None = None,
     label_kind: LabelKind = "auto",
     feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
+    features: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    degree: bool = False,
     missing_labels: Sequence[str] = MISSING_LABELS,
     unknown_nodes: Literal["error", "drop", "add"] = "error",
     name: str | None = None,
@@ -71,6 +73,12 @@ def read_edges(
         ``"boolean"``, ``"category"``, ``"date"``, ``"text"``, ``"embedding"``, ``"unused"``); the kinds of other columns
         are found out. A column of lists of numbers, all of one length, is an embedding: one feature per number.
         A `Recipe`: that of another graph, applied by name.
+    features
+        An ``.npy`` file with a matrix of numbers, or several, used together with the columns. It has a row for each row of
+        the node table, in the same order. ``graph.recipe`` names it like the file, and finds it by this name.
+    degree
+        Whether the degree of each node is a feature, too: log(1 + weighted degree), of a directed graph for both
+        directions.
     missing_labels
         Texts that stand for an unknown label; an empty cell always does. Where -1 and one other number are the only
         labels, -1 is a class, and a warning says so, unless this list is your own.
@@ -121,6 +129,8 @@ def read_edges(
         label_column=label_column,
         label_kind=label_kind,
         feature_columns=feature_columns,
+        features=features,
+        degree=degree,
         missing_labels=missing_labels,
         unknown_nodes=unknown_nodes,
     )

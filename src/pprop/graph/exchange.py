@@ -293,6 +293,7 @@ class Exchange(GraphParts):
         feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
         missing_labels: Sequence[str] = MISSING_LABELS,
         features: object = None,
+        degree: bool = False,
         unknown_nodes: Literal["error", "drop", "add"] = "error",
         name: str | None = None,
     ) -> Self:
@@ -308,12 +309,12 @@ class Exchange(GraphParts):
             One node per row; it fixes the order of the nodes and may name nodes without edges. Without it the nodes are
             those of the edges, in the order of their first appearance. A pandas index that has a name, or is text, is a
             column (``"index"`` where it has no name).
-        source, target, weight, directed, id_column, label_column, label_kind, feature_columns, missing_labels, unknown_nodes
+        source, target, weight, directed, id_column, label_column, label_kind, feature_columns, degree, missing_labels, unknown_nodes
             As in `read_edges`; the columns are those of the two tables.
         features
             In place of columns of features: an array or a scipy matrix with one row per node, in the order of `nodes`, such
             as embeddings. Or a frame with one row per node, found by the ids in its index; its columns become features
-            by a recipe, together with those of `nodes`.
+            by a recipe, together with those of `nodes`. Or ``.npy`` files, as in `read_edges`.
         name
             Of the graph.
 
@@ -342,6 +343,7 @@ class Exchange(GraphParts):
             label_kind=label_kind,
             feature_columns=feature_columns,
             features=features,
+            degree=degree,
             missing_labels=missing_labels,
             unknown_nodes=unknown_nodes,
         )

@@ -15,7 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from pprop._errors import CapacityError, InputError, TakenError
+import numpy as np
+from numpy.typing import NDArray
+
+from pprop._errors import CapacityError, FormatError, InputError, TakenError
 from pprop._memory import usable_memory
 from pprop._validate import describe, reject
 
@@ -51,6 +54,18 @@ def existing_file(path: object, parameter: str, function: str) -> Path:
     if not os.access(file, os.R_OK):
         reject(parameter, function, "a readable file", f"{str(path)!r}, which this user may not read,")
     return file
+
+
+def mapped_array(file: Path, parameter: str, function: str) -> NDArray[Any]:
+    """Return the array of an npy file, mapped to be read; nothing is unpickled."""
+    try:
+        found: Any = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        got = f"{str(file)!r} with damaged or other content"
+        reject(parameter, function, "a sound npy file", got, error=FormatError)
+    if not isinstance(found, np.ndarray):
+        reject(parameter, function, "a sound npy file", f"{str(file)!r} with something else", error=FormatError)
+    return cast("NDArray[Any]", found)
 
 
 def check_memory(path: Path, needed: int) -> None:

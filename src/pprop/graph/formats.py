@@ -33,7 +33,7 @@ BLOCK = 2**20
 XML_BYTES = 30  # of memory for a byte of GraphML
 LONGEST_REASON = 160
 TABLE_OPTIONS = tuple(inspect.signature(read_edges).parameters)[2:]  # but path and nodes
-NODE_OPTIONS = ("id_column", "label_column", "label_kind", "feature_columns", "missing_labels")
+NODE_OPTIONS = ("id_column", "label_column", "label_kind", "feature_columns", "features", "degree", "missing_labels")
 
 
 @final

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from pprop.graph.archive import DAMAGE, open_saved
 from pprop.graph.attributes import Features, check_features, check_finite, check_labels
 from pprop.graph.features.dense_rows import STORED
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.files import existing_file
+from pprop.graph.files import existing_file, mapped_array
 from pprop.graph.folder_arrays import ArrayWriter, blocks, map_array, write_array, write_texts
 from pprop.graph.tables.build import TableColumns, padded
 from pprop.graph.tables.classes import class_codes, distinct_labels
@@ -206,7 +206,7 @@ def feature_file(path: object, n: int, memory: int) -> Features | SparseFiles:
     if file.name.endswith(ENDING):
         return SparseFiles.open(file, n)
     if file.suffix.lower() == ".npy":
-        array = _mapped(file, "features")
+        array = mapped_array(file, "features", FUNCTION)
         if array.ndim < 2 or len(array) != n or array.dtype.kind not in "buif":
             reject("features", FUNCTION, expected, f"{describe(array)} in {str(file)!r}", error=FormatError)
         return array
@@ -248,19 +248,8 @@ def copy_features(features: Features | SparseFiles, folder: Path) -> Fields:
 def copy_labels(path: object, n: int, folder: Path) -> Fields:
     """Write the labels in an npy file, -1 where unknown, a class index for each of n nodes in order."""
     file = existing_file(path, "labels", FUNCTION)
-    labels: NDArray[Any] = check_labels(_mapped(file, "labels"), n, None, FUNCTION)
+    labels: NDArray[Any] = check_labels(mapped_array(file, "labels", FUNCTION), n, None, FUNCTION)
     return {"labels": write_array(folder / "labels.npy", labels)}, {}
-
-
-def _mapped(file: Path, parameter: str) -> NDArray[Any]:
-    try:
-        found: Any = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        got = f"{str(file)!r} with damaged or other content"
-        reject(parameter, FUNCTION, "a sound npy file", got, error=FormatError)
-    if not isinstance(found, np.ndarray):
-        reject(parameter, FUNCTION, "a sound npy file", f"{str(file)!r} with something else", error=FormatError)
-    return cast("NDArray[Any]", found)
 
 
 def _unpacked(file: Path) -> int:

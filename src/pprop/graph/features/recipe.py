@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import FormatError, table_text
+from pprop._errors import FormatError, Remedy, table_text
 from pprop._validate import counted, describe, listed, nearest, reject
 from pprop.graph.features.column_recipe import (
     ColumnRecipe,
@@ -127,7 +127,7 @@ class Recipe:
         for part in made if not named and wanted != "numbers" else ():  # an embedding that cannot be used is a loss
             given = columns[part.name]
             if part.encoder is None and kinds.get(part.name) != "unused" and is_list(given.type) and len(given):
-                warnings.warn(f"The column {part.name!r} of {title} is {part.summary}.", stacklevel=3)
+                warnings.warn(f"The column {part.name!r} of {table_text(title)} is {part.summary}.", stacklevel=3)
         return cls(tuple(made), tuple(name for name in columns if name in exclude))
 
     def encode(
@@ -251,7 +251,11 @@ class Recipe:
 
 
 def _complain_absent(name: str, new: list[str], title: Path | str, function: str) -> NoReturn:
-    remedy = nearest(name, new) or (f"The recipe does not know its {listed(new)}." if new else "")
+    if name.lower().endswith(".npy"):
+        words = f"A file of this name must have a row for each row of {table_text(title)}."
+        remedy = Remedy(words, settings={"features": f".../{name}"})
+    else:
+        remedy = nearest(name, new) or (f"The recipe does not know its {listed(new)}." if new else "")
     expected = f"a table with the column {name!r}, as in the training"
     reject("nodes", function, expected, f"{table_text(title)} without it", remedy=remedy, error=FormatError)
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from pprop._validate import check_choice
 
 STRUCTURES = ("identity", "degree")
+DEGREES = ("log degree", "log in-degree", "log out-degree")  # names of the columns that `degree_columns` makes
 
 # Of neighbours: none, 1, 2 or 3, 4 to 7, and so on; the last one has no end.
 _BUCKETS = 17
@@ -63,6 +64,17 @@ def structural_features(adjacency: sparse.csr_array, directed: bool, kind: objec
     names = (*(f"log {side}" for side in sides), *(f"{side} {span}" for side in sides for span in spans))
     logs, buckets = zip(*parts, strict=True)
     return Structure(np.column_stack([*logs, *buckets]).astype(np.float32), names)
+
+
+def degree_columns(adjacency: sparse.csr_array, directed: bool) -> dict[str, NDArray[np.float64]]:
+    """Return log(1 + weighted degree) of the nodes as a column of a node table; of a directed graph one for each direction.
+
+    >>> path = sparse.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> degree_columns(path, False)["log degree"].round(2)
+    array([0.69, 1.1 , 0.69])
+    """
+    sides = {"log in-degree": adjacency, "log out-degree": adjacency.T} if directed else {"log degree": adjacency}
+    return {name: np.log1p(np.asarray(matrix.sum(axis=1)).ravel()) for name, matrix in sides.items()}
 
 
 def _degrees(matrix: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,7 +6,8 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias, cast, final
 
@@ -14,17 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import GraphError, Remedy, UnknownNodeError
+from pprop._errors import FormatError, GraphError, Remedy, UnknownNodeError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
-from pprop.graph.attributes import check_features, check_labels, seal
+from pprop.graph.attributes import Csr, check_features, check_labels, seal
 from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
+from pprop.graph.features.dense_rows import STORED
 from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.structure import DEGREES, degree_columns
+from pprop.graph.files import existing_file, mapped_array
 from pprop.graph.labels import LABEL_KINDS, MISSING_LABELS, LabelKind, check_missing
 from pprop.graph.rows import check_same_index, index_of, numbers_rows
 from pprop.graph.tables.arrow import Column, pa
 from pprop.graph.tables.classes import read_labels
 from pprop.graph.tables.csr import csr_of_edges
-from pprop.graph.tables.frames import table_of
+from pprop.graph.tables.frames import list_column, table_of
 from pprop.graph.tables.keys import (
     alike,
     id_array,
@@ -62,10 +66,20 @@ class TableColumns:
     features: object = None  # beside those of the columns: an array with one row per node, or a frame
     missing_labels: Sequence[str] = MISSING_LABELS
     unknown_nodes: UnknownNodes = "error"
+    degree: bool = False
+    files: tuple[Path, ...] = field(init=False, default=())  # the .npy files of features, instead of `features`
 
     def __post_init__(self) -> None:
         function = self.function
         object.__setattr__(self, "directed", check_bool(self.directed, "directed", function))
+        object.__setattr__(self, "degree", check_bool(self.degree, "degree", function))
+        files = _feature_files(self.features, function)
+        if files:
+            object.__setattr__(self, "files", files)
+            object.__setattr__(self, "features", None)
+        beside = "features" if files else "degree" if self.degree else None
+        if beside and isinstance(self.feature_columns, str) and self.feature_columns == "numbers":
+            reject(beside, function, "left out with feature_columns='numbers'", describe(getattr(self, beside)))
         object.__setattr__(self, "missing_labels", check_missing(self.missing_labels, function))
         object.__setattr__(self, "feature_columns", _check_features(self.feature_columns, function))
         check_choice(self.label_kind, "label_kind", function, LABEL_KINDS)
@@ -81,10 +95,16 @@ class TableColumns:
 
     def check_alone(self) -> None:
         """Refuse arguments that name columns of a node table where there is none."""
-        given = "label_column" if self.label_column is not None else "feature_columns"
-        if self.label_column is not None or self.feature_columns not in ("auto", "numbers"):
+        named = {
+            "label_column": self.label_column,
+            "feature_columns": None if self.feature_columns in ("auto", "numbers") else self.feature_columns,
+            "features": self.files or None,
+            "degree": self.degree or None,
+        }
+        given = next((name for name, value in named.items() if value is not None), None)
+        if given is not None:
             expected = "left out when there is no node table"
-            reject(given, self.function, expected, describe(getattr(self, given)), remedy="Pass nodes=... too.")
+            reject(given, self.function, expected, describe(named[given]), remedy="Pass nodes=... too.")
 
     def parts(self, edges: DataTable, nodes: DataTable | None) -> dict[str, Any]:
         """Return the arguments of `Graph._of_parts`, but for the name."""
@@ -100,6 +120,7 @@ class TableColumns:
                 edges.complain("an edge list with at least one edge, or come with a node table", "no rows")
             source, target, ids = number_nodes(*ends)
         else:
+            nodes = self._with_files(nodes)
             ids = _distinct_ids(nodes, self.id_column)
             source, target = look_up_nodes(*ends, ids)
             strange = (source < 0) | (target < 0)
@@ -122,15 +143,16 @@ class TableColumns:
                     weights = None if weights is None else weights[~strange]
         keys = id_array(ids, edges.title if nodes is None else nodes.title)
         beside = by_nodes(keys, len(keys), self.features, "features", self.function)
-        if nodes is not None:
-            attributes = self._attributes(padded(nodes, len(ids) - nodes.n_rows), beside)
-        elif beside is not None:
-            attributes = matrix_fields(beside, len(keys), self.function)
         del ends
         csr = csr_of_edges(source, target, len(ids), weights, directed=self.directed)
         if csr[2] is not None and not np.isfinite(csr[2]).all():
             got = f"weights in {edges.title} whose sum is beyond the largest float"
             reject(edges.parameter, self.function, "an edge list of finite weights", got, error=GraphError)
+        if nodes is not None:
+            table = padded(nodes, len(ids) - nodes.n_rows)
+            attributes = self._attributes(self._with_degree(table, csr), beside)
+        elif beside is not None:
+            attributes = matrix_fields(beside, len(keys), self.function)
         if self.weight is None and not isinstance(self.feature_columns, Recipe):  # else it was said before the training
             caution_weights(edges, stacklevel=5)
         return {"csr": csr, "directed": self.directed, "ids": seal(keys), **attributes}
@@ -161,7 +183,7 @@ class TableColumns:
             "title": nodes.path or nodes.title,
             "function": self.function,
         }
-        given = self.feature_columns
+        given = self._wanted(nodes)
         recipe = given if isinstance(given, Recipe) else Recipe.fit(nodes.columns, wanted=given, **about)
         found: dict[str, Any] = {}
         if beside is not None and not recipe.encoders:
@@ -179,12 +201,63 @@ class TableColumns:
             features, names = recipe.encode(columns, **about)
             found = {"recipe": recipe}
             if names:
+                features = self._rows_of_file(recipe, nodes, features)
                 kept = check_features(features, nodes.n_rows, self.function)
                 found |= {"features": kept, "feature_names": names}
         if self.label_column is not None:
             codes, names = read_labels(nodes, self.label_column, self.missing_labels, self.label_kind)
             found |= {"labels": seal(codes), "class_names": names}
         return found
+
+    def _with_files(self, nodes: DataTable) -> DataTable:
+        """Return a node table with a column for each file of features, which has the name of the file."""
+        columns = dict(nodes.columns)
+        for file in self.files:
+            rows = mapped_array(file, "features", self.function)
+            expected = f"a matrix of numbers with {counted(nodes.n_rows, 'row')}, one for each of {nodes.title}"
+            if rows.ndim != 2 or len(rows) != nodes.n_rows or not rows.shape[1] or rows.dtype.kind not in "buif":
+                got = f"{describe(rows)} in {str(file)!r}".replace("memmap", "an array", 1)
+                reject("features", self.function, expected, got, error=FormatError)
+            if file.name in columns:
+                reject("features", self.function, f"files whose names {nodes.title} does not have", repr(file.name))
+            columns[file.name] = list_column(rows)
+        return replace(nodes, columns=columns)
+
+    def _with_degree(self, nodes: DataTable, csr: Csr) -> DataTable:
+        """Return a node table with the degrees as columns, where they are asked for or the recipe has them."""
+        given = self.feature_columns
+        known = given.encoders if isinstance(given, Recipe) else ()
+        if not self.degree and not any(name in known and name not in nodes.columns for name in DEGREES):
+            return nodes
+        values = np.ones(len(csr[1])) if csr[2] is None else csr[2]
+        n = len(csr[0]) - 1
+        degrees = degree_columns(sparse.csr_array((values, csr[1], csr[0]), shape=(n, n)), self.directed)
+        for name in degrees:
+            if name in nodes.columns:
+                reject("degree", self.function, f"left out where {nodes.title} has the column {name!r}", "True")
+        made = {name: pa.chunked_array([pa.array(column)]) for name, column in degrees.items()}
+        return replace(nodes, columns={**nodes.columns, **made})
+
+    def _wanted(self, nodes: DataTable) -> FeatureColumns:
+        """Return the wanted features with those that files and degrees add."""
+        given = self.feature_columns
+        more = {file.name: "embedding" for file in self.files}
+        if self.degree:
+            more |= {name: "number" for name in DEGREES if name in nodes.columns}
+        if not more or isinstance(given, Recipe):
+            return given
+        if isinstance(given, str):
+            return more
+        return {**given, **more} if isinstance(given, Mapping) else [*given, *more]
+
+    def _rows_of_file(self, recipe: Recipe, nodes: DataTable, features: Any) -> Any:
+        """Return features as a file has them, where they are nothing else: it stays where it is, mapped to be read."""
+        whole = nodes.n_rows, recipe.n_features
+        if len(self.files) == 1 and [*recipe.encoders] == [self.files[0].name]:
+            rows = mapped_array(self.files[0], "features", self.function)
+            if rows.shape == whole and rows.dtype in STORED and rows.dtype.itemsize <= 4:
+                return rows
+        return features
 
     def _columns_beside(self, nodes: DataTable, given: Any) -> dict[str, Column]:
         """Return features that are used together with columns of the node table as columns of that table.
@@ -214,6 +287,19 @@ class TableColumns:
         expected = f"the only features, where columns of {nodes.title} are features as well"
         remedy = "Pass feature_columns=[] to leave the columns out."
         reject("features", self.function, expected, describe(given), remedy=remedy)
+
+
+def _feature_files(features: object, function: str) -> tuple[Path, ...]:
+    """Return the files that were given as features, none where these are something else."""
+    given = [features] if isinstance(features, str | PathLike) else features
+    paths = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
+    if not paths or not all(isinstance(path, str | PathLike) for path in paths):
+        return ()
+    files = tuple(existing_file(path, "features", function) for path in paths)
+    for file in files:
+        if file.suffix.lower() != ".npy":
+            reject("features", function, "an .npy file", repr(str(file)), error=FormatError)
+    return files
 
 
 def _check_order(parameter: str, data: object, function: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import FormatError
+from pprop._errors import FormatError, Remedy
 from pprop._validate import describe, reject
 from pprop.graph.features.columns import is_list
 from pprop.graph.labels import MISSING_LABELS, LabelKind, alike_classes
@@ -153,7 +153,7 @@ def _texts(table: DataTable, name: str, wanted: LabelKind) -> Any:
         if broken.size and wanted == "category":
             return pc.fill_null(pc.cast(pa.chunked_array([pa.array(values, from_pandas=True)]), pa.string()), "")
         if broken.size:
-            _refuse(table, name, f"numbers that are not whole, such as {broken[0]:g},", NUMBERS)
+            _refuse(table, name, f"numbers that are not whole, such as {broken[0]:g},", QUANTITIES)
     elif not is_text(kind) and not pa.types.is_integer(kind) and not pa.types.is_null(kind):
         _refuse(table, name, f"{kind}", "Write the classes as text or integers.")
     return table.texts(name, "label_column")
@@ -165,14 +165,16 @@ def _is_class(spellings: set[str], missing: Sequence[str]) -> bool:
     return "-1" in spellings and tuple(missing) == MISSING_LABELS and len(rest) == 1 and spelled(*rest) is not None
 
 
-INSIST = "label_kind='category' (--label-kind category) takes each value for a class."
-NUMBERS = (
-    f"pprop predicts classes, not quantities: divide the numbers into a few ranges, or name another column. {INSIST}"
+INSIST: dict[str, object] = {"label_kind": "category"}
+QUANTITIES = Remedy(
+    "pprop predicts classes, not quantities: divide the numbers into a few ranges, or name another column. "
+    "Each value is a class nevertheless if you say so.",
+    settings=INSIST,
 )
 TAGS = "Keep one tag for each node, or make one column of each tag and train a model on each."
 
 
-def _refuse(table: DataTable, column: str, got: str, remedy: str) -> None:
+def _refuse(table: DataTable, column: str, got: str, remedy: str | Remedy) -> None:
     place = f"{got} under {column!r} of {table.title}"
     reject("label_column", table.function, ONE_CLASS, place, remedy=remedy, error=FormatError)
 
@@ -184,11 +186,11 @@ def _refuse_numbers(table: DataTable, column: str, names: list[str], rows: int) 
     if names and numeric:
         broken = [name for name, number in zip(names, numbers, strict=True) if number is None or number % 1 != 0]
         if broken:
-            _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", NUMBERS)
+            _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", QUANTITIES)
     if (len(names) > FEW and 2 * len(names) > rows) or (numeric and len(names) > MANY):
         what = "different numbers" if numeric else "different texts"
-        remedy = NUMBERS if numeric else f"Name the column with the classes. {INSIST}"
-        _refuse(table, column, f"{len(names):,} {what} for {rows:,} labels", remedy)
+        texts = Remedy("Name the column with the classes. Each value is a class if you say so.", settings=INSIST)
+        _refuse(table, column, f"{len(names):,} {what} for {rows:,} labels", QUANTITIES if numeric else texts)
 
 
 def _refuse_tags(table: DataTable, column: str, names: list[str]) -> None:
