@@ -42,7 +42,7 @@ function section(id, heading, lead, ...children) {
 function head(model, found) {
   const facts = [
     ["nodes", count(model.nodes)], ["edges", count(model.edges)], ["features", count(model.features)],
-    ["training nodes", count(model.training_nodes)], ["alpha", model.alpha === null ? "none" : String(model.alpha)], ["steps", model.alpha === null ? "none" : model.steps === null ? "exact" : String(model.steps)],
+    ["training and validation nodes", count(model.training_nodes)], ["alpha", model.alpha === null ? "none" : String(model.alpha)], ["steps", model.alpha === null ? "none" : model.steps === null ? "exact" : String(model.steps)],
   ];
   const right = found.accuracy === null
     ? "No labels outside training: there is nothing to compare the predictions with."
