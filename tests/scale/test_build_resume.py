@@ -256,7 +256,7 @@ def test_too_little_disk_is_refused_before_the_work(
     edges, _ = files
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(pprop.CapacityError, match=r"takes 0\.0 GB of disk.* has 0\.0 GB free"):
+    with pytest.raises(pprop.CapacityError, match=r"this build take 0\.0 GB of disk, and 0\.0 GB are free"):
         pprop.build_graph(edges, tmp_path / "g", weight="weight")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
 

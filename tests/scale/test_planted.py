@@ -204,7 +204,7 @@ def test_sparse_features_written_in_blocks_are_whole(tmp_path: Path, monkeypatch
 
 def test_files_that_do_not_fit_are_refused_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
-    with pytest.raises(CapacityError, match=r"may take 0.0 GB, and 0.0 GB are free"):
+    with pytest.raises(CapacityError, match=r"take 0.0 GB of disk, and 0.0 GB are free"):
         write_planted(Planted(1000), tmp_path / "g")
     assert list(tmp_path.iterdir()) == []
 

@@ -219,7 +219,7 @@ def test_what_does_not_fit_is_refused_with_numbers(tmp_path: Path):
 def test_a_disk_without_room_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder, H = stored(graph_of(False, False), tmp_path), predictions_of(N)
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
-    with pytest.raises(CapacityError, match=r"need 0.0 GB of disk, and 0.0 GB are free"):
+    with pytest.raises(CapacityError, match=r"take 0.0 GB of disk, and 0.0 GB are free"):
         propagate_folder(folder, H, memory=MEMORY, out=tmp_path / "Z.npy")
 
 

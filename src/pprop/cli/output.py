@@ -139,12 +139,9 @@ class Session:
             case KeyboardInterrupt():
                 kept = ", ".join(repr(str(path)) for path in self._kept)
                 return INTERRUPTED, f"Interrupted. {f'Kept: {kept}.' if kept else 'Nothing was written.'}"
-            case TakenError():
-                return FILES, str(error)
-            case PpropError() if _disk_is_full(error):
-                return FILES, str(error)
             case PpropError():
-                return BAD_INPUT, error.sentence(self.words)
+                of_files = isinstance(error, TakenError) or _disk_is_full(error)
+                return FILES if of_files else BAD_INPUT, error.sentence(self.words)
             case OSError(strerror=str(reason), filename=str(name)):
                 return FILES, f"Cannot read or write {name!r}: {reason}."
             case OSError():

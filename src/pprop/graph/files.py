@@ -80,6 +80,33 @@ def check_memory(path: Path, needed: int) -> None:
         )
 
 
+def check_disk(folder: Path, needed: int, files: str = "The files of this work") -> None:
+    """Refuse work whose files do not fit onto the disk of a folder; a full disk is the cause of the error.
+
+    Parameters
+    ----------
+    folder
+        Where the files are to be. A folder that does not exist is left to the program that writes there.
+    needed
+        Bytes that are not there yet.
+    files
+        What takes them, as the beginning of the sentence.
+
+    Examples
+    --------
+    >>> check_disk(Path("."), 10**18, "Its files")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    pprop._errors.CapacityError: Its files take 1000000000.0 GB of disk, and ... GB are free in '.'. Free some, or use another disk.
+    """
+    if not folder.is_dir() or (free := shutil.disk_usage(folder).free) >= needed:
+        return
+    raise CapacityError(
+        f"{files} take {needed / 1e9:.1f} GB of disk, and {free / 1e9:.1f} GB are free in {str(folder)!r}. "
+        "Free some, or use another disk."
+    ) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
 def read_file(path: Path, most: int | None = None) -> bytes:
     """Return the content of a regular file, as long as it is now, and at most `most` bytes.
 

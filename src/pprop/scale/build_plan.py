@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from pprop._errors import CapacityError
 from pprop._validate import counted
+from pprop.graph.files import check_disk
 from pprop.training.progress import duration
 
 # Bytes of memory for an edge that is read and scattered, all threads together, and for an entry that is sorted.
@@ -107,12 +106,7 @@ class Plan:
 
     def check_disk(self, folder: Path, held: int) -> None:
         """Refuse a build that the disk has no room for; `held` bytes of it are there from before."""
-        free = shutil.disk_usage(folder).free
-        if self.disk - held > free:
-            raise CapacityError(
-                f"Building this graph takes {self.disk / 1e9:.1f} GB of disk, of which {held / 1e9:.1f} GB are there already, "
-                f"and {str(folder)!r} has {free / 1e9:.1f} GB free."
-            )
+        check_disk(folder, self.disk - held, "The files of this build")
 
 
 def _open_files() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import IO, Any, NamedTuple, final
 import numpy as np
 from scipy import sparse
 
-from pprop._errors import CapacityError
 from pprop._interrupt import check_interrupt
 from pprop._validate import check_int, reject
-from pprop.graph.files import path_of, replaced_folder
+from pprop.graph.files import check_disk, path_of, replaced_folder
 from pprop.scale.planted import CHUNK, Planted
 from pprop.scale.planted_features import NormalFeatures, WordFeatures
 
@@ -92,11 +90,7 @@ def _check_disk(planted: Planted, target: Path) -> None:
     elif given is not None:
         row += 8 * given.draws + 8
     needed = 8 * planted.n_edges + row * planted.nodes
-    if (free := shutil.disk_usage(target.parent).free) < needed:
-        raise CapacityError(
-            f"The files of this graph may take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free in "
-            f"'{target.parent}'. Free some, or give a folder on another disk."
-        )
+    check_disk(target.parent, needed, "The files of this graph")
 
 
 def _write_edges(planted: Planted, folder: Path, edges_a_file: int, told: Callable[[str, float], object]) -> list[str]:

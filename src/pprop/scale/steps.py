@@ -10,7 +10,6 @@ are those of `propagate` up to rounding, since an added self-loop is summed last
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,11 +21,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop._errors import CapacityError
 from pprop._interrupt import remember_interrupts
 from pprop._memory import free_device_memory, usable_memory
 from pprop._validate import check_choice, check_int, describe, reject
-from pprop.graph.files import atomic_writer
+from pprop.graph.files import atomic_writer, check_disk
 from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu.large_steps import worker_threads
 from pprop.scale.checkpoint import Checkpoint
@@ -234,7 +232,7 @@ def _plan(
         out is not None, rows.weights is not None,
     )  # fmt: skip
     if out is not None:
-        _check_disk(Path(out), 4 * n * c)
+        check_disk(Path(out).parent, 4 * n * c)
     if on_gpu:
         return make_device_plan(sizes, memory, rows.indices.speed())
     return make_plan(sizes, memory, block_bytes(rows, given, starts), rows.indices.speed(), worker_threads())
@@ -251,15 +249,5 @@ def _checkpoint(folder: Path, rows: GraphRows, given: StoredRows, plan: StepsPla
     kept = Checkpoint(folder, work | {"directed": rows.directed, "files": files})
     if kept.step >= plan.sizes.steps > 0:
         reject("checkpoint", "propagate_folder", "of fewer than 'steps' steps", f"a state after {kept.step}")
-    _check_disk(folder / "state", plan.state_bytes)  # two files, as two states
+    check_disk(folder, plan.state_bytes)  # two files, as two states
     return kept
-
-
-def _check_disk(path: Path, needed: int) -> None:
-    folder = path.parent
-    free = shutil.disk_usage(folder).free if folder.is_dir() else needed  # that it is no folder is said on writing
-    if free < needed:
-        raise CapacityError(
-            f"The files of this work need {needed / 1e9:.1f} GB of disk, and {free / 1e9:.1f} GB are free in '{folder}'. "
-            "Free some, or give a path on another disk."
-        )

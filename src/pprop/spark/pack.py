@@ -18,7 +18,7 @@ import numpy as np
 
 from pprop._errors import InputError
 from pprop._validate import check_bool, check_int, counted, reject
-from pprop.graph.files import place_folder
+from pprop.graph.files import check_disk, place_folder
 from pprop.graph.folder import GraphFolder
 from pprop.graph.folder_arrays import HEADER, Digest, map_array
 from pprop.graph.folder_manifest import FILES, check_target, write_manifest
@@ -26,7 +26,7 @@ from pprop.spark.arrays import new_array
 from pprop.spark.foreign import DataFrame, Say, SparkSession, silent, sql_functions
 from pprop.spark.numbering import MOST_NODES, Numbering
 from pprop.spark.pack_tasks import SORTED, Layout, PlaceEntries, SortEntries, SumBytes
-from pprop.spark.session import check_disk, check_executors, run_tasks, session_of
+from pprop.spark.session import check_executors, run_tasks, session_of
 from pprop.spark.tables import Edges, check_columns, column, digest_of, id_type, read_frame, same_type
 
 FUNCTION = "pprop.spark.pack_graph"

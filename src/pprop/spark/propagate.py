@@ -15,6 +15,7 @@ import torch
 from pprop._errors import FormatError, ToleranceError
 from pprop._interrupt import check_interrupt
 from pprop._validate import check_choice, check_float, check_int, counted, describe, reject
+from pprop.graph.files import check_disk
 from pprop.graph.folder import GraphFolder
 from pprop.kernels.solves import Solved
 from pprop.propagation.certificate import with_rounding, worst_error
@@ -25,7 +26,7 @@ from pprop.spark.foreign import DataFrame, RecordBatch, Say, SparkSession, arrow
 from pprop.spark.graphs import EdgeColumns, packed_graph, work_folder
 from pprop.spark.numbering import folder_positions
 from pprop.spark.prepare import StartState, write_given, write_sums
-from pprop.spark.session import Executors, check_disk, check_executors, run_tasks, session_of, settings
+from pprop.spark.session import Executors, check_executors, run_tasks, session_of, settings
 from pprop.spark.step_tasks import PIECES, Combine, Step, StepTask, merge
 from pprop.spark.tables import Numbers
 from pprop.spark.work import CHUNK_BYTES, Progress, Work

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast, final
 from zipimport import zipimporter
 
-from pprop._errors import CapacityError, InputError, MissingDependencyError
+from pprop._errors import InputError, MissingDependencyError
 from pprop._optional import require
 from pprop._version import __version__
 from pprop.spark.foreign import DataFrame, RecordBatch, SparkSession
@@ -223,15 +223,6 @@ def one_thread() -> None:
     from pprop.kernels.numba_cpu.large_steps import use_threads
 
     use_threads(1)
-
-
-def check_disk(folder: Path, needed: int) -> None:
-    """Refuse work whose files do not fit onto the disk of a folder."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise CapacityError(
-            f"The files of this work take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free in {str(folder)!r}."
-        )
 
 
 def picked(rows: Sequence[Any], column: str) -> list[Any]:
