@@ -87,7 +87,7 @@ def test_a_frame_names_the_nodes_of_an_edge_list() -> None:
             make(*ENDS, features=E)
 
 
-def test_a_frame_and_columns_of_the_node_table_are_used_together() -> None:
+def test_features_and_columns_of_the_node_table_are_used_together() -> None:
     nodes = NODES.assign(age=[31.5, 27.0, 45.25, 38.0])
     graph = Graph.from_pandas(EDGES, nodes, label_column="team", features=FRAME)
     assert graph.feature_names == ("age", "p", "q", "r")
@@ -95,6 +95,11 @@ def test_a_frame_and_columns_of_the_node_table_are_used_together() -> None:
     assert graph.recipe is not None
     again = Graph.from_pandas(EDGES, nodes, label_column="team", features=FRAME, feature_columns=graph.recipe)
     assert again == graph
+    block = Graph.from_pandas(EDGES, nodes, label_column="team", features=E)
+    assert block.feature_names == ("age", "features[0]", "features[1]", "features[2]")
+    assert np.array_equal(block.features, graph.features)  # type: ignore[reportArgumentType]
+    with pytest.raises(InputError, match=r"must be the only features.*feature_columns=\[\]"):
+        Graph.from_pandas(EDGES, nodes, label_column="team", features=sparse.csr_array(E))
     alone = Graph.from_pandas(EDGES, nodes, label_column="team", features=E, feature_columns=[])
     assert np.array_equal(alone.features, E)  # type: ignore[reportArgumentType]
     chosen = Graph.from_pandas(EDGES, nodes.assign(size=1.5), features=FRAME, feature_columns=["age"])

@@ -47,6 +47,16 @@ def test_a_live_graph_finds_predictions_by_id() -> None:
     assert np.array_equal(pprop.live(GRAPH, FRAME.iloc[MIXED], tol=1e-6).logits(), expected)
 
 
+def test_new_predictions_of_a_live_graph_are_found_by_id() -> None:
+    expected, live = (pprop.live(GRAPH, FRAME.to_numpy(), tol=1e-6) for _ in range(2))
+    new = pd.DataFrame({"x": [5.0, 6.0], "y": [7.0, 8.0]}, index=["d", "b"])
+    expected.set_predictions([1, 3], new.to_numpy()[::-1])
+    live.set_predictions(["b", "d"], new)
+    assert np.array_equal(live.logits(), expected.logits())
+    with pytest.raises(InputError, match=r"'predictions' parameter of set_predictions .* \('a'\)"):
+        live.set_predictions(["a", "b"], new)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -312,9 +312,9 @@ class Exchange(GraphParts):
         source, target, weight, directed, id_column, label_column, label_kind, feature_columns, degree, missing_labels, unknown_nodes
             As in `read_edges`; the columns are those of the two tables.
         features
-            In place of columns of features: an array or a scipy matrix with one row per node, in the order of `nodes`, such
-            as embeddings. Or a frame with one row per node, found by the ids in its index; its columns become features
-            by a recipe, together with those of `nodes`. Or ``.npy`` files, as in `read_edges`.
+            Features beside those of columns, such as embeddings: an array with one row per node, in the order of `nodes`,
+            a frame with one row per node, found by the ids in its index, or ``.npy`` files, as in `read_edges`. Where no
+            column becomes a feature, also a scipy matrix; arrays are then kept as they are.
         name
             Of the graph.
 

@@ -14,7 +14,7 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
-from pprop.graph.rows import NodeNames, in_node_order
+from pprop.graph.rows import NodeNames, in_node_order, index_of, rows_beside
 from pprop.propagation import live_batch, live_record
 from pprop.propagation.live_history import LiveHistory
 from pprop.propagation.live_record import LiveDifference, LiveRecord, LiveUpdate, one_or_many
@@ -234,7 +234,7 @@ class LiveGraph:
 
     def set_features(self, nodes: ArrayLike, features: object) -> LiveUpdate:
         """Give a node other features, or several (m,) theirs (m, f): the network predicts them anew, on their own."""
-        at, given = self._several(nodes, features, "set_features")
+        at, given = self._several(nodes, features, "features", "set_features")
         found = self._record.check_features(given, len(at), "set_features")
         predictions = self._predict_alone(found, "set_features")
         before = self._record.put_features(at.tolist(), [found[k : k + 1] for k in range(len(at))])
@@ -242,7 +242,7 @@ class LiveGraph:
 
     def set_predictions(self, nodes: ArrayLike, predictions: ArrayLike) -> LiveUpdate:
         """Give a node another prediction of its own (c,), or several (m,) theirs (m, c)."""
-        at, given = self._several(nodes, predictions, "set_predictions")
+        at, given = self._several(nodes, predictions, "predictions", "set_predictions")
         found = self._check_predictions(given, "predictions", len(at), "set_predictions")
         return self._set_predictions(at, found, "set_predictions", None)
 
@@ -382,11 +382,13 @@ class LiveGraph:
     def _check_predictions(self, given: Any, parameter: str, count: int, function: str) -> Values:
         return live_record.check_predictions(given, parameter, count, self._system.columns, function, self._response)
 
-    def _several(self, nodes: Any, values: Any, function: str) -> tuple[Nodes, Any]:
+    def _several(self, nodes: Any, values: Any, parameter: str, function: str) -> tuple[Nodes, Any]:
         """Return distinct positions, shape (m,), and their values; m = 1 where nodes is one position."""
         if np.ndim(nodes) == 0:
             nodes, values = [nodes], one_or_many(values)
-        return self._record.check_positions(nodes, "nodes", function, distinct=True), values
+        at = self._record.check_positions(nodes, "nodes", function, distinct=True)
+        rows = rows_beside(values, at, self._record.names, parameter, function, [(index_of(nodes), None)])
+        return at, values if rows is None else values.iloc[rows]
 
     def _positions(self, nodes: ArrayLike | None, function: str) -> Nodes:
         """Return positions to be read, all of them for None: of an edit that would be too much."""

@@ -13,7 +13,7 @@ from pprop._errors import EdgeError, InputError
 from pprop._validate import check_array, check_int, check_positions, describe, nearest, reject
 from pprop.graph import Graph
 from pprop.graph.attributes import Features, check_features, check_ids, look_up
-from pprop.graph.rows import is_text
+from pprop.graph.rows import NodeNames, is_text
 from pprop.propagation.operator import Nodes, Values
 
 RESPONSES = ("logits", "probabilities")  # any numbers, whose softmax are probabilities, or probabilities themselves
@@ -106,6 +106,11 @@ class LiveRecord:
     def nodes(self) -> Nodes:
         """Positions of the nodes that are there."""
         return np.flatnonzero(self.alive[: self.n]).astype(np.int64)
+
+    @property
+    def names(self) -> NodeNames:
+        """What the nodes that are there are called."""
+        return NodeNames(np.array(self._ids) if self._ids else None, self.n, lambda: self._index)
 
     def check_positions(self, nodes: object, parameter: str, function: str, *, distinct: bool = False) -> Nodes:
         """Return positions of nodes that are there, shape (m,), also given as ids that are text; `distinct`: none twice.
