@@ -16,6 +16,7 @@ from tests.serve.test_bad_input import post, refused
 
 import pprop
 from pprop._errors import FormatError, InputError
+from pprop.graph import write_npz
 from pprop.serve import schemas
 from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
@@ -243,8 +244,8 @@ print(json.dumps([codes, compiled]))
 
 def test_the_first_edits_of_a_server_compile_nothing(tmp_path: Path):
     graph = planted()
-    graph = graph.replace(features=sp.csr_array(graph.features))  # read in another way than one node's few nonzeros
-    pprop.graph.write_npz(graph, tmp_path / "graph.npz")
+    graph = graph.replace(features=sp.csr_array(np.asarray(graph.features)))  # read in another way than one node's few nonzeros
+    write_npz(graph, tmp_path / "graph.npz")
     fitted(graph, max_epochs=2).save(
         tmp_path / "model", source=pprop.GraphSource("npz", {"path": str(tmp_path / "graph.npz")})
     )
