@@ -41,6 +41,9 @@ def test_a_loaded_model_predicts_as_the_saved_one_bit_for_bit(
     assert (loaded.alpha_, loaded.n_iter_, loaded.n_features_in_) == (saved.alpha_, saved.n_iter_, 1)
     assert all(np.array_equal(vars(loaded.history_)[name], curve) for name, curve in vars(saved.history_).items())
     assert loaded.graph_changed_ is False
+    assert len(loaded.stopping_nodes_) > 0
+    assert loaded.train_nodes_.tolist() == sorted(saved.train_nodes_.tolist())
+    assert loaded.stopping_nodes_.tolist() == sorted(saved.stopping_nodes_.tolist())
 
 
 def test_settings_far_from_the_defaults_come_back(graph: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_nodes_that_came_later_are_predicted_by_the_network_and_spread(trained: 
         np.testing.assert_allclose(other.logits_, expected, rtol=1e-4, atol=1e-5)
         assert other.predict().shape == (40,)
         assert other.graph_changed_ is True
-        assert len(other.known_nodes_) == 0
+        assert len(other.known_nodes_) == len(other.train_nodes_) == len(other.stopping_nodes_) == 0
         assert (other.accuracy_, other.source_) == (None, None)
         assert other.scaling_ == trained.scaling_
     assert len(trained.known_nodes_) == N  # which is as it was

@@ -194,7 +194,9 @@ def check_edited(client: Client, model: Any) -> None:
     total = sum(one["contribution"] for one in explained["contributors"]) + explained["rest"]["contribution"]
     assert total == pytest.approx(explained["logit"], rel=1e-12)
     assert client.get("/api/v1/search?q=new").json()["nodes"][0]["id"] == "new"
-    assert client.get("/api/v1/search?training=true").json()["total"] == len(set(model.known_nodes_.tolist()) - {9})
+    for role, nodes in (("training", model.train_nodes_), ("validation", model.stopping_nodes_)):
+        assert client.get(f"/api/v1/search?role={role}").json()["total"] == len(set(nodes.tolist()) - {9})
+    assert client.get("/api/v1/search?role=unlabelled").json()["total"] == 4  # the new node is one of them
 
 
 def test_live_edits_are_there_and_are_there_again_after_a_restart(live: Any, model: Any):
@@ -244,7 +246,9 @@ print(json.dumps([codes, compiled]))
 
 def test_the_first_edits_of_a_server_compile_nothing(tmp_path: Path):
     graph = planted()
-    graph = graph.replace(features=sp.csr_array(np.asarray(graph.features)))  # read in another way than one node's few nonzeros
+    graph = graph.replace(
+        features=sp.csr_array(np.asarray(graph.features))
+    )  # read in another way than one node's few nonzeros
     write_npz(graph, tmp_path / "graph.npz")
     fitted(graph, max_epochs=2).save(
         tmp_path / "model", source=pprop.GraphSource("npz", {"path": str(tmp_path / "graph.npz")})

@@ -239,9 +239,22 @@ def test_the_drawing_shows_classes_influence_training_and_weights(page: Any, exp
         kinds = page.get_attribute(f'{NODE_LINKS}[data-node="{css(name)}"]', "class").split()
         node = truth.position(name)
         assert f"k{truth.classes.index(str(predicted[node]))}" in kinds
-        assert ("training" in kinds) == (node in set(truth.model.known_nodes_.tolist()))
+        assert [kind for kind in kinds if kind in ROLES] == [role_of(truth, node)]
         label = truth.graph.labels[node]  # pyright: ignore[reportOptionalSubscript]
         assert ("wrong" in kinds) == (label >= 0 and tools.CLASSES[label] != predicted[node])
+    roles = [role_of(truth, truth.position(name)) for name in drawn]
+    counted = {"training": roles.count("training"), "validation": roles.count("validation")}
+    counted["others"] = len(roles) - sum(counted.values())
+    legend = page.eval_on_selector_all(
+        ".legend [data-role]", "all => Object.fromEntries(all.map(one => [one.dataset.role, one.textContent]))"
+    )
+    assert legend == {role: f"({number})" for role, number in counted.items()}
+    assert min(counted.values()) > 0
+    rings = {
+        role: page.eval_on_selector(f"#drawing .node.{role} .ring", "one => getComputedStyle(one).strokeDasharray")
+        for role in ("training", "validation")
+    }
+    assert rings["training"] == "none" != rings["validation"]
     edges = page.eval_on_selector_all(
         "#drawing .edge",
         "all => all.map(one => [one.dataset.edge, Number(one.querySelector('.line').getAttribute('stroke-width'))])",
@@ -255,6 +268,18 @@ def test_the_drawing_shows_classes_influence_training_and_weights(page: Any, exp
     widths = [sizes[weight].pop() for weight in sorted(sizes)]
     assert widths == sorted(widths)
     assert len(set(widths)) == len(sizes) > 1
+
+
+ROLES = ("training", "validation", "test", "unlabelled")
+
+
+def role_of(truth: tools.Truth, node: int) -> str:
+    assert truth.graph.labels is not None
+    if node in truth.model.train_nodes_:
+        return "training"
+    if node in truth.model.stopping_nodes_:
+        return "validation"
+    return "unlabelled" if truth.graph.labels[node] < 0 else "test"
 
 
 def css(text: str) -> str:
@@ -470,6 +495,10 @@ def test_cells_of_the_model_lead_to_their_nodes(page: Any, explorer: Explorer) -
     predicted = [str(name) for name in truth.model.predict(range(tools.SIZE))]
     right = np.mean([predicted[node] == tools.CLASSES[labels[node]] for node in tested])
     assert page.inner_text("#accuracy") == percents([right])[0]
+    counts = page.eval_on_selector_all(
+        ".facts [data-role]", "all => Object.fromEntries(all.map(one => [one.dataset.role, Number(one.textContent)]))"
+    )
+    assert counts == {role: sum(role_of(truth, node) == role for node in range(tools.SIZE)) for role in ROLES}
     cells = page.eval_on_selector_all(
         "#confusion [data-cell]",
         "all => Object.fromEntries(all.map(one => [one.dataset.cell, Number(one.textContent)]))",
@@ -551,11 +580,11 @@ def test_drawing_and_tables_are_saved(page: Any, explorer: Explorer) -> None:
     assert total == pytest.approx(float(rows[-1][column]), abs=1e-12)
     code = explorer.truth.classes.index(column.removeprefix("contribution to "))
     assert total == pytest.approx(float(explorer.truth.model.logits_[explorer.truth.position(NODE), code]), abs=1e-5)
-    visit(page, explorer, "#view=nodes&training=true")
+    visit(page, explorer, "#view=nodes&role=validation")
     with page.expect_download() as waiting:
         page.click("#list-csv")
     rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
-    assert {explorer.truth.position(row["node"]) for row in rows} == set(explorer.truth.model.known_nodes_.tolist())
+    assert {explorer.truth.position(row["node"]) for row in rows} == set(explorer.truth.model.stopping_nodes_.tolist())
 
 
 def test_hostile_names_are_text(page: Any, explorer: Explorer) -> None:

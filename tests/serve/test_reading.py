@@ -54,8 +54,11 @@ def test_the_model_card(client: Client, model: Any):
     assert (card["alpha"], card["steps"], card["live"], card["named"]) == (0.1, 10, False, True)
     labels, known = np.asarray(model.graph_.labels), np.zeros(60, dtype=bool)
     known[model.known_nodes_] = True
-    assert card["training_nodes"] == known.sum()
     tested = (labels >= 0) & ~known
+    counts = {role: card[f"{role}_nodes"] for role in ("training", "validation", "test", "unlabelled")}
+    used = {"training": len(model.train_nodes_), "validation": len(model.stopping_nodes_)}
+    assert counts == {**used, "test": tested.sum(), "unlabelled": 3}
+    assert min(counts.values()) > 0
     assert card["accuracy"] == pytest.approx(model.score(np.flatnonzero(tested), np.array(CLASSES)[labels[tested]]))
     assert get(client, "explain", id=card["example"])["id"] == card["example"]
 
@@ -68,10 +71,12 @@ def test_predictions_are_those_of_the_model(client: Client, model: Any):
     expected = model.predict_proba([0, 7, 59])
     np.testing.assert_allclose([one["probabilities"] for one in found["predictions"]], expected, atol=1e-6)
     first, _, last = found["predictions"]
-    assert first["training"]
-    assert first["distance"] == 0
+    assert first["role"] == ("training" if 0 in model.train_nodes_ else "validation")
+    assert (first["distance"] == 0) == (first["role"] == "training")
+    used = post(client, "predict", {"ids": [f"n{model.train_nodes_[0]}", f"n{model.stopping_nodes_[0]}", "n1"]})
+    assert [one["role"] for one in used["predictions"]] == ["training", "validation", "test"]
     assert (first["name"], first["text"]) == ("Title 0", "Title 0, and a long text.")
-    assert (last["label"], last["training"]) == (None, False)
+    assert (last["label"], last["role"]) == (None, "unlabelled")
     assert last["degree"] == np.diff(model.graph_.indptr)[59]
 
 
@@ -155,27 +160,32 @@ def test_search(client: Client, model: Any):
     assert [one["id"] for one in get(client, "search", limit=2, offset=3)["nodes"]] == ["n3", "n4"]
     unsure = get(client, "search", order="confidence", limit=60)["nodes"]
     assert [one["confidence"] for one in unsure] == sorted(one["confidence"] for one in unsure)
-    wrong = get(client, "search", label="art", predicted="maths", training="false", limit=100)
+    wrong = get(client, "search", label="art", predicted="maths", role="test", limit=100)
     labels, predicted = np.asarray(model.graph_.labels), model.predict()
     assert wrong["total"] == ((labels == 0) & (predicted == "maths")).sum()
-    assert get(client, "search", training="true")["total"] == len(model.known_nodes_)
-    assert get(client, "search", distance="0")["total"] == len(model.known_nodes_)
+    assert get(client, "search", role="training")["total"] == len(model.train_nodes_)
+    assert get(client, "search", role="validation")["total"] == len(model.stopping_nodes_) > 0
+    assert get(client, "search", role="unlabelled")["total"] == 3
+    assert get(client, "search", distance="0")["total"] == len(model.train_nodes_)
     assert get(client, "search", distance="unreachable")["total"] + sum(
         get(client, "search", distance=str(d))["total"] for d in range(20)
     ) == 60  # fmt: skip
 
 
-def test_diagnostics_count_labelled_nodes_outside_training(client: Client, model: Any):
-    found = get(client, "diagnostics")
+def test_diagnostics_are_of_test_nodes(client: Client, model: Any):
+    found, labels = get(client, "diagnostics"), np.asarray(model.graph_.labels)
     schemas.Diagnostics.model_validate(found)
-    assert sum(map(sum, found["confusion"])) == found["labelled"] == 57 - len(model.known_nodes_)
+    assert sum(map(sum, found["confusion"])) == found["tested"] == 57 - len(model.known_nodes_)
     assert found["accuracy"] == get(client, "model")["accuracy"]
     right = sum(found["confusion"][k][k] for k in range(3))
-    assert found["accuracy"] == pytest.approx(right / found["labelled"])
+    assert found["accuracy"] == pytest.approx(right / found["tested"])
+    for role, nodes in (("training", model.train_nodes_), ("validation", model.stopping_nodes_)):
+        assert [one[role] for one in found["classes"]] == np.bincount(labels[nodes], minlength=3).tolist()
+    assert sum(one["test"] for one in found["classes"]) == found["tested"]
     assert sum(one["labelled"] for one in found["classes"]) == 57
     assert sum(one["predicted"] for one in found["classes"]) == 60
     assert sum(one["nodes"] for one in found["distance"]) == sum(one["nodes"] for one in found["confidence"]) == 60
-    cell = get(client, "search", label="art", predicted="art", training="false")
+    cell = get(client, "search", label="art", predicted="art", role="test")
     assert cell["total"] == found["confusion"][0][0]
     assert [one["id"] for one in found["uncertain"]] == [
         one["id"] for one in get(client, "search", order="confidence")["nodes"]
@@ -258,7 +268,7 @@ def test_label_propagation_explains_by_labels():
     model = pprop.LabelPropagationClassifier(graph).fit(known, np.array(CLASSES)[np.asarray(graph.labels)[known]])
     client = client_of(model)
     found = get(client, "explain", id="n1", k=50)
-    assert all(one["training"] for one in found["contributors"])
+    assert all(one["role"] == "training" for one in found["contributors"])
     assert client.get("/api/v1/explain?id=n1&alpha=0.5").status_code == 409
 
 

@@ -104,6 +104,7 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         other.graph = other.graph_ = used
         if other.graph_changed_:
             other.known_nodes_, other.known_labels_ = self.known_nodes_[:0], self.known_labels_[:0]
+            other.train_nodes_ = other.stopping_nodes_ = other.known_nodes_
             other.accuracy_ = other.test_nodes_ = other.source_ = None
             backend = backend_again(self.record_, name)
             scaled = scaled_alike(used, self.scaling_, name)

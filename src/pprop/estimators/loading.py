@@ -32,6 +32,7 @@ from pprop.estimators.saving import (
     HISTORY_PREFIX,
     KNOWN_LABELS,
     KNOWN_NODES,
+    KNOWN_STOPPING,
     SCALING_PREFIX,
     WEIGHT_PREFIX,
 )
@@ -63,8 +64,8 @@ FORMER: Mapping[str, Any] = {
 # Settings that came later, and that a manifest may lack: with their defaults a saved model predicts what it did.
 _NEW = (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER, NEIGHBOURS)
 LATER: Mapping[str, Any] = {setting.name: setting.default for setting in _NEW}
-# Nodes, and the positions of their labels among the classes.
-Known = tuple[NDArray[np.int64], NDArray[np.int64]]
+# Nodes, the positions of their labels among the classes, and which of the nodes were used for early stopping.
+Known = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
 
 # What a manifest may name: the classifiers that these modules define.
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
@@ -105,8 +106,9 @@ def load(
     Returns
     -------
     NodeClassifier
-        Of the class that was saved, fitted. Which nodes trained and which stopped is not saved, only their numbers in
-        ``record_``; ``known_nodes_`` are both, none on another graph.
+        Of the class that was saved, fitted. ``train_nodes_`` and ``stopping_nodes_`` are those of the fit, in ascending
+        order, and ``known_nodes_`` are both; on another graph there are none. A model that an earlier version saved has
+        ``known_nodes_`` alone.
 
     Raises
     ------
@@ -164,9 +166,12 @@ def load(
         raise InputError(label_propagation.elsewhere(manifest.model))
     estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
     estimator.classes_, estimator.weights_ = manifest.classes, weights
-    known = (known[0][:0], known[1][:0]) if changed else known
-    estimator.known_nodes_, codes = _check_known(folder, known, len(manifest.classes), used.n_nodes)
+    known = (known[0][:0], known[1][:0], known[0][:0]) if changed else known
+    estimator.known_nodes_, codes, stopping = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     estimator.known_labels_ = manifest.classes[codes]
+    if stopping is not None:
+        estimator.train_nodes_ = np.setdiff1d(estimator.known_nodes_, stopping)
+        estimator.stopping_nodes_ = stopping
     estimator.scaling_ = scaling
     scaled = scaled_alike(used, scaling, FUNCTION)
     blocks = getattr(estimator, "neighbours", None) is not None
@@ -204,7 +209,7 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
             raise damaged(folder, f"{WEIGHTS} lacks the curve {field.name!r} of {manifest.record.epochs} epochs")
         curves[field.name] = curve
     none = np.empty(0, dtype=np.int64)  # in a model of an earlier version
-    known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none)
+    known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none), tensors.pop(KNOWN_STOPPING, None)
     extras, of_scaling = (
         {name.removeprefix(prefix): tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
         for prefix in (EXTRA_PREFIX, SCALING_PREFIX)
@@ -223,12 +228,17 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
 
 
 def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Known:
-    nodes, codes = known
+    nodes, codes, stopping = known
     sound = nodes.shape == codes.shape == (nodes.size,) and nodes.dtype == codes.dtype == np.int64
     if not sound or ((codes < 0) | (codes >= n_classes) | (nodes < 0) | (nodes >= n_nodes)).any():
         raise damaged(folder, f"{WEIGHTS} has labelled nodes that the graph or the classes have not")
     if (nodes[1:] <= nodes[:-1]).any():
         raise damaged(folder, f"{WEIGHTS} has labelled nodes that are not in ascending order")
+    kept = stopping is None or (
+        stopping.dtype == np.int64 and np.array_equal(np.intersect1d(stopping, nodes), stopping)
+    )
+    if not kept:
+        raise damaged(folder, f"{WEIGHTS} has validation nodes that are no labelled nodes, or not in ascending order")
     return known
 
 

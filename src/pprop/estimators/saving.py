@@ -24,8 +24,9 @@ WEIGHT_PREFIX = "weights."
 HISTORY_PREFIX = "history."
 EXTRA_PREFIX = "extra."
 SCALING_PREFIX = "scaling."
-# The nodes that fit was given labels of, and the positions of those labels among the classes.
-KNOWN_NODES, KNOWN_LABELS = "known.nodes", "known.labels"
+# The nodes that fit was given labels of, the positions of those labels among the classes, and which of them were used for
+# early stopping.
+KNOWN_NODES, KNOWN_LABELS, KNOWN_STOPPING = "known.nodes", "known.labels", "known.stopping"
 FUNCTION = "save"
 
 
@@ -60,6 +61,8 @@ def save_model(
         KNOWN_NODES: estimator.known_nodes_,
         KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
     }
+    if hasattr(estimator, "stopping_nodes_"):  # not of a model that an earlier version saved
+        tensors[KNOWN_STOPPING] = np.intersect1d(estimator.stopping_nodes_, estimator.known_nodes_)
     weights = save(tensors)
     described = TrainedFeatures.of(estimator.graph_).content()
     manifest = build_manifest(

@@ -10,7 +10,7 @@ import numpy as np
 from pprop.serve.faults import invalid, unusable
 from pprop.serve.layout import positions
 from pprop.serve.spread import Solved, Values
-from pprop.serve.view import Nodes, View
+from pprop.serve.view import ROLES, Nodes, View
 
 MOST_SHOWN = 200  # nodes of a neighbourhood
 
@@ -138,7 +138,7 @@ def search(
     q: str = "",
     label: str | None = None,
     predicted: str | None = None,
-    training: bool | None = None,
+    role: str | None = None,
     distance: int | None = None,
     confidence: tuple[float, float] = (0.0, 1.0),
     order: str | None = None,
@@ -156,8 +156,8 @@ def search(
         fits &= np.array([one == label for one in view.labels], dtype=bool)
     if predicted is not None:
         fits &= solved.predicted == (view.classes.index(predicted) if predicted in view.classes else -1)
-    if training is not None:
-        fits &= view.training == training
+    if role is not None:
+        fits &= view.roles == ROLES.index(role)
     if distance is not None:
         fits &= view.distance == distance
     if wanted:

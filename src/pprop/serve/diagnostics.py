@@ -1,4 +1,4 @@
-"""Where a model is wrong or unsure: on the labelled nodes that it was not trained on."""
+"""Where a model is wrong or unsure: on the test nodes, labelled nodes that are used for neither training nor validation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pprop.serve.view import View
+from pprop.serve.view import ROLES, View
 
 UNCERTAIN = 20
 BINS = 10
@@ -15,20 +15,20 @@ BINS = 10
 def diagnostics(view: View) -> dict[str, Any]:
     """Return the confusion matrix, accuracies by distance and by confidence, class sizes and the least certain nodes."""
     solved, count = view.default, len(view.classes)
-    tested = (view.codes >= 0) & ~view.training
+    tested, here = view.tested, [view.codes == k for k in range(count)]
     right = solved.predicted == view.codes
     confusion = np.zeros((count, count), dtype=np.int64)
     np.add.at(confusion, (view.codes[tested], solved.predicted[tested]), 1)
     unsure = np.argsort(solved.confidence, kind="stable")[:UNCERTAIN].tolist()
     return {
-        "labelled": int(tested.sum()),
+        "tested": int(tested.sum()),
         "accuracy": _mean(right[tested]),
         "confusion": confusion.tolist(),
         "classes": [
             {
                 "name": name,
-                "labelled": int((view.codes == k).sum()),
-                "training": int(((view.codes == k) & view.training).sum()),
+                "labelled": int(here[k].sum()),
+                **{role: int((here[k] & (view.roles == at)).sum()) for at, role in enumerate(ROLES[:3])},
                 "predicted": int((solved.predicted == k).sum()),
             }
             for k, name in enumerate(view.classes)
@@ -49,7 +49,7 @@ def _by_distance(view: View, tested: Any, right: Any) -> list[dict[str, Any]]:
             {
                 "distance": None if steps < 0 else steps,
                 "nodes": int(here.sum()),
-                "labelled": int((here & tested).sum()),
+                "tested": int((here & tested).sum()),
                 "accuracy": _mean(right[here & tested]),
                 "network_accuracy": None if alone is None else _mean(alone[here & tested]),
             }

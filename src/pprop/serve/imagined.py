@@ -44,7 +44,9 @@ def what_if(
     spread = Spread(graph, view.spread.H, view.spread.how)
     after = spread.solved(alpha, steps)
     other = replace(view, graph=graph, spread=spread, default=after)
-    vars(other).update(index=view.index, labels=view.labels, codes=view.codes)  # the nodes are the same
+    vars(other).update(
+        index=view.index, labels=view.labels, codes=view.codes, roles=view.roles
+    )  # the nodes are the same
     moved = np.flatnonzero(after.predicted != before.predicted)
     moved = moved[moved != at]
     size = np.abs(after.probabilities[moved] - before.probabilities[moved]).sum(axis=1)

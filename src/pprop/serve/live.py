@@ -49,7 +49,7 @@ class LiveHolder(Holder):
         compile_edits(len(served.classes))
         self._graph, self._lock = graph, served.lock
         self._free = graph.n_nodes  # the position that the next new node gets
-        self._training = served.view.training
+        self._training, self._validation = served.view.training, served.view.validation
         self._names, self._texts = served.view.names, served.view.texts
         self._fresh = True
         self.log = EditLog(path, graph.fingerprint)
@@ -97,12 +97,12 @@ class LiveHolder(Holder):
             if not self._fresh:
                 graph, nodes = self._live.graph, self._live.nodes
                 keys: Any = nodes.tolist() if graph.ids is None else graph.ids.tolist()
-                training = np.zeros(self._free, dtype=bool)
-                training[: len(self._training)] = self._training
+                new = np.zeros(self._free - len(self._training), dtype=bool)
                 view = self.served.view_of(
                     graph,
                     keys,
-                    training[nodes],
+                    np.concatenate([self._training, new])[nodes],
+                    np.concatenate([self._validation, new])[nodes],
                     self._taken(self._names, nodes),
                     self._taken(self._texts, nodes),
                     sequence=self.sequence,

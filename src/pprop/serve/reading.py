@@ -47,7 +47,10 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
         q: Annotated[str, Query(max_length=200, description="Part of an id or a name.")] = "",
         label: Annotated[str | None, Query(description="The known class.")] = None,
         predicted: Annotated[str | None, Query(description="The predicted class.")] = None,
-        training: Annotated[Literal["true", "false"] | None, Query()] = None,
+        role: Annotated[
+            Literal["training", "validation", "test", "unlabelled"] | None,
+            Query(description="What the label is used for: training, early stopping, or only to judge the prediction."),
+        ] = None,
         distance: Annotated[str | None, Query(pattern=r"^(unreachable|[0-9]{1,9})$")] = None,
         confidence_from: Annotated[ShareQuery, Query(description="Least probability of the predicted class.")] = 0.0,
         confidence_to: Annotated[
@@ -65,7 +68,7 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
             q=q,
             label=label,
             predicted=predicted,
-            training=None if training is None else training == "true",
+            role=role,
             distance=steps,
             confidence=(confidence_from, confidence_to),
             order=order,

@@ -24,6 +24,12 @@ Steps = Annotated[StepCount | None, Field(description="Power steps; absent: as t
 Weight = Annotated[Finite, Field(gt=0, le=1e9)]
 
 
+Role = Annotated[
+    Literal["training", "validation", "test", "unlabelled"],
+    Field(description="What its label is used for: training, early stopping, or only to judge the prediction."),
+]
+
+
 class Request(BaseModel):
     """A body: unknown fields are refused."""
 
@@ -57,7 +63,7 @@ class Brief(Answer):
     predicted: str
     confidence: float = Field(description="Probability of the predicted class.")
     label: str | None = Field(description="The known class.")
-    training: bool = Field(description="Whether its label trained or stopped the model.")
+    role: Role
 
 
 class Prediction(Brief):
@@ -104,12 +110,15 @@ class Card(Spread):
     directed: bool
     weighted: bool
     training_nodes: int
+    validation_nodes: int = Field(description="Their labels are used for early stopping.")
+    test_nodes: int = Field(description="Labelled nodes that are used for neither.")
+    unlabelled_nodes: int
     live: bool
     named: bool
     explains: bool = Field(description="Whether predictions are sums over nodes, so that they can be explained.")
     spreads: bool = Field(description="Whether alpha and steps may be chosen.")
     pprop: str
-    accuracy: float | None = Field(description="On labelled nodes outside training.")
+    accuracy: float | None = Field(description="On test nodes.")
     settings: dict[str, Any]
     example: NodeId
 
@@ -179,6 +188,8 @@ class ClassSize(Answer):
     name: str
     labelled: int
     training: int
+    validation: int
+    test: int
     predicted: int
 
 
@@ -187,7 +198,7 @@ class AtDistance(Answer):
 
     distance: int | None
     nodes: int
-    labelled: int
+    tested: int
     accuracy: float | None
     network_accuracy: float | None
 
@@ -202,9 +213,9 @@ class AtConfidence(Answer):
 
 
 class Diagnostics(Answer):
-    """Where the model is wrong or unsure, on labelled nodes outside training."""
+    """Where the model is wrong or unsure, on test nodes."""
 
-    labelled: int
+    tested: int = Field(description="Test nodes whose label is a class of the model.")
     accuracy: float | None
     confusion: list[list[int]] = Field(description="Rows are true classes, columns predicted ones.")
     classes: list[ClassSize]

@@ -16,7 +16,7 @@ from pprop.estimators.decomposed import Decomposed, decompose
 from pprop.graph import Graph
 from pprop.serve.features import feature_row, network_row
 from pprop.serve.spread import Solved, Spread
-from pprop.serve.view import View, network_of
+from pprop.serve.view import ROLES, View, network_of
 
 _FEW, _MANY = 4, 20  # neighbours of a node that is good to begin with
 
@@ -64,10 +64,13 @@ class Served:
             self.refusal = f"The predictions of {type(model).__name__} are no sum over the nodes of the graph."
         self._names, self._texts = names, texts
         graph = model.graph_
-        training = np.zeros(graph.n_nodes, dtype=bool)
-        training[model.known_nodes_] = True
+        # a model that an earlier version saved does not say which of its nodes were used for early stopping
+        stopping = getattr(model, "stopping_nodes_", model.known_nodes_[:0])
+        training, validation = np.zeros((2, graph.n_nodes), dtype=bool)
+        training[np.setdiff1d(model.known_nodes_, stopping)] = True
+        validation[np.intersect1d(model.known_nodes_, stopping)] = True
         keys = range(graph.n_nodes) if graph.ids is None else graph.ids.tolist()
-        self.view = self.view_of(graph, keys, training, names, texts, logits=model.logits_).prepared()
+        self.view = self.view_of(graph, keys, training, validation, names, texts, logits=model.logits_).prepared()
         spread = self.view.spread
         if spread is not None and spread.steps is not None:
             spread.by_steps(spread.how.alpha, spread.steps)  # its blocks are kept: another alpha does not wait for them
@@ -89,6 +92,7 @@ class Served:
         graph: Graph,
         keys: Sequence[Any],
         training: NDArray[np.bool_],
+        validation: NDArray[np.bool_],
         names: Sequence[str | None] | None,
         texts: Sequence[str | None] | None,
         *,
@@ -132,6 +136,7 @@ class Served:
             spread=spread,
             refusal=refusal,
             training=training,
+            validation=validation,
             sequence=sequence,
         )
 
@@ -139,8 +144,8 @@ class Served:
         """Return the model card."""
         view, model = self.view, self.model
         graph = view.graph
-        tested = (view.codes >= 0) & ~view.training
-        right = view.default.predicted[tested] == view.codes[tested]
+        right = view.default.predicted[view.tested] == view.codes[view.tested]
+        counts = np.bincount(view.roles, minlength=len(ROLES)).tolist()
         settings = {name: _plain(value) for name, value in model.settings_.items()}
         return {
             "name": self.title,
@@ -154,7 +159,7 @@ class Served:
             "weighted": graph.weights is not None,
             "alpha": view.default.alpha,
             "steps": view.default.steps,
-            "training_nodes": int(view.training.sum()),
+            **{f"{role}_nodes": number for role, number in zip(ROLES, counts, strict=True)},
             "live": live,
             "named": view.names is not None,
             "explains": view.default.row is not None,
@@ -171,7 +176,7 @@ def example(view: View) -> int:
     degree, default = view.degree, view.default
     score = np.zeros(view.n)
     score += 4.0 * ((degree >= _FEW) & (degree <= _MANY)) + 1.0 * (degree > 0)
-    score -= 2.0 * view.training
+    score -= 2.0 * (view.training | view.validation)
     if view.alone is not None:
         score += 3.0 * (view.alone != default.predicted)
     score += 2.0 * ((view.codes >= 0) & (default.predicted == view.codes))

@@ -17,6 +17,9 @@ from pprop.serve.spread import Solved, Spread, Values, softmax
 
 Nodes = NDArray[np.int64]
 
+# What the label of a node is used for: training, early stopping, or only to judge the predictions by.
+ROLES = ("training", "validation", "test", "unlabelled")
+_TRAINING, _VALIDATION, _TEST, _UNLABELLED = range(len(ROLES))
 _SHOWN = 80  # characters of an unknown id that an answer repeats
 
 
@@ -45,8 +48,8 @@ class View:
         Makes predictions with another alpha; None where nothing is spread, and `refusal` says why.
     refusal
         Why there are no explanations, or no other alpha; empty where there are.
-    training
-        Whether the label of a node trained or stopped the model, shape (n,).
+    training, validation
+        Whether the label of a node was used for training, and for early stopping, both of shape (n,).
     sequence
         How many batches of edits have made this graph.
     """
@@ -62,6 +65,7 @@ class View:
     spread: Spread | None
     refusal: str
     training: NDArray[np.bool_]
+    validation: NDArray[np.bool_]
     sequence: int = 0
 
     @property
@@ -95,6 +99,18 @@ class View:
         return np.array([-1 if label is None else place.get(label, -1) for label in self.labels], dtype=np.int64)
 
     @cached_property
+    def roles(self) -> Nodes:
+        """What the label of each node is used for, as a position in `ROLES`, shape (n,)."""
+        known = np.array([label is not None for label in self.labels], dtype=bool)
+        others = np.where(known, _TEST, _UNLABELLED)
+        return np.where(self.training, _TRAINING, np.where(self.validation, _VALIDATION, others))
+
+    @cached_property
+    def tested(self) -> NDArray[np.bool_]:
+        """Whether a node is a test node whose label is a class of the model, shape (n,)."""
+        return (self.codes >= 0) & (self.roles == _TEST)
+
+    @cached_property
     def searchable(self) -> list[str]:
         """Id and name of each node, in the form in which they are searched."""
         if self.names is None:
@@ -125,7 +141,7 @@ class View:
 
     def prepared(self) -> View:
         """Compute what requests will need, so that none of them waits for it."""
-        for name in ("index", "degree", "labels", "codes", "searchable", "distance", "alone"):
+        for name in ("index", "degree", "labels", "codes", "roles", "tested", "searchable", "distance", "alone"):
             getattr(self, name)
         if self.default.row is not None:
             self.default.row(0)
@@ -162,7 +178,7 @@ class View:
             "predicted": self.classes[solved.predicted[at]],
             "confidence": float(solved.confidence[at]),
             "label": self.labels[at],
-            "training": bool(self.training[at]),
+            "role": ROLES[self.roles[at]],
         }
 
     def prediction(self, at: int, solved: Solved) -> dict[str, Any]:

@@ -11,7 +11,7 @@ function cell(classes, row, column, n, total) {
   if (n === 0) return el("td", { class: "zero", text: "·", "aria-label": "0" });
   const said = row === column ? `${n} nodes labelled ${classes[row]} and predicted so` : `${n} nodes labelled ${classes[row]} but predicted ${classes[column]}`;
   const link = listLink(
-    { label: classes[row], predicted: classes[column], training: "false" },
+    { label: classes[row], predicted: classes[column], role: "test" },
     { "aria-label": said, title: `${said} (${percent(n / total, 0)} of the row)`, data: { cell: `${row} ${column}` } },
     count(n),
   );

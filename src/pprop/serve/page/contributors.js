@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { count, decimal, percent, roundToTotal, signed, weight } from "./format.js";
 import { called, classNames, nameOf, swatch } from "./palette.js";
+import { isUsed } from "./roles.js";
 import { nodeLink } from "./links.js";
 
 const DIGITS = 4;
@@ -22,7 +23,7 @@ function said(node, itself) {
   const children = [swatch(node.predicted), nameOf(node.predicted)];
   if (wrong) children.push(el("span", { class: "faint", text: ` labelled ${called(node.label)}` }));
   if (itself) children.push(el("span", { class: "badge", text: "itself" }));
-  if (node.training) children.push(el("span", { class: "badge", text: "training" }));
+  if (isUsed(node)) children.push(el("span", { class: "badge", text: node.role }));
   return el("span", { class: "said" }, children);
 }
 

@@ -1,4 +1,4 @@
-// The ego graph: nodes coloured by predicted class and sized by influence, training nodes ringed, edges as wide as their
+// The ego graph: nodes coloured by predicted class and sized by influence, training and validation nodes ringed, edges as wide as their
 // weight. One tab stop; arrow keys move between nodes, Enter walks on, Delete cuts the edge to the centre.
 
 import { svg } from "./dom.js";
@@ -113,7 +113,7 @@ export class Drawing {
       item.node = node;
       const centre = node.key === this.#centre;
       const wrong = node.label !== null && node.label !== undefined && node.label !== node.predicted;
-      const kinds = ["node", colour(node.predicted), centre && "centre", node.training && "training", wrong && "wrong", node.influence === null && "outside"];
+      const kinds = ["node", colour(node.predicted), centre && "centre", node.role, wrong && "wrong", node.influence === null && "outside"];
       item.group.setAttribute("class", kinds.filter(Boolean).join(" "));
       item.rim.setAttribute("class", wrong ? `rim ${colour(node.label)}` : "rim");
       item.group.setAttribute("aria-label", describe(node, centre));

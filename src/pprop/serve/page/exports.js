@@ -52,7 +52,7 @@ function legend(width, top, ink, family) {
     group.append(svg("path", { d: shapePath(shape(name), 6), fill, transform: `translate(${x} ${y - 4})` }), svg("text", { x: x + 13, y, text: called(name) }));
     x += wide;
   }
-  group.append(svg("text", { x: 18, y: y + 26, "font-size": 12, "fill-opacity": 0.7, text: "Ring: training node. Rim: its label says otherwise. Size: influence." }));
+  group.append(svg("text", { x: 18, y: y + 26, "font-size": 12, "fill-opacity": 0.7, text: "Ring: training node. Dashed ring: validation node. Rim: its label is another class. Size: influence." }));
   return { group, bottom: y + 46 };
 }
 

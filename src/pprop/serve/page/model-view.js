@@ -8,6 +8,7 @@ import { count, percent, plural } from "./format.js";
 import { listLink, nodeLink } from "./links.js";
 import { progress, report } from "./notices.js";
 import { classLabel } from "./palette.js";
+import { ROLES } from "./roles.js";
 
 const NUMBER = "number";
 const rate = (x) => (x === null || x === undefined ? "–" : percent(x));
@@ -42,17 +43,17 @@ function section(id, heading, lead, ...children) {
 function head(model, found) {
   const facts = [
     ["nodes", count(model.nodes)], ["edges", count(model.edges)], ["features", count(model.features)],
-    ["training and validation nodes", count(model.training_nodes)], ["alpha", model.alpha === null ? "none" : String(model.alpha)], ["steps", model.alpha === null ? "none" : model.steps === null ? "exact" : String(model.steps)],
+    ...ROLES.map((role) => [`${role} nodes`, listLink({ role }, { data: { role } }, count(model[`${role}_nodes`]))]), ["alpha", model.alpha === null ? "none" : String(model.alpha)], ["steps", model.alpha === null ? "none" : model.steps === null ? "exact" : String(model.steps)],
   ];
   const right = found.accuracy === null
-    ? "No labels outside training: there is nothing to compare the predictions with."
-    : `right on the ${count(found.labelled)} labelled nodes that training did not see`;
+    ? "There are no test nodes: all labels are used for training or validation."
+    : `right on the ${plural(found.tested, "test node")}`;
   return el(
     "header",
     { class: "model-head" },
     el("h1", { id: "model-title", text: model.graph === null ? model.name : `${model.kind} on ${model.graph}` }),
     el("p", { class: "verdict" }, found.accuracy === null ? null : el("span", { class: "number", id: "accuracy", text: percent(found.accuracy) }), el("span", { class: "story", text: right })),
-    el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", { text: term }), el("dd", { text: value })))),
+    el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", { text: term }), el("dd", {}, value)))),
   );
 }
 
@@ -81,8 +82,7 @@ function classRows(rows) {
       el("th", { scope: "row" }, classLabel(row.name)),
       el("td", { class: "meter-cell" }, meter(row.predicted / most, row.labelled / most, `${row.predicted} predicted, ${row.labelled} labelled`)),
       el("td", { class: "number" }, listLink({ predicted: row.name }, { data: { predicted: row.name } }, count(row.predicted))),
-      el("td", { class: "number" }, listLink({ label: row.name }, {}, count(row.labelled))),
-      el("td", { class: "number" }, listLink({ label: row.name, training: "true" }, {}, count(row.training))),
+      ...ROLES.slice(0, 3).map((role) => el("td", { class: "number" }, listLink({ label: row.name, role }, {}, count(row[role])))),
     ),
   );
 }
@@ -150,7 +150,7 @@ export class ModelView {
     const classes = this.#model.classes;
     const save = el("button", { type: "button", class: "plain", id: "confusion-csv", text: "Save CSV" });
     save.addEventListener("click", () => saveCsv("pprop-confusion", ["label", ...classes], found.confusion.map((row, i) => [classes[i], ...row])));
-    const confusion = section("confusion", "Labels against predictions", "Rows are labels, columns predictions, of labelled nodes outside training. A cell leads to its nodes.",
+    const confusion = section("confusion", "Labels against predictions", "Rows are labels, columns predictions, of test nodes. A cell leads to its nodes.",
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Confusion matrix" }, confusionTable(classes, found.confusion)));
     confusion.querySelector(".part-head").append(el("span", { class: "tools" }, save));
     this.#host.replaceChildren(
@@ -176,7 +176,7 @@ export class ModelView {
 
   #classes(found) {
     return section("classes", "Class sizes", "Nodes predicted to be of a class; the tick is how many are labelled so.",
-      table("class-sizes", [["class", ""], ["", "meter-cell"], ["predicted", NUMBER], ["labelled", NUMBER], ["training", NUMBER]], classRows(found.classes)));
+      table("class-sizes", [["class", ""], ["", "meter-cell"], ["predicted", NUMBER], ...ROLES.slice(0, 3).map((role) => [role, NUMBER])], classRows(found.classes)));
   }
 
   #uncertain(found) {

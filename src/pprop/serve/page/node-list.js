@@ -8,20 +8,21 @@ import { Lane } from "./lane.js";
 import { nodeLink, stateLink } from "./links.js";
 import { announce, clearNotice, progress, report } from "./notices.js";
 import { classLabel } from "./palette.js";
+import { isUsed } from "./roles.js";
 
 const PAGE = 50;
 const BLOCK = 200;
 
 /** What a filter says, in words. */
-function describe({ q, label, predicted, training, distance, confidence_from: from, confidence_to: to, order }) {
+function describe({ q, label, predicted, role, distance, confidence_from: from, confidence_to: to, order }) {
   const parts = [];
   if (q) parts.push(`matching “${q}”`);
   if (label) parts.push(`labelled ${label}`);
   if (predicted) parts.push(label && label !== predicted ? `but predicted ${predicted}` : label ? "and predicted so" : `predicted ${predicted}`);
-  if (training === "true") parts.push("that trained the model");
-  if (training === "false" && !label) parts.push("outside training");
+  if (role === "unlabelled") parts.push("without a label");
+  else if (role) parts.push(`used for ${role}`);
   if (distance === "unreachable") parts.push("that no training node reaches");
-  else if (distance === "0") parts.push("of training");
+  else if (distance === "0") parts.push("used for training");
   else if (distance) parts.push(`${plural(Number(distance), "step")} from a training node`);
   if (from || to) parts.push(`${percent(Number(from ?? 0), 0)} to ${percent(Number(to ?? 1), 0)} sure`);
   if (order === "confidence") parts.push("least certain first");
@@ -58,7 +59,7 @@ export class NodeList {
         el("th", { scope: "row" }, nodeLink(node, 90)),
         el("td", {}, classLabel(node.predicted)),
         el("td", { class: "number", text: percent(node.confidence) }),
-        el("td", {}, node.label === null ? el("span", { class: "faint", text: "no label" }) : classLabel(node.label), node.training ? el("span", { class: "badge", text: "training" }) : null),
+        el("td", {}, node.label === null ? el("span", { class: "faint", text: "no label" }) : classLabel(node.label), isUsed(node) ? el("span", { class: "badge", text: node.role }) : null),
       ),
     );
     const head = ["node", "predicted", "sure", "label"].map((text) => el("th", { scope: "col", class: text === "sure" ? "number" : "", text }));
@@ -97,10 +98,10 @@ export class NodeList {
       for (let total = 1; rows.length < total; ) {
         const found = await progress(search({ order: "confidence", ...rest, limit: BLOCK, offset: rows.length }));
         if (found.nodes.length === 0) break;
-        rows.push(...found.nodes.map((node) => [node.id, node.name, node.predicted, node.confidence, node.label, node.training]));
+        rows.push(...found.nodes.map((node) => [node.id, node.name, node.predicted, node.confidence, node.label, node.role]));
         total = found.total;
       }
-      saveCsv(`pprop-${describe(filter)}`, ["node", "name", "predicted", "confidence", "label", "training"], rows);
+      saveCsv(`pprop-${describe(filter)}`, ["node", "name", "predicted", "confidence", "label", "role"], rows);
       announce(`${plural(rows.length, "node")} saved as CSV.`);
     } finally {
       button.disabled = false;

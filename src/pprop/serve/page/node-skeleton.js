@@ -5,10 +5,12 @@ import { called, classLabel, classNames } from "./palette.js";
 
 const SIZES = [15, 40, 80, 150];
 
-function legend() {
+function legend(roles) {
   const sign = (kind, ...shapes) => svg("svg", { class: `sign ${kind}`, viewBox: "-11 -11 22 22", "aria-hidden": "true" }, shapes);
   const marks = [
-    [sign("training", svg("circle", { class: "ring", r: 9 }), svg("circle", { class: "body", r: 5 })), "training node"],
+    [sign("training", svg("circle", { class: "ring", r: 9 }), svg("circle", { class: "body", r: 5 })), "training node", "training"],
+    [sign("validation", svg("circle", { class: "ring", r: 9 }), svg("circle", { class: "body", r: 5 })), "validation node", "validation"],
+    [sign("test", svg("circle", { class: "body", r: 5 })), "test or unlabelled node", "others"],
     [sign("wrong", svg("circle", { class: "body", r: 7 }), svg("circle", { class: "rim", r: 7 })), "rim: its label says otherwise"],
     [sign("size", svg("circle", { class: "body", r: 2.5, cx: -7 }), svg("circle", { class: "body", r: 6, cx: 4 })), "size: influence"],
   ];
@@ -16,7 +18,7 @@ function legend() {
     "div",
     { class: "legend" },
     el("ul", { class: "legend-classes", "aria-label": "Colours of the classes" }, classNames().map((name) => el("li", {}, classLabel(name)))),
-    el("ul", { class: "legend-marks faint", "aria-label": "Marks" }, marks.map(([mark, text]) => el("li", {}, mark, el("span", { text })))),
+    el("ul", { class: "legend-marks faint", "aria-label": "Marks" }, marks.map(([mark, text, role]) => el("li", {}, mark, el("span", { text }), roles[role] ?? null))),
   );
 }
 
@@ -42,6 +44,7 @@ export function skeleton(host, model) {
     csv: button("csv", "Save CSV"),
     more: button("more", "Show 50"),
     caption: el("p", { class: "faint caption", id: "caption" }),
+    roles: Object.fromEntries(["training", "validation", "others"].map((role) => [role, el("span", { class: "number", data: { role } })])),
     size: el("select", { id: "size", "aria-label": "Nodes drawn" }, SIZES.map((n) => el("option", { value: n, text: `${n} nodes` }))),
     drawing: el("div", { class: "drawing-host empty", id: "drawing" }),
     edgeText: el("span", { class: "number" }),
@@ -67,7 +70,7 @@ export function skeleton(host, model) {
   );
   const picture = section("drawing", "Neighbourhood", el("span", { class: "tools" }, parts.size, parts.png));
   parts.drawing.append(parts.edgeBar);
-  picture.append(parts.drawing, parts.caption, legend());
+  picture.append(parts.drawing, parts.caption, legend(parts.roles));
   const why = section("contributors", "Where it comes from", el("span", { class: "tools" }, parts.cls, parts.csv));
   why.append(parts.adds, parts.edited, parts.table, parts.more);
   if (model.explains === false) for (const part of [picture, why]) part.hidden = true;

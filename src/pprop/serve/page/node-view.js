@@ -11,6 +11,7 @@ import { Lane } from "./lane.js";
 import { stateLink } from "./links.js";
 import { announce, clearNotice, progress, report } from "./notices.js";
 import { called, classLabel, classNames } from "./palette.js";
+import { isUsed } from "./roles.js";
 import { Sliders } from "./sliders.js";
 import { current, flush, go, walk, walked } from "./state.js";
 import { hideTooltip } from "./tooltip.js";
@@ -171,8 +172,9 @@ export class NodeView {
     const named = name !== String(node.id);
     write(parts.title, named ? name : `Node ${name}`);
     document.title = `${shorten(name, 60)} · pprop explorer`;
-    const distance = node.training ? "a training node" : node.distance === null ? "no training node is reachable" : `${plural(node.distance, "step")} from a training node`;
-    write(parts.sub, [named ? `Node ${node.id}` : null, plural(node.degree, "neighbour"), distance].filter(Boolean).join(" · "));
+    const distance = node.role === "training" ? "a training node" : node.distance === null ? "no training node is reachable" : `${plural(node.distance, "step")} from a training node`;
+    const role = node.role === "validation" || node.role === "test" ? `a ${node.role} node` : null;
+    write(parts.sub, [named ? `Node ${node.id}` : null, plural(node.degree, "neighbour"), role, distance].filter(Boolean).join(" · "));
     const network = node.network ? Math.max(...node.network) : null;
     const alone = network === null ? null : classNames()[node.network.indexOf(network)];
     put(parts.verdict, classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) }));
@@ -221,6 +223,9 @@ export class NodeView {
   #present(view) {
     const { edits } = current();
     this.#drawing.show(view, edits, this.#others);
+    const counts = { training: 0, validation: 0, others: 0 };
+    for (const node of view.nodes) counts[isUsed(node) ? node.role : "others"] += 1;
+    for (const [role, drawn] of Object.entries(counts)) write(this.#parts.roles[role], `(${drawn})`);
     const before = edits.length === 0 ? "" : " without your edits";
     write(this.#parts.caption, view.nodes.length === 1 ? `It has no neighbours${before}.` : `The ${view.nodes.length} nodes that weigh most in this prediction${before}, and the edges among them.`);
   }
@@ -268,8 +273,8 @@ export class NodeView {
   #csv(model) {
     const answer = this.#explanation;
     const alone = this.#shown.network ? model.classes : [];
-    const header = ["node", "name", "predicted", "label", "training", "weight", `contribution to ${answer.class}`, ...alone.map((name) => `network ${name}`)];
-    const rows = answer.contributors.map((node) => [node.id, node.name, node.predicted, node.label, node.training, node.weight, node.contribution, ...(node.network ?? [])]);
+    const header = ["node", "name", "predicted", "label", "role", "weight", `contribution to ${answer.class}`, ...alone.map((name) => `network ${name}`)];
+    const rows = answer.contributors.map((node) => [node.id, node.name, node.predicted, node.label, node.role, node.weight, node.contribution, ...(node.network ?? [])]);
     rows.push([`other ${answer.rest.nodes} nodes`, null, null, null, null, answer.rest.weight, answer.rest.contribution]);
     rows.push(["logit", null, null, null, null, null, answer.logit]);
     saveCsv(`pprop-node-${answer.id}-contributors`, header, rows);

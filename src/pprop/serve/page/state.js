@@ -2,7 +2,7 @@
 // history; a slider or an edit changes the entry that is there.
 
 const EMPTY = { view: "node", id: null, alpha: null, steps: null, cls: null, size: 40, edits: [], filter: {} };
-const FILTERS = ["q", "label", "predicted", "training", "distance", "confidence_from", "confidence_to", "order", "offset"];
+const FILTERS = ["q", "label", "predicted", "role", "distance", "confidence_from", "confidence_to", "order", "offset"];
 const TRAIL = 12;
 const PAUSE = 400; // milliseconds between two changes of the address
 const listeners = [];

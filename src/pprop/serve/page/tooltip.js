@@ -3,6 +3,7 @@
 import { el, put } from "./dom.js";
 import { percent, shorten, title, weight } from "./format.js";
 import { classLabel } from "./palette.js";
+import { isUsed, useOf } from "./roles.js";
 
 let box = null;
 
@@ -30,7 +31,7 @@ function lines(node, isCentre) {
     el("p", { class: "tooltip-title", text: shorten(name, 120) }),
     name === String(node.id) ? null : el("p", { class: "faint", text: String(node.id) }),
     el("dl", {}, rows.flatMap(([term, what]) => [el("dt", { text: term }), el("dd", {}, what)])),
-    node.training ? el("p", { class: "faint", text: "Its label trained the model." }) : null,
+    isUsed(node) ? el("p", { class: "faint", text: useOf(node) }) : null,
     el("p", { class: "faint", text: isCentre ? "The node that you look at." : "Click to walk there." }),
   ];
 }
@@ -55,7 +56,7 @@ export function describe(node, isCentre) {
   if (isCentre) parts.push("the centre");
   parts.push(`predicted ${node.predicted}, ${percent(node.confidence, 0)}`);
   if (node.label !== null && node.label !== undefined) parts.push(node.label === node.predicted ? "labelled so" : `labelled ${node.label}`);
-  if (node.training) parts.push("training node");
+  if (isUsed(node)) parts.push(`${node.role} node`);
   if (node.influence !== null) parts.push(`weight ${weight(node.influence)}`);
   return parts.join(", ");
 }
