@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -52,6 +53,7 @@ def test_good_files_are_good(tmp_path: Path) -> None:
         ({"source": "sorce"}, r"edges\.csv has no column 'sorce'\. .* target, weight\. Did you mean 'source'\?"),
         ({"target": "end"}, r"edges\.csv has no column 'end'\. Its columns: source, target, weight\.$"),
         ({"weight": "Weight"}, r"no column 'Weight'\. .* Did you mean 'weight'\?"),
+        ({"target": "source"}, r"'target' .* must be another column than source\. Got 'source' for both"),
         ({"source": 0}, r"'source' .* Got 0 instead"),
         ({"id_column": "ids"}, r"nodes\.csv has no column 'ids'\. .* Did you mean 'id'\?"),
         ({"label_column": "klass"}, r"no column 'klass'\. .* Did you mean 'class'\?"),
@@ -213,6 +215,15 @@ def test_parquet_that_is_something_else_or_cut_short(tmp_path: Path) -> None:
         (
             {"source": [1, 2], "target": [2, 1], "w": [[1], [2]]},
             r"a finite number in every row of 'w'\. Got list<.*> in '.*e\.parquet' instead",
+        ),
+        # 2^24 + 1 as float32 and 2^53 + 1 as float64 are these
+        (
+            {"source": np.float32([2**24, 1]), "target": [2, 1]},
+            r"16777216 under 'source', a float that may have lost digits",
+        ),
+        (
+            {"source": [2.0**53, 1], "target": [2, 1]},
+            r"9007199254740992 under 'source', a double that may have lost digits",
         ),
         ({"source": [], "target": [], "w": []}, r"an edge list with at least one edge, .* Got no rows in"),
     ],

@@ -94,6 +94,15 @@ def test_rare_values_share_a_flag():
     assert np.argwhere(block).tolist() == [[0, 49], [1, 50], [2, 50]]
 
 
+def test_of_many_values_the_frequent_ones_have_a_flag_each():
+    encoder = CategoryEncoder.fit(column([f"mcc{k % 120}" for k in range(1260)]))  # 60 of them eleven times
+    assert (len(encoder.values), encoder.others) == (120, 0)
+    encoder = CategoryEncoder.fit(column([f"mcc{k % 120}" for k in range(1140)]))  # 60 of them ten times, 60 nine times
+    assert (encoder.values, encoder.others) == (tuple(sorted(f"mcc{k}" for k in range(60))), 60)
+    encoder = CategoryEncoder.fit(column([f"mcc{k % 600}" for k in range(6000)]))
+    assert (len(encoder.values), encoder.others) == (500, 100)
+
+
 def test_a_new_value_and_a_new_gap_have_no_flag_and_are_counted_in_a_warning():
     encoder = CategoryEncoder.fit(column(["a", "b", "a"]))
     with (

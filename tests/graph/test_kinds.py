@@ -56,6 +56,18 @@ def test_a_whole_number_named_as_a_code_is_an_identifier_or_a_category_if_its_va
 
 
 @pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("name", ["mcc{}", "A-{}", "{}B", "shop_{}x"])
+def test_words_with_a_number_that_recur_are_codes(name, typed):
+    assert kind_of([name.format(k % 120) for k in range(600)], "merchant_category", typed) == "category"
+    assert kind_of([name.format(k % 120) for k in range(240)], "merchant_category", typed) == "category"
+    assert kind_of([f"card {name.format(k % 120)}" for k in range(600)], "merchant_category", typed) == "text"
+    assert (
+        kind_of([f"{'abcdef'[k % 6]}{'uvwxyz'[k // 6 % 6]}o{'lmn'[k // 36 % 3]}" for k in range(600)], typed=typed)
+        == "text"
+    )
+
+
+@pytest.mark.parametrize("typed", [False, True])
 @pytest.mark.parametrize(
     "words",
     [

@@ -146,6 +146,46 @@ def test_lines_above_the_header_name_the_delimiter_or_are_comments(above: str, t
     assert ids(tmp_path / "edges.csv") == ["a,x", "b", "#c"]
 
 
+@pytest.mark.parametrize("above", ["# x,y\n", "# hi\n# x,y\n", "# of all, since 2020\n# names\n", "# x,y\n#\n"])
+def test_comments_may_have_as_many_cells_as_the_header(above: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(f"{above}source,target\na,b\n")
+    assert ids(tmp_path / "edges.csv") == ["a", "b"]
+
+
+@pytest.mark.parametrize("header", ["#source,target", "# made today\n#source,target", "# a,b\n#source,target"])
+def test_a_header_may_follow_the_sign_of_comments_without_a_blank(header: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(f"{header}\na,b\n")
+    graph = read_edges(tmp_path / "edges.csv", source="#source")
+    assert graph.ids.tolist() == ["a", "b"]  # type: ignore[union-attr]
+
+
+def test_a_cell_may_be_longer_than_the_csv_module_reads_by_default(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    (tmp_path / "nodes.csv").write_text(f'id,bio\na,{"x " * before}\nb, "quoted after a blank"\n')
+    graph = read_edges(tmp_path / "edges.csv", tmp_path / "nodes.csv", feature_columns={"bio": "text"})
+    assert graph.feature_names == ("bio: a", "bio: after", "bio: blank", "bio: quoted", "bio: x")
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize(
+    ("cells", "weights"), [(("1,5", "2,25", "3"), [1.5, 2.25, 3.0]), (("1,250", "0,5", "-0"), [1.25, 0.5])]
+)
+@pytest.mark.filterwarnings("ignore:Left out 1 edge")
+def test_weights_may_have_decimal_commas(cells: tuple[str, ...], weights: list[float], tmp_path: Path) -> None:
+    rows = "".join(f"{s};{t};{cell}\n" for (s, t), cell in zip(("ab", "bc", "cd"), cells, strict=True))
+    (tmp_path / "edges.csv").write_text(f"source;target;w\n{rows}")
+    graph = read_edges(tmp_path / "edges.csv", weight="w", directed=True)
+    assert sorted(graph.weights.tolist()) == sorted(weights)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("cells", [("1,250", "2,000"), ("1,5", "1.000"), ("1,5", "")])
+def test_weights_whose_commas_may_part_thousands_are_refused(cells: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(f"source;target;w\na;b;{cells[0]}\nb;c;{cells[1]}\n")
+    with pytest.raises(FormatError, match="'w'"):
+        read_edges(tmp_path / "edges.csv", weight="w")
+
+
 def test_a_header_may_begin_with_the_sign_of_comments(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("# of cats,source,target\n3,a,b\n")
     assert ids(tmp_path / "edges.csv") == ["a", "b"]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import unicodedata
+import uuid
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import ArrayLike
 
+from pprop._errors import FormatError
 from pprop.graph import Graph, read_edges
 
 
@@ -253,3 +258,39 @@ def test_large_parquet_integers_keep_all_their_digits(tmp_path: Path) -> None:
     big = 2**53 + 1
     graph = read_edges(parquet(tmp_path, "e.parquet", {"source": [big], "target": [big - 1]}))
     assert_graph(graph, [[0, 1], [1, 0]], [big, big - 1])
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_integer_weights_beyond_the_exact_floats_are_the_nearest_floats(tmp_path: Path, kind: str) -> None:
+    numbers = np.array([2**62, 2**53 + 1, 7], dtype=kind)
+    table = pa.table({"source": ["a", "b", "c"], "target": ["b", "c", "d"], "w": numbers})
+    pq.write_table(table, tmp_path / "e.parquet")
+    for graph in (read_edges(tmp_path / "e.parquet", weight="w"), Graph.from_pandas(table.to_pandas(), weight="w")):
+        assert set(graph.weights.tolist()) == set(numbers.astype(float).tolist())  # type: ignore[union-attr]
+
+
+def test_uuids_are_ids_in_frames_and_in_parquet_files(tmp_path: Path) -> None:
+    keys = [uuid.UUID(int=k) for k in (7, 8, 9)]
+    edges = pd.DataFrame({"source": keys[:2], "target": keys[1:]})
+    nodes = pd.DataFrame({"id": keys, "x": [1.0, 2.0, 3.5]})
+    graph = Graph.from_pandas(edges, nodes)
+    assert graph.ids.tolist() == [str(key) for key in keys]  # type: ignore[union-attr]
+    pq.write_table(pa.table({name: pa.array(edges[name], pa.uuid()) for name in edges}), tmp_path / "e.parquet")
+    assert read_edges(tmp_path / "e.parquet").ids.tolist() == graph.ids.tolist()  # type: ignore[union-attr]
+
+
+def test_ids_of_the_same_letters_in_two_unicode_forms_are_told() -> None:
+    composed, apart = (unicodedata.normalize(form, "é") for form in ("NFC", "NFD"))
+    told = r"the same letters as another one in another Unicode form \(such as 'é'\): each is a node of its own"
+    with pytest.warns(UserWarning, match=f"^1 id of the DataFrame is {told}"):
+        assert Graph.from_pandas(pd.DataFrame({"source": [composed, apart], "target": ["b", "c"]})).n_nodes == 4
+    with pytest.warns(UserWarning, match=told):
+        Graph.from_edges(["b"], ["b"], nodes=[composed, apart, "b"])
+    nodes = pd.DataFrame({"id": [composed, "b"]})
+    with pytest.raises(
+        FormatError, match=r"The node table has 'é', the same letters in another Unicode form: write all"
+    ):
+        Graph.from_pandas(pd.DataFrame({"source": [apart], "target": ["b"]}), nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Graph.from_pandas(pd.DataFrame({"source": [composed], "target": ["ö"]}))

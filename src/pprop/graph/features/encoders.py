@@ -7,7 +7,8 @@ number     the number                                                     the me
 boolean    0 or 1                                                         0.5, and a flag
 date       days since 1970-01-01 (UTC), with the time as a fraction       the median, and a flag
 category   a flag "NAME=value" for each value, sorted; of more than 50,   a flag
-           the most frequent, and "NAME=other values" for the rest
+           the most frequent and those of ten cells or more, at most
+           500, and "NAME=other values" for the rest
 embedding  "NAME[0]" to "NAME[f-1]", the numbers of a list of length f    the medians, and a flag
 text       "NAME: word", tf-idf of at most 5,000 lower-case words that    no words
            occur in two cells or more; a row has length 1
@@ -38,6 +39,7 @@ from pprop.graph.features.kinds import Kind, unfit
 Block = NDArray[np.float32] | sparse.csr_array[np.float32]  # shape: (n, features of the column)
 
 MOST_VALUES = 50
+MOST_CODES, FREQUENT = 500, 10  # a value that is among so many and has so many cells has a flag, too
 MOST_WORDS = 5000
 WORD = r"\w+"
 EXAMPLES = 3  # in one warning
@@ -182,8 +184,10 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def fit(cls, column: Column) -> CategoryEncoder:
-        frequent = list(column.counts())
-        kept = tuple(sorted(frequent[:MOST_VALUES]))
+        counts = column.counts()
+        frequent = list(counts)
+        further = [value for value in frequent[MOST_VALUES:MOST_CODES] if counts[value] >= FREQUENT]
+        kept = tuple(sorted([*frequent[:MOST_VALUES], *further]))
         return cls(kept, len(frequent) - len(kept), column.n_missing)
 
     def encode(self, column: Column) -> Block:

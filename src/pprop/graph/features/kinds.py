@@ -29,7 +29,8 @@ all distinct" means nine of ten.
 10. Text in a typed table that spells numbers: unused, as an identifier where nearly all are distinct and digits only.
 11. Single words or telephone numbers, nearly all distinct (e-mail addresses, URLs, UUIDs, user names), or named as a code:
     looks like an identifier, unused.
-12. All else is text, of which at least one word must occur in two cells.
+12. Single words with a digit (``mcc12``, ``A-7``), at most 500 and two cells or more for each, on average: category.
+13. All else is text, of which at least one word must occur in two cells.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "emb
 
 FEW_VALUES = 50
 MOST_VALUES_A_CELL = 2 / 3
+FEW_CODES = 500
+CODE = r"^\S{0,15}\d\S{0,15}$"
 NEARLY_ALL = 0.9
 FEW_ROWS = 10  # in fewer rows it may be chance that numbers are 1 ... n, or of the same length
 LONG_NUMBER = 1e8  # the smallest of nine digits
@@ -199,7 +202,8 @@ def _decide_values(column: Column, wanted: bool) -> Decision:
     single = column.share(r"^[^\s,;|]+$") >= NEARLY_ALL or column.share(r"^[+(]?\d[\d\s()./-]{4,}$") >= NEARLY_ALL
     if single and not wanted and (distinct or spelled or _named_as_code(column.name)):
         return Decision("unused", IDENTIFIER)
-    return Decision("text")
+    codes = column.n_distinct <= FEW_CODES and 2 * column.n_distinct <= column.n_present and column.share(CODE) == 1.0
+    return Decision("category" if codes and not spelled else "text")
 
 
 def _decide_commas(column: Column, wanted: bool) -> Decision | None:

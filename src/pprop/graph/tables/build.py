@@ -30,6 +30,7 @@ from pprop.graph.tables.classes import read_labels
 from pprop.graph.tables.csr import csr_of_edges
 from pprop.graph.tables.frames import list_column, table_of
 from pprop.graph.tables.keys import (
+    NORMALIZE,
     alike,
     id_array,
     join,
@@ -37,6 +38,7 @@ from pprop.graph.tables.keys import (
     new_nodes,
     number_nodes,
     repeated_row,
+    same_letters,
     spelled_alike,
 )
 from pprop.graph.tables.table import DataTable, is_text
@@ -84,6 +86,8 @@ class TableColumns:
         object.__setattr__(self, "feature_columns", _check_features(self.feature_columns, function))
         check_choice(self.label_kind, "label_kind", function, LABEL_KINDS)
         check_choice(self.unknown_nodes, "unknown_nodes", function, UNKNOWN_NODES)
+        if self.source == self.target:
+            reject("target", function, "another column than source", f"{describe(self.target)} for both")
         if self.label_column is not None and self.label_column == self.id_column:
             got = f"{describe(self.label_column)} for both"
             reject("label_column", function, "another column than that of the ids", got)
@@ -141,6 +145,13 @@ class TableColumns:
                     warnings.warn(f"Left out {lost} to nodes that the node table does not have.", stacklevel=4)
                     source, target = source[~strange], target[~strange]
                     weights = None if weights is None else weights[~strange]
+        same, key = same_letters(ids)
+        if same:
+            several = (
+                f"{counted(same, 'id')} of {(edges if nodes is None else nodes).title} {'is' if same == 1 else 'are'}"
+            )
+            what = f"{several} the same letters as another one in another Unicode form (such as {key!r})"
+            warnings.warn(f"{what}: each is a node of its own. If they are one, {NORMALIZE}", stacklevel=4)
         keys = id_array(ids, edges.title if nodes is None else nodes.title)
         beside = by_nodes(keys, len(keys), self.features, "features", self.function)
         del ends

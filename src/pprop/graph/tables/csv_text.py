@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -177,9 +177,10 @@ def _parity(bits: NDArray[np.uint64], before: int) -> NDArray[np.uint64]:
 
 
 def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> dict[str, Column]:
-    rows = _rows(text, delimiter, strict=True)
     columns: dict[str, list[str]] = {name: [] for name in chosen}
     n_rows = 0
+    limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))  # a cell may be as long as the file
+    rows = _rows(text, delimiter, strict=True)
     try:
         header = _check_header(next(rows, list[str]()), complain)
         places = [header.index(name) for name in chosen]
@@ -194,6 +195,8 @@ def _slow(text: str, delimiter: str, chosen: list[str], complain: Complaint) -> 
             n_rows += len(chunk)
     except csv.Error as error:
         complain("a well-formed CSV file", f"an error ({error})")
+    finally:
+        csv.field_size_limit(limit)
     return {name: pa.chunked_array([pa.array(cells, type=pa.string())]) for name, cells in columns.items()}
 
 
@@ -219,10 +222,13 @@ def _rows(text: str, delimiter: str, *, strict: bool) -> Iterator[list[str]]:
 
 
 def _comments(sample: bytes, delimiter: str | None) -> int:
-    r"""Return how many bytes the comments above the header take: lines that begin with # and have not as many cells as it.
+    r"""Return how many bytes the comments above the header take: lines that begin with #.
 
-    >>> _comments(b"# made today\nid,x\n", None), _comments(b"# of cats,id\n3,7\n", None)
-    (13, 0)
+    The last one is the header itself if it has as many cells as the line below it, and that line looks like data, or no blank
+    follows the #.
+
+    >>> _comments(b"# made today, by me\nid,x\n", None), _comments(b"# of cats,id\n3,7\n", None)
+    (20, 0)
     """
     lines = sample.removeprefix(BOM).splitlines(keepends=True)
     others = [line for line in lines if line.strip() and not line.startswith(b"#")]
@@ -234,11 +240,14 @@ def _comments(sample: bytes, delimiter: str | None) -> int:
     def cells(line: str) -> int:
         return len(next(_rows(line, delimiter, strict=False), list[str]()))
 
-    end = 0
-    for line in lines:
-        if not line.startswith(b"#") or cells(line.decode(errors="replace")) == cells(first):
-            break
-        end += len(line)
+    above = list(takewhile(lambda line: line.startswith(b"#"), lines))
+    last = above[-1].decode(errors="replace")
+    if cells(last) == cells(first):
+        below = b"".join(lines[len(above) :]).decode(errors="replace")
+        names = [name.strip() for name in next(_rows(first, delimiter, strict=False), list[str]())]
+        if not last[1:2].isspace() or _looks_like_data(names, below, delimiter):
+            above.pop()
+    end = sum(map(len, above))
     return end + (len(sample) - sum(map(len, lines))) if end else 0  # and the mark of UTF-8
 
 

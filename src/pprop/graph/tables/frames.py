@@ -16,6 +16,7 @@ from pprop.graph.tables.arrow import Column, Unreadable, interchange, pa
 from pprop.graph.tables.csv_text import Complaint
 from pprop.graph.tables.table import ONE_TYPE, DataTable, is_text, plain
 
+UUID = "extension<arrow.uuid>"  # of pyarrow, from version 18 on
 EXPECTED = "a table: a data frame of pandas, polars, DuckDB or pyarrow, or a dict of columns"
 
 
@@ -61,7 +62,7 @@ def columns_of_arrow(columns: Mapping[str, Column], complain: Complaint) -> dict
     """Return Arrow columns; text must be UTF-8, which no library promises. Dictionaries, which tell a category, stay."""
     found: dict[str, Column] = {}
     for name, given in columns.items():
-        column = plain(given)
+        column = _uuid_texts(given) if str(given.type) == UUID else plain(given)
         if is_text(column.type):
             try:
                 column.validate(full=True)
@@ -71,6 +72,12 @@ def columns_of_arrow(columns: Mapping[str, Column], complain: Complaint) -> dict
                 complain("a table whose text is UTF-8", got, row, remedy="Write that column again as UTF-8.")
         found[name] = given if pa.types.is_dictionary(given.type) else column
     return found
+
+
+def _uuid_texts(column: Column) -> Column:
+    """Return UUIDs as text, as Python prints them."""
+    texts = [None if cell is None else str(cell) for cell in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def check_names(names: Sequence[str], complain: Complaint) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from pprop._memory import usable_memory
 from pprop.graph.tables.arrow import Column, pa, pc
 from pprop.graph.tables.table import as_integers
 
+NORMALIZE = "write all ids in one, for instance by unicodedata.normalize('NFC', id)."
 Positions: TypeAlias = NDArray[np.int32]
 
 
@@ -105,7 +107,7 @@ def repeated_row(ids: Column) -> int | None:
 
 
 def spelled_alike(key: str, ids: Column) -> str:
-    """Return a sentence about the id that is `key` but for zeros at its ends, blanks or case; empty if there is none.
+    """Return a sentence about the id that is `key` but for zeros, blanks, case or Unicode form; empty if there is none.
 
     >>> spelled_alike("2.0", pa.chunked_array([[1, 2]])), spelled_alike("7", pa.chunked_array([["07", "9"]]))
     ("The node table has '2': ids must be written alike. ", "The node table has '07': ids must be written alike. ")
@@ -116,8 +118,25 @@ def spelled_alike(key: str, ids: Column) -> str:
         return pc.replace_substring_regex(bare, r"^([+-]?)0*(\d+?)(?:\.0*)?$", r"\1\2")
 
     texts = ids.cast(pa.large_string())
+    if not key.isascii():
+        same = pc.index(pc.utf8_normalize(texts, form="NFC"), unicodedata.normalize("NFC", key)).as_py()
+        if same >= 0:
+            return f"The node table has {texts[same].as_py()!r}, the same letters in another Unicode form: {NORMALIZE} "
     found = pc.index(normal(texts), normal(pa.array([key], pa.large_string()))[0]).as_py()
     return "" if found < 0 else f"The node table has {texts[found].as_py()!r}: ids must be written alike. "
+
+
+def same_letters(ids: Column) -> tuple[int, str]:
+    """Return how many of distinct ids are others in another Unicode form, and one of these; 0 and "" if there is none.
+
+    >>> same_letters(pa.chunked_array([["e\N{COMBINING ACUTE ACCENT}", "a", "\N{LATIN SMALL LETTER E WITH ACUTE}"]]))
+    (1, 'é')
+    """
+    if pa.types.is_integer(ids.type) or pc.all(pc.string_is_ascii(ids)).as_py() is not False:
+        return 0, ""
+    letters = pc.utf8_normalize(ids.filter(pc.invert(pc.string_is_ascii(ids))), form="NFC")
+    row = repeated_row(letters)
+    return (0, "") if row is None else (len(letters) - len(pc.unique(letters)), letters[row].as_py())
 
 
 def code_texts(*columns: Column) -> tuple[Column, list[Positions]]:

@@ -153,7 +153,7 @@ class DataTable:
             if broken.size:
                 self.complain(expected, f"{values[broken[0]]} under {name!r}", int(broken[0]))
             exact = 2.0 ** (np.finfo(kind.to_pandas_dtype()).nmant + 1)
-            broken = np.flatnonzero(known & (np.abs(values) > exact))
+            broken = np.flatnonzero(known & (np.abs(values) >= exact))  # the next one may have become this one
             if broken.size:
                 got = f"{values[broken[0]]:.0f} under {name!r}, a {kind} that may have lost digits,"
                 self.complain(expected, got, int(broken[0]))
@@ -174,13 +174,15 @@ class DataTable:
         expected = "a finite number"
         if is_text(column.type):
             values = as_numbers(column)
+            if values is None and not self.typed:
+                values = with_commas(column)
             if values is None:
                 cells: list[str | None] = column.to_pylist()
                 row = next(row for row, cell in enumerate(cells) if spelled(cell) is None)
                 got = f"the text {describe(cells[row])}" if cells[row] else "an empty cell"
                 self.complain(expected, got, row, column=name)
         elif is_number(column.type) or pa.types.is_null(column.type):
-            values = column.cast(pa.float64()).to_numpy()
+            values = column.cast(pa.float64(), safe=False).to_numpy()  # the nearest one of a large integer
         else:
             self.complain(expected, f"{column.type}", column=name)
         broken = np.flatnonzero(~np.isfinite(values))
@@ -308,6 +310,21 @@ def as_numbers(column: Column) -> NDArray[np.float64] | None:
                 return None
             found[row] = number
         return found
+
+
+def with_commas(column: Column) -> NDArray[np.float64] | None:
+    """Return the numbers that texts spell with decimal commas; None where one is none, or commas may part thousands.
+
+    >>> [with_commas(pa.chunked_array([cells])) for cells in (["2,5", "1"], ["1,250", "2,000"], ["2,5", ""])]
+    [array([2.5, 1. ]), None, None]
+    """
+    from pprop.graph.features.columns import read_column
+    from pprop.graph.features.kinds import decide
+
+    read = read_column("", column, typed=False)
+    if read.n_missing or not decide(read, wanted=True).comma:
+        return None
+    return read.numbers(comma=True)[0]
 
 
 def spelled(cell: str | None) -> float | None:
