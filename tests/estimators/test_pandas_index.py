@@ -199,7 +199,8 @@ def test_an_explanation_is_a_frame_whose_contributions_add_up() -> None:
 
 
 def test_features_in_place_of_nodes_and_labels_that_are_missing_are_refused() -> None:
-    for wrong in (X, pd.DataFrame(X), sparse.csr_array(X)):
+    given: list[Any] = [X, pd.DataFrame(X), sparse.csr_array(X)]
+    for wrong in given:
         with pytest.raises(
             InputError, match=r"'X' .*features belong into the graph, graph\.replace\(features=\.\.\.\)"
         ):

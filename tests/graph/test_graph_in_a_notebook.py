@@ -46,9 +46,9 @@ def test_many_classes_are_cut() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda graph: Graph.from_pandas({}, wrong=1),
-        lambda graph: Graph.from_edges([], [], n_nodes=3),
-        lambda graph: Graph.from_pyg([], wrong=1),
+        lambda graph: type(graph).from_pandas({}, wrong=1),
+        lambda graph: type(graph).from_edges([], [], n_nodes=3),
+        lambda graph: type(graph).from_pyg([], wrong=1),
         lambda graph: graph.subgraph(),
         lambda graph: graph.scaled(wrong=1),
         lambda graph: graph.to_networkx(1),

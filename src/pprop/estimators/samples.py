@@ -203,7 +203,7 @@ class Beside(NamedTuple):
         if moved and data is not None and order is None and (index is None or numbers_rows(index)):
             expected = "a series with the index of the labels, whose rows are found by it"
             reject(parameter, function, expected, "rows without names", remedy="Pass pd.Series(values, index=y.index).")
-        return data if order is None else data.iloc[order]
+        return data if order is None else cast("Any", data).iloc[order]
 
 
 def read_labelled(

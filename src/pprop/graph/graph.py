@@ -206,7 +206,7 @@ class Graph(Derived, Exchange):
             parts.append(f"{self.n_classes} classes")
         return f"Graph({', '.join(parts)})"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  notebooks call it
         """Return a short table for notebooks."""
         rows: list[tuple[str, str]] = [
             ("nodes", f"{self.n_nodes:,}"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self, final
+from typing import Any, NoReturn, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,7 +229,7 @@ def is_text(nodes: object) -> bool:
     if isinstance(nodes, str):
         return True
     if isinstance(nodes, list | tuple):
-        return bool(nodes) and isinstance(nodes[0], str)
+        return isinstance(next(iter(cast("Sequence[object]", nodes)), None), str)
     if getattr(getattr(nodes, "dtype", None), "kind", "") not in ("U", "O"):  # a dtype of torch has no kind
         return False
     values = np.asarray(nodes)

@@ -271,7 +271,7 @@ class LiveGraph:
         >>> live.apply([("add_edge", 0, 1), ("remove_edge", 0, 2)])
         Traceback (most recent call last):
             ...
-        pprop._errors.InputError: No edit was made, because of the one at index 1: The 'v' parameter of remove_edge ...
+        pprop._errors.EdgeError: No edit was made, because of the one at index 1: remove_edge: there is no edge between 0 and 2.
         """
         updates = list[LiveUpdate]()
         with self._history.together(updates):
@@ -387,6 +387,8 @@ class LiveGraph:
         if np.ndim(nodes) == 0:
             nodes, values = [nodes], one_or_many(values)
         at = self._record.check_positions(nodes, "nodes", function, distinct=True)
+        if index_of(values) is None:  # as a rule: the names of all nodes are not gathered for an edit of a few
+            return at, values
         rows = rows_beside(values, at, self._record.names, parameter, function, [(index_of(nodes), None)])
         return at, values if rows is None else values.iloc[rows]
 

@@ -96,7 +96,7 @@ class NodeColumns:
         if isinstance(wanted, str) and wanted != "auto":
             reject(self.features, self.function, expected, describe(wanted), remedy=f"Pass [{wanted!r}].")
         if isinstance(wanted, str | Mapping):
-            kinds: dict[Any, str] = {} if isinstance(wanted, str) else dict(wanted)
+            kinds: dict[Any, str] = {} if isinstance(wanted, str) else dict(cast("Mapping[Any, str]", wanted))
             every = dict.fromkeys([*self.names, *kinds])  # names that no node has are refused below
             chosen: list[object] = [name for name in every if name != label and kinds.get(name) != "unused"]
             wanted = {name: kind for name, kind in kinds.items() if name in chosen} or "auto"
