@@ -67,20 +67,20 @@ class SplitOptions(Options):
         if self.split_column is None and self.test_fold is not None:
             raise typer.BadParameter("--test-fold is a value of the column that --split-column names: add it.")
 
-    def words(self, origin: GraphInput) -> list[str]:
+    def cells(self, origin: GraphInput) -> list[str]:
         """Return the cells of the split column, or what they mean where they are folds."""
         from pprop.graph.tables.readers import read_table
 
         table = read_table(origin.tables.nodes, "nodes", "train", (self.split_column,))
-        cells = [(cell or "").strip() for cell in table.texts(self.split_column, "split_column").to_pylist()]
+        found = [(cell or "").strip() for cell in table.texts(self.split_column, "split_column").to_pylist()]
         if self.test_fold is None:
-            return cells
-        if self.test_fold not in cells:
-            folds = listed(sorted({*cells} - {""}), 20)
+            return found
+        if self.test_fold not in found:
+            folds = listed(sorted({*found} - {""}), 20)
             raise InputError(
                 f"--test-fold takes a value of the column {self.split_column!r}: {folds}. Got {self.test_fold!r}."
             )
-        return [cell and ("test" if cell == self.test_fold else "train") for cell in cells]
+        return [cell and ("test" if cell == self.test_fold else "train") for cell in found]
 
     def draw(self, graph: Graph, origin: GraphInput) -> tuple[Split, int]:
         """Return the split, and the seed of weights and masks as an unsigned number."""
@@ -101,7 +101,7 @@ class SplitOptions(Options):
             if self.split_column is None:
                 split = own_split(graph, test, stopping, seed)
             else:
-                split = column_split(graph, self.words(origin), stopping, seed)
+                split = column_split(graph, self.cells(origin), stopping, seed)
         return split, run_seed(split.seed, self.init_seed or 0) % 2**64
 
 

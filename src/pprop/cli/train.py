@@ -258,7 +258,7 @@ def train(
         check_folder(out, names=FILES, force=force)
     if split.split_column is not None:
         origin.check_files()
-        split.words(origin)
+        split.cells(origin)
         if tables.features is None and tables.structure is None:
             tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
             origin = GraphInput(graph, tables)
