@@ -84,7 +84,11 @@ def test_an_index_of_the_positions_names_the_nodes_of_a_graph_without_ids() -> N
 @pytest.mark.parametrize(
     ("index", "ids", "message"),
     [
-        ("bcd", "abc", r"'labels' .* Got an index with 1 unknown id \('d'\) instead.*reset_index"),
+        (
+            "bcd",
+            "abc",
+            r"'labels' .* Got an index with 1 unknown id \('d'\) instead. Leave out the rows of other nodes, or correct",
+        ),
         ("bcb", "abc", r"'labels' .* Got an index with 'b' more than once"),
         ([7, 8, 9], "abc", r"Got an index with 3 unknown ids \(7, 8, 9\)"),
         ("uvw", None, r"Got an index with 3 unknown positions .*This graph has no ids: its nodes are 0 to 2"),

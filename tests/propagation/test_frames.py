@@ -63,7 +63,7 @@ def test_new_predictions_of_a_live_graph_are_found_by_id() -> None:
         (FRAME.set_axis(range(5, 10)), r"'H' parameter of propagate .*5 unknown ids \(5, 6, 7 and 2 more\)"),
         (FRAME.rename({"b": "a"}), r"'a' more than once"),
         (FRAME.iloc[1:], r"no row for 1 of 5 nodes \('a'\)"),
-        (FRAME.rename({"e": "é"}), r"1 unknown id \('é'\)"),
+        (FRAME.rename({"e": "f"}), r"1 unknown id \('f'\) instead\. Leave out"),
     ],
 )
 def test_any_other_index_is_refused(data: Any, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,36 @@ def test_integer_ids_are_named_as_such() -> None:
         (GRAPH, ["dee", "eva"], r"'nodes' parameter of ppr .* unknown id 'eva' at index 1 instead. Did you mean 'eve'"),
         (GRAPH.replace(ids=None), ["dee"], r"since this graph has no ids"),
         (GRAPH, "dee", r"one-dimensional array of node ids"),
-        (GRAPH, None, r"'nodes' parameter of ppr must be an array of nodes.*ids="),
+        (GRAPH, None, r"'nodes' parameter of ppr must be an array of nodes.*ids that are text"),
     ],
 )
 def test_what_are_no_ids_of_the_graph_is_refused(graph: Graph, nodes: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         pprop.ppr(graph, nodes, eps=1e-3)
+
+
+def test_ids_that_look_alike_are_told_apart() -> None:
+    composed, apart = "caf\N{LATIN SMALL LETTER E WITH ACUTE}", "cafe\N{COMBINING ACUTE ACCENT}"
+    for known, asked, form in ((composed, apart, "NFC"), (apart, composed, "NFD")):
+        graph = GRAPH.replace(ids=[known, *IDS[1:]])
+        hint = rf"the same letters in another Unicode form: pass unicodedata\.normalize\('{form}', id\)"
+        with pytest.raises(InputError, match=hint):
+            pprop.ppr(graph, [asked], eps=1e-3)
+        with pytest.raises(InputError, match=hint):
+            _live(graph).add_edge("dee", asked)
+        with pytest.raises(InputError, match=hint):
+            pprop.propagate(graph, pd.Series(np.ones(5), index=[asked, *IDS[1:]]))
+
+
+def test_ids_of_other_types_are_refused_with_what_makes_text_of_them() -> None:
+    ids = [uuid.UUID(int=k) for k in range(5)]
+    with pytest.raises(InputError, match=r"Make text of other ids, such as UUIDs: \[str\(id\) for id in ids\]"):
+        GRAPH.replace(ids=ids)
+    named = GRAPH.replace(ids=list(map(str, ids)))
+    with pytest.raises(InputError, match=r"'ids' parameter of positions .* Make text of other ids"):
+        named.positions(ids[:2])
+    with pytest.raises(InputError, match=r"5 unknown ids .*text: convert the index with \.rename\(str\)"):
+        pprop.propagate(named, pd.Series(np.ones(5), index=ids))
 
 
 def test_rows_as_a_frame_name_their_nodes_largest_first() -> None:

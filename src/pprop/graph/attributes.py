@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import mmap
 import numbers
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, final
@@ -21,6 +22,8 @@ from pprop.graph.features.dense_rows import STORED, DenseRows, row_blocks
 Features = sparse.csr_array | NDArray[Any]  # of nodes, shape (n, f), or (n, ...) when dense
 # ``indptr`` (n + 1,), ``indices`` (entries,) sorted within rows, ``weights`` (entries,) or None for all ones.
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
+FORMS = ("NFC", "NFD")  # in which accents are one letter with the one they belong to, or letters of their own
+OBJECTS = "Make text of other ids, such as UUIDs: [str(id) for id in ids]."
 ROUNDING = 1e-12  # a relative difference of weights that two orders of summation explain
 
 
@@ -286,7 +289,8 @@ def check_ids(ids: object, n: int, function: str) -> NDArray[Any]:
     given = check_array(ids, "ids", function, expected, GraphError)
     array = _as_ids(ids, function, GraphError)
     if array is None or array.shape != (n,):
-        reject("ids", function, expected, describe(given), error=GraphError)
+        remedy = OBJECTS if array is None and given.dtype.kind == "O" else ""
+        reject("ids", function, expected, describe(given), remedy=remedy, error=GraphError)
     values, counts = np.unique(array, return_counts=True)
     if len(values) != n:
         got = f"the id {values[counts > 1][0].item()!r} more than once"
@@ -304,17 +308,33 @@ def look_up(ids: object, index: Mapping[object, int], function: str, parameter: 
     given = check_array(ids, parameter, function, expected)
     wanted = _as_ids(ids, function, InputError)
     if wanted is None:
-        reject(parameter, function, expected, describe(ids) if given.ndim == 0 else describe(given))
+        remedy = OBJECTS if given.dtype.kind == "O" else ""
+        reject(parameter, function, expected, describe(ids) if given.ndim == 0 else describe(given), remedy=remedy)
     found = [index.get(key, -1) for key in wanted.tolist()]
     if -1 in found:
         at = found.index(-1)
         key = wanted[at].item()
-        remedy = nearest(str(key), (str(known) for known in index), 3)
-        if any(type(known) is not type(key) for known in itertools.islice(index, 1)):
-            remedy = "The ids of this graph are " + ("integers." if isinstance(key, str) else "text.")
+        remedy = known_as(key, index)
         got = f"the unknown id {describe(key)} at index {at}"
         reject(parameter, function, "an array of ids of this graph", got, remedy=remedy)
     return np.asarray(found, dtype=np.int64)
+
+
+def known_as(key: object, index: Mapping[object, int]) -> str:
+    """Return what to do about an unknown id, where others are like it: of another type, Unicode form or spelling.
+
+    >>> known_as("ann", {"Ann": 0, "bob": 1}), known_as(7, {"7": 0})
+    ("Did you mean 'Ann'?", 'The ids of this graph are text.')
+    """
+    if any(type(known) is not type(key) for known in itertools.islice(index, 1)):
+        return "The ids of this graph are " + ("integers." if isinstance(key, str) else "text.")
+    for form in FORMS if isinstance(key, str) and not key.isascii() else ():
+        if unicodedata.normalize(form, key) in index:
+            return (
+                "The graph has the same letters in another Unicode form: pass "
+                f"unicodedata.normalize({form!r}, id) in place of the id."
+            )
+    return nearest(str(key), (str(known) for known in index), 3)
 
 
 def _as_ids(ids: object, function: str, error: type[InputError]) -> NDArray[Any] | None:

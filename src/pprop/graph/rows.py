@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import InputError
 from pprop._validate import check_positions, counted, describe, listed, reject
-from pprop.graph.attributes import look_up
+from pprop.graph.attributes import known_as, look_up
 
 Rows = NDArray[np.int64]
 SHOWN = 3  # ids that an error names
@@ -257,7 +257,7 @@ def check_nodes(nodes: object, parameter: str, function: str, graph: Any, ids: o
             reject("ids", function, f"None where {parameter} is given", describe(ids))
         return positions_of_ids(ids, "ids", function, graph)
     if nodes is None:
-        reject(parameter, function, "an array of nodes", "None", remedy="Pass positions, ids that are text, or ids=...")
+        reject(parameter, function, "an array of nodes", "None", remedy="Pass positions, or ids that are text.")
     if is_text(nodes):
         return positions_of_ids(nodes, parameter, function, graph)
     return check_positions(nodes, parameter, function, n_nodes=graph.n_nodes)
@@ -318,7 +318,9 @@ def _find_all(keys: list[Any], names: NodeNames, parameter: str, function: str, 
             remedy = "The ids of this graph are text: convert the index with .rename(str)."
         elif names.integers and any(isinstance(key, str) for key in unknown):
             remedy = f"The ids of this graph are integers. {remedy}"
-        reject(parameter, function, expected, got, remedy=remedy, error=error)
+        elif at.max() >= 0:  # it does hold ids, and so rows are not in the order of the nodes
+            remedy = f"{known_as(unknown[0], names.index())} Leave out the rows of other nodes, or correct their ids."
+        reject(parameter, function, expected, got, remedy=remedy.strip(), error=error)
     values, counts = np.unique(at, return_counts=True)
     if len(values) < len(at):
         twice = names.named(values[counts > 1])

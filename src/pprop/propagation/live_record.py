@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from pprop._errors import EdgeError, InputError
-from pprop._validate import check_array, check_int, check_positions, describe, nearest, reject
+from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.graph import Graph
-from pprop.graph.attributes import Features, check_features, check_ids, look_up
+from pprop.graph.attributes import Features, check_features, check_ids, known_as, look_up
 from pprop.graph.rows import NodeNames, is_text
 from pprop.propagation.operator import Nodes, Values
 
@@ -165,7 +165,7 @@ class LiveRecord:
                     if self._ids
                     else f"an integer from 0 to {self.n - 1}, since the graph has no ids"
                 )
-                reject(parameter, function, expected, describe(node), remedy=nearest(node, map(str, self._index), 3))
+                reject(parameter, function, expected, describe(node), remedy=known_as(node, self._index))
             return at
         at = check_int(node, parameter, function, low=0, high=self.n - 1)
         if not self.alive[at]:
