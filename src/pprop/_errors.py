@@ -162,6 +162,8 @@ class PpropError(Exception):
     The moon is full. Wait.
     """
 
+    joint = " "  # between what is wrong and each remedy
+
     def __init__(
         self,
         text: str = "",
@@ -193,7 +195,7 @@ class PpropError(Exception):
         elif where.edit is not None:
             place = f"No edit was made, because of the one at index {where.edit}:"
         parts = (place, self.what(words), *map(words.remedy, self.remedies))
-        return " ".join(part for part in parts if part)
+        return self.joint.join(part for part in parts if part)
 
     def what(self, words: Words) -> str:
         """Return what is wrong, without the place among edits and the remedies."""
@@ -352,6 +354,8 @@ class SeveralErrors(InputError):  # noqa: N818  several
     One.
     Two.
     """
+
+    joint = "\n"
 
     def __init__(self, text: str = "", *, errors: Sequence[PpropError] = (), **fields: Any) -> None:
         super().__init__(text, **fields)

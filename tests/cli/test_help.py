@@ -84,6 +84,11 @@ def test_help_shows_an_example(helped: tuple[dict[str, tuple[int, str]], list[st
     }
 
 
+@pytest.mark.parametrize("verb", [(), ("train",), ("data",), ("data", "check"), ("study", "run")], ids=" ".join)
+def test_a_short_option_shows_the_help(pprop_here, verb: tuple[str, ...]):
+    assert (pprop_here(*verb, "-h").code, pprop_here(*verb, "-h")) == (0, pprop_here(*verb, "--help"))
+
+
 def test_the_command_alone_shows_its_help_and_exit_codes(pprop_here):
     answer = pprop_here()
     assert answer.code == 0
@@ -104,7 +109,7 @@ def sections(text: str) -> dict[str, list[str]]:
     for line in text.splitlines():
         if re.fullmatch(r"\w[\w ]*:", line):
             found[line[:-1]] = []
-        elif option := re.match(r"  (--[\w-]+)", line):
+        elif option := re.match(r"  (?:-h, )?(--[\w-]+)", line):
             found[list(found)[-1]].append(option[1])
     return found
 

@@ -65,7 +65,7 @@ def test_a_changed_graph_is_refused_unless_it_is_named(pprop_here, tables, tmp_p
     refused = pprop_here("predict", "model", "--out", "p.csv")
     assert refused.code == 3
     assert "fingerprint" in refused.err
-    assert "Add --graph GRAPH" in refused.err
+    assert "Add: --graph GRAPH" in refused.err
     assert not (tmp_path / "p.csv").exists()
     options = ("--nodes", "nodes.csv", "--label-column", "hobby")
     named = pprop_here("predict", "model", "--graph", "edges.csv", *options, "--out", "p.csv", "--json")

@@ -107,7 +107,7 @@ def test_wrong_edge(row: str, sentence: str, tmp_path: Path) -> None:
 
 def test_long_list_of_columns_is_cut(tmp_path: Path) -> None:
     header = ",".join(f"c{number}" for number in range(1000))
-    refuse(tmp_path, r"no column 'source'\. Its columns: c0, .* c19 and 980 more\.$", edges=f"{header}\n")
+    refuse(tmp_path, r"no columns 'source' and 'target'\. Its columns: c0, .* c19 and 980 more\.", edges=f"{header}\n")
 
 
 def test_row_numbers_go_on_across_chunks(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_wrong_node(row: str, sentence: str, tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         ("", r"'path' .* a table with a header\. Got the empty file"),
-        ("\n\n \n", r"has no column 'source'"),
+        ("\n\n \n", r"has no columns 'source' and 'target'"),
         ("\n\n", r"a table with a header\. Got no columns in"),
         ("\ufeff", r"a table with a header\. Got no columns in"),
         ("source,target\n", r"an edge list with at least one edge, or come with a node table\. Got no rows in"),

@@ -89,7 +89,7 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_refused(
         ),
         ("ann,bob\nbob,cem\n", r"Its columns: ann, bob\. The first line looks like data"),
         ("1,1\n2,3\n", r"the column '1' twice .* The first line looks like data"),
-        ("from,to\n1,2\n", r"Its columns: from, to\.$"),
+        ("from,to\n1,2\n", r"Its columns: from, to\. Pass source='from', target='to'\.$"),
     ],
 )
 def test_a_missing_header_is_named_where_a_column_is_missed(text: str, sentence: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import InputError, PpropError
+from pprop._errors import PYTHON, InputError, PpropError, Words
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
 from pprop.graph import Graph
@@ -38,10 +38,11 @@ class Finding:
 _problem, _warning, _note = (partial(Finding, level) for level in ("problem", "warning", "note"))
 
 
-def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
+def inspect(source: GraphInput, words: Words = PYTHON) -> tuple[Graph | None, list[Finding]]:
     """Return the graph, or None where it cannot be read, and the findings about it."""
     findings: list[Finding] = []
     try:
+        source.check()
         if source.is_table:
             findings += _inspect_tables(source)
         if any(finding.level == "problem" for finding in findings):
@@ -50,7 +51,7 @@ def inspect(source: GraphInput) -> tuple[Graph | None, list[Finding]]:
             warnings.simplefilter("always", UserWarning)
             graph = source.read()
     except PpropError as error:
-        return None, [*findings, _problem(" ".join(str(error).split()), 1)]
+        return None, [*findings, _problem(" ".join(error.sentence(words).split()), 1)]
     said = dict.fromkeys(str(one.message) for one in told if issubclass(one.category, UserWarning))
     return graph, [*findings, *(_warning(what, 1) for what in said), *inspect_graph(graph)]
 

@@ -95,7 +95,7 @@ def check(
 
     from pprop.cli.check import Finding, inspect
 
-    graph, findings = inspect(origin)
+    graph, findings = inspect(origin, session.words)
     if graph is not None and graph.features is not None and graph.features.ndim == 2:
         findings.append(Finding("note", f"Scaling: {graph.scaled().scaling}.", graph.features.shape[1]))
     record: dict[str, Any] = {

@@ -178,7 +178,7 @@ def _text(record: dict[str, Any], out: Path, can_draw: bool) -> str:
         )
         for row in record["models"]
     ]
-    figure = f"{out / 'accuracy.png'} (and .svg)" if can_draw else 'needs: pip install "pprop[figures]"'
+    figure = f"{out / 'accuracy.png'} (and .svg)" if can_draw else "needs: pip install matplotlib"
     return (
         f"{columns(headings, rows)}\n\nfigure   {figure}\nmodel    {out / 'model'}\nnumbers  {out / SUMMARY}\n\n"
         f"Try next: pprop predict {out / 'model'} --out predictions.csv\n"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pprop.kernels import Backend
 
 PACKAGES = ("numpy", "scipy", "torch", "numba", "pyarrow", "scikit-learn", "safetensors", "typer")
-OPTIONAL = {"matplotlib": "figures", "triton": "gpu"}
+OPTIONAL = ("matplotlib", "triton")
 TESTED_ALPHA = 0.2
 EPOCHS = 20
 
@@ -90,7 +90,7 @@ def _backends() -> dict[str, str]:
 def _text(record: dict[str, Any]) -> str:
     shown = record["machine"] | {"gpu": record["machine"]["gpu"] or "none that torch can use"}
     for name, version in record["packages"].items():
-        extra = f': pip install "pprop[{OPTIONAL[name]}]"' if name in OPTIONAL else ""
+        extra = f": pip install {name}" if name in OPTIONAL else ""
         shown[name] = version or f"not installed{extra}"
     for group in ("backends", "datasets"):
         shown[group] = ", ".join(f"{name} ({state})" for name, state in record[group].items())

@@ -11,7 +11,7 @@ import typer
 from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session, check_file, columns, new_file
-from pprop.cli.verbs import option, verb
+from pprop.cli.verbs import at_least, option, verb, within
 
 if TYPE_CHECKING:
     from pprop.estimators import Explanation
@@ -40,9 +40,11 @@ def explain(
         list[str], typer.Argument(metavar="NODE...", help="Ids; positions from 0 on if the graph has no ids.")
     ],
     graph: OtherGraphOption = None,
-    top: Annotated[int, option("Contributing nodes to name.", metavar="K")] = 10,
+    top: Annotated[int, option("Contributing nodes to name.", metavar="K", rule=at_least(1))] = 10,
     mode: Annotated[Mode, option("From whole rows of the matrix, or quickly from their large entries.")] = Mode.EXACT,
-    eps: Annotated[float | None, option("Of --mode fast: smaller is slower and closer.", metavar="EPS")] = None,
+    eps: Annotated[
+        float | None, option("Of --mode fast: smaller is slower and closer.", metavar="EPS", rule=within("(0, 1)"))
+    ] = None,
     plot: Annotated[Path | None, option("Draw the contributions: .png or .svg, one node.", metavar="FILE")] = None,
     force: Annotated[bool, option("Replace what is already at --plot.", "--force")] = False,
 ) -> None:

@@ -228,7 +228,7 @@ class GraphInput:
 
     def read(self, recipe: Recipe | None = None) -> Graph:
         """Read the graph; the columns of its node table become features by a recipe, where one is given."""
-        self.check_files()
+        self.check()
         typed = {"path": None if self.path is None else self.graph, "nodes": self.tables.nodes}
         return self.saved.read(recipe, {name: path for name, path in typed.items() if path is not None})
 
@@ -298,6 +298,14 @@ class GraphInput:
         wanted = tuple(name for name in (given.source, given.target, given.weight) if name is not None)
         others = read_table(self.path, "path", "read_edges", wanted).others
         return {name: f"left out: beside the edges; --weight {name} would take it for weights" for name in others}
+
+    def check(self, *, labels: bool = False, split_column: str | None = None) -> None:
+        """Raise if a file is missing, or a column that an option names; with `labels` also if none names the classes."""
+        self.check_files()
+        if self.is_table:
+            from pprop.cli.named_columns import check_columns
+
+            check_columns(self.graph, self.tables, labels=labels, split_column=split_column)
 
     def check_files(self) -> None:
         """Raise if a file is missing."""

@@ -114,7 +114,7 @@ def write_artefact(
     if not len(model.history_.train_loss):
         return  # nothing was trained
     if find_spec("matplotlib") is None:
-        session.say('No curves were drawn: that needs matplotlib. Install it with: pip install "pprop[figures]"')
+        session.say("No curves were drawn: that needs matplotlib. Install it with: pip install matplotlib")
         return
     from pprop.study.figures.model import draw_curves
 

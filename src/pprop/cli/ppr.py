@@ -10,7 +10,7 @@ import typer
 from pprop._validate import counted
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables, named_positions
 from pprop.cli.output import Session, check_file, columns, new_file, picked
-from pprop.cli.verbs import AlphaOption, ForceOption, option, out_option, verb
+from pprop.cli.verbs import AlphaOption, ForceOption, at_least, option, out_option, verb, within
 from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, SELF_LOOPS
 
 if TYPE_CHECKING:
@@ -34,10 +34,17 @@ def ppr(
     *,
     alpha: AlphaOption = POSITIVE_ALPHA.default,
     eps: Annotated[
-        float | None, option("Residual per degree to push to.  [default: 1e-4; with --topk, 1e-7 at the finest]")
+        float | None,
+        option(
+            "Residual per degree to push to.  [default: 1e-4; with --topk, 1e-7 at the finest]", rule=within("(0, 1)")
+        ),
     ] = None,
-    topk: Annotated[int | None, option("Only the K largest entries, proven to be the largest if possible.")] = None,
-    normalization: Annotated[str, option("sym (the paper's), row or col.")] = NORMALIZATION.default,
+    topk: Annotated[
+        int | None, option("Only the K largest entries, proven to be the largest if possible.", rule=at_least(1))
+    ] = None,
+    normalization: Annotated[
+        str, option("sym (the paper's), row or col.", rule=NORMALIZATION.rule)
+    ] = NORMALIZATION.default,
     self_loops: Annotated[bool, option("Add the missing ones.", "--self-loops/--no-self-loops")] = SELF_LOOPS.default,
     tables: StructureTables,
     out: Annotated[Path | None, out_option("All entries as a CSR matrix, .npz as scipy writes it.")] = None,

@@ -13,8 +13,8 @@ from pprop._validate import check_choice, counted, listed
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
 from pprop.cli.output import Session, check_file, new_file, picked
-from pprop.cli.verbs import AlphaOption, BackendOption, ForceOption, option, out_option, verb
-from pprop.settings import BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
+from pprop.cli.verbs import BackendOption, ForceOption, option, out_option, setting, verb, within
+from pprop.settings import ALPHA, BACKEND, NORMALIZATION, STEPS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,18 +40,21 @@ def propagate(
         Path, typer.Argument(metavar="PREDICTIONS", help="Numbers per node in .csv, .parquet (with ids) or .npy.")
     ],
     *,
-    alpha: AlphaOption = POSITIVE_ALPHA.default,
-    steps: Annotated[int | None, option(f"Power steps.  [default: {STEPS.default}]")] = None,
+    alpha: Annotated[float, setting(ALPHA)] = ALPHA.default,
+    steps: Annotated[int | None, option(f"Power steps.  [default: {STEPS.default}]", rule=STEPS.rule)] = None,
     exact: Annotated[bool, option("Solve exactly instead of by power steps.", "--exact")] = False,
     solver: Annotated[
         str | None, option("To a tolerance instead: chebyshev, cg (both undirected) or contraction (any graph).")
     ] = None,
     tol: Annotated[
         float | None,
-        option("Relative error that --solver certifies.  [default: 1e-06, in float32 about 2e-06 / alpha]"),
+        option(
+            "Relative error that --solver certifies.  [default: 1e-06, in float32 about 2e-06 / alpha]",
+            rule=within("(0, 1)"),
+        ),
     ] = None,
     normalization: Annotated[
-        str, option("sym, row (probabilities stay probabilities) or col.")
+        str, option("sym, row (probabilities stay probabilities) or col.", rule=NORMALIZATION.rule)
     ] = NORMALIZATION.default,
     columns: Annotated[
         str | None, option("Columns of PREDICTIONS, separated by commas; by default all numeric columns.")

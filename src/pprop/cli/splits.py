@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop._errors import FormatError, InputError
-from pprop._validate import listed
+from pprop._validate import check_float, check_int, listed
 from pprop.cli.graphs import GraphInput
 from pprop.cli.verbs import Options, option
 from pprop.settings import STOPPING
@@ -57,6 +57,12 @@ class SplitOptions(Options):
         else:
             wrong = ("split_seed", "init_seed")
             why = "belongs to a dataset; a graph of your own has --test, --stopping and --seed"
+        shares = {"test": self.test, "stopping": self.stopping}
+        for name, share in shares.items():
+            if share is not None:
+                check_float(share, name, "train", "[0, 1)")
+        if self.seed is not None:
+            check_int(self.seed, "seed", "train", low=0, high=2**32 - 1)
         for name in wrong:
             if getattr(self, name) is not None:
                 raise typer.BadParameter(f"--{name.replace('_', '-')} {why}.")
@@ -121,7 +127,6 @@ def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:
     """
     import numpy as np
 
-    from pprop._validate import check_float, check_int
     from pprop.datasets import Split
 
     test = check_float(test, "test", "train", "[0, 1)")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop import settings
-from pprop._errors import InputError
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
@@ -26,6 +25,7 @@ from pprop.cli.verbs import (
     ForceOption,
     Options,
     VerboseOption,
+    check_machine,
     option,
     out_option,
     setting,
@@ -131,12 +131,7 @@ class ModelOptions(Options):
             raise typer.BadParameter("Give one of --alpha and --alphas.")
         if "alphas" in given:
             given["alphas"] = read_numbers(given["alphas"], "alphas", float)
-            for alpha in given["alphas"]:
-                try:
-                    settings.ALPHA.check(alpha, "train")
-                except InputError as error:
-                    error.parameter = "alphas"
-                    raise
+            settings.ALPHAS.check(given["alphas"], "train")
         # the ensemble takes one alpha or several under one name
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}
@@ -166,6 +161,12 @@ class TrainingOptions(Options):
     ] = None
     backend: BackendOption = settings.BACKEND.default
     device: DeviceOption = settings.DEVICE.default
+
+    def check(self) -> None:
+        """Refuse widths and a machine that cannot be, before any table is read."""
+        widths = read_numbers(self.hidden, "hidden", int)
+        settings.HIDDEN.check(widths[0] if len(widths) == 1 else widths, "train")
+        check_machine(self.backend, self.device)
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
         """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
@@ -256,8 +257,9 @@ def train(
     own = model.arguments()
     if out is not None:
         check_folder(out, names=FILES, force=force)
+    training.check()
+    origin.check(labels=True, split_column=split.split_column)
     if split.split_column is not None:
-        origin.check_files()
         split.cells(origin)
         if tables.features is None and tables.structure is None:
             tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])

@@ -13,13 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._errors import InputError
+from pprop._optional import check_installed
 from pprop._validate import counted
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, columns, new_folder, picked
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.training_report import overview
-from pprop.cli.verbs import OUTPUT, BackendOption, DeviceOption, option, out_option, verb
+from pprop.cli.verbs import (
+    OUTPUT,
+    BackendOption,
+    DeviceOption,
+    at_least,
+    check_machine,
+    option,
+    out_option,
+    verb,
+)
 from pprop.settings import BACKEND, DEVICE
 
 if TYPE_CHECKING:
@@ -53,10 +63,10 @@ def tune(
             metavar="SETTING=VALUES",
         ),
     ] = None,
-    trials: Annotated[int, option("Trials in all, earlier ones in the folder included.")] = 50,
+    trials: Annotated[int, option("Trials in all, earlier ones in the folder included.", rule=at_least(1))] = 50,
     time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
-    holdouts: Annotated[int, option("Holdouts, and trainings, per trial.")] = 4,
-    seed: Annotated[int, option("Of the search; own graph: also of the split.")] = 0,
+    holdouts: Annotated[int, option("Holdouts, and trainings, per trial.", rule=at_least(1))] = 4,
+    seed: Annotated[int, option("Of the search; own graph: also of the split.", rule=at_least(0))] = 0,
     backend: BackendOption = BACKEND.default,
     device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, {"init_seed", "seed"}],
@@ -76,6 +86,9 @@ def tune(
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise typer.BadParameter(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
     split.check(origin)
+    check_installed("optuna", extra="tune", purpose="Tuning")
+    check_machine(backend, device)
+    origin.check(labels=True, split_column=split.split_column)
     if origin.path is not None:
         split = replace(split, seed=seed)
     if out.exists() and not out.is_dir():
@@ -104,7 +117,7 @@ def tune(
     found: dict[str, Any] = picked(tuned, "model", "settings", "score", "default_score")
     write_json(out / BEST, {**found, "trials": len(tuned.trials), "command": command})
     if find_spec("matplotlib") is None:
-        session.say('No figures were drawn: that needs matplotlib. Install it with: pip install "pprop[tune]"')
+        session.say("No figures were drawn: that needs matplotlib. Install it with: pip install matplotlib")
     else:
         save_figures(tuned, out, title)
     record = {

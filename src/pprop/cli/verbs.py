@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
 from functools import cache
@@ -15,6 +15,8 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
+from pprop._errors import InputError, PpropError, SeveralErrors
+from pprop._validate import check_float, check_int
 from pprop.cli.output import Session
 from pprop.cli.words import Shell
 from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
@@ -24,14 +26,53 @@ OUTPUT = "Output"  # the section of --out, --force and --json
 FEW = 10  # options that need no sections
 
 
-def option(text: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
-    """Return a typer option with a line of help; without `names` it is called like its parameter."""
-    return typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=text, **more)
+Rule = Callable[[object, str, str], object]  # refuses a value; takes the name of its option and that of the verb
+
+
+def option(
+    text: str,
+    *names: str,
+    metavar: str | None = None,
+    panel: str | None = None,
+    rule: Rule | None = None,
+    **more: Any,
+) -> Any:
+    """Return a typer option with a line of help; without `names` it is called like its parameter.
+
+    A value that its `rule` refuses is refused before the verb begins.
+    """
+    made = typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=text, **more)
+    made.rule = rule
+    return made
+
+
+def at_least(low: int) -> Rule:
+    """Return the rule of integers of at least `low`.
+
+    >>> at_least(1)(3, "top", "explain")
+    3
+    """
+    return lambda value, name, of: check_int(value, name, of, low=low)
+
+
+def within(interval: str) -> Rule:
+    """Return the rule of numbers in an interval.
+
+    >>> within("(0, 1)")(0.5, "eps", "ppr")
+    0.5
+    """
+    return lambda value, name, of: check_float(value, name, of, interval)
 
 
 def setting(declared: Setting[Any], also: str = "", prefix: str = "", **more: Any) -> Any:
     """Return the option of a setting: its line of help, without the marks of a docstring, between two other texts."""
-    return option(prefix + re.sub("``'|'``|`", "", declared.help) + also, **more)
+    words = isinstance(declared.default, str)
+
+    def rule(value: object, name: str, of: str) -> object:
+        """Check a value; a text that holds several numbers is checked where it is read."""
+        return value if isinstance(value, str) and not words else declared.rule(value, name, of)
+
+    return option(prefix + re.sub("``'|'``|`", "", declared.help) + also, rule=rule, **more)
 
 
 def out_option(text: str, metavar: str = "FILE") -> Any:
@@ -123,9 +164,11 @@ def verb(
         parameters += [_parameter("json", JsonOption, False), _parameter("debug", DebugOption, False)]
 
         words = _words(parameters)
+        rules = {each.name: getattr(get_args(each.annotation)[1], "rule", None) for each in parameters}
 
         def callback(**values: Any) -> None:
             with Session(title, json=values.pop("json"), debug=values.pop("debug"), words=words) as session:
+                _check_values(values, rules, title)
                 made = {
                     name: group(**{option: values.pop(option) for option in options})
                     for name, (group, options) in groups.items()
@@ -149,7 +192,12 @@ def make_app(summary: str, epilog: str, *verbs: Verb) -> typer.Typer:
     """Return an application of some verbs that prints its help when it is called without one."""
     # plain help starts twice as fast as that of rich
     app = typer.Typer(
-        help=summary, epilog=epilog, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
+        help=summary,
+        epilog=epilog,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     for each in verbs:
         each(app)
@@ -184,6 +232,29 @@ def _parameter(name: str, annotation: Any, default: object, panel: str | None = 
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
+def _check_values(values: Mapping[str, object], rules: Mapping[str, Rule | None], title: str) -> None:
+    """Refuse values of options that their rules refuse, all at once."""
+    errors: list[PpropError] = []
+    for name, rule in rules.items():
+        try:
+            if rule is not None and values[name] is not None:
+                rule(values[name], name, title)
+        except InputError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        raise SeveralErrors(errors=errors)
+    if errors:
+        raise errors[0]
+
+
+def check_machine(backend: str, device: str) -> None:
+    """Refuse a backend or a device that this machine does not have, before any table is read."""
+    from pprop.kernels import choose_backend
+    from pprop.training.task import check_device
+
+    choose_backend(backend, check_device(device).type, "train")
+
+
 def _words(parameters: Sequence[inspect.Parameter]) -> Shell:
     """Return the words of errors of a verb with these parameters: what is typed for each, and for its values."""
     names: dict[str, str] = {}
@@ -191,7 +262,7 @@ def _words(parameters: Sequence[inspect.Parameter]) -> Shell:
     for each in parameters:
         _, info = get_args(each.annotation)
         if isinstance(info, OptionInfo):
-            names[each.name] = (info.param_decls or ("",))[0]
+            names[each.name] = (info.param_decls or ("",))[0].partition("/")[0]
             values[each.name] = info.metavar or "VALUE"
         else:
             names[each.name] = str(info.metavar).removesuffix("...")

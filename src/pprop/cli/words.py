@@ -16,6 +16,8 @@ OPTIONS: Mapping[str, str] = {
     "replace": "force",
     "overwrite": "force",
 }
+# Parameters that name columns.
+COLUMNS = frozenset({"source", "target", "weight", "id_column", "label_column", "split_column"})
 
 
 @final
@@ -66,7 +68,7 @@ class Shell(Words):
         """Return the sentence that names options to add.
 
         >>> Shell({"source": "--source", "target": "--target"}).settings({"source": "from", "target": "to"})
-        'Add: --source from --target to'
+        'Name them: --source from --target to'
         >>> Shell({"unknown_nodes": "--unknown-nodes"}).settings({"unknown_nodes": ("drop", "add")})
         'Add: --unknown-nodes drop (or add)'
         """
@@ -78,4 +80,5 @@ class Shell(Words):
             parts.append(name if first is True else f"{name} {word}")
             if others:
                 parts.append(f"(or {' or '.join(shlex.quote(str(other)) for other in others)})")
-        return f"Add: {' '.join(parts)}"
+        start = "Add" if not COLUMNS.issuperset(settings) else "Name it" if len(settings) == 1 else "Name them"
+        return f"{start}: {' '.join(parts)}"

@@ -1,1 +1,1 @@
-"""A trained model over HTTP, and the page that shows why a node got its class. Needs ``pprop[serve]``."""
+"""A trained model over HTTP, and the page that shows why a node got its class. Needs fastapi, uvicorn and prometheus-client."""

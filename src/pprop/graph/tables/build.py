@@ -41,6 +41,7 @@ from pprop.graph.tables.keys import (
     same_letters,
     spelled_alike,
 )
+from pprop.graph.tables.likely import likely_ends
 from pprop.graph.tables.table import DataTable, is_text
 
 UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
@@ -112,6 +113,7 @@ class TableColumns:
 
     def parts(self, edges: DataTable, nodes: DataTable | None) -> dict[str, Any]:
         """Return the arguments of `Graph._of_parts`, but for the name."""
+        self._check_ends(edges)
         with ThreadPoolExecutor(2) as threads:
             one, other = threads.map(edges.keys, (self.source, self.target), ("source", "target"))
         ends = one, other
@@ -167,6 +169,17 @@ class TableColumns:
         if self.weight is None and not isinstance(self.feature_columns, Recipe):  # else it was said before the training
             caution_weights(edges, stacklevel=5)
         return {"csr": csr, "directed": self.directed, "ids": seal(keys), **attributes}
+
+    def _check_ends(self, edges: DataTable) -> None:
+        """Refuse a table without the columns of the ends and the weights, and propose the ends by their names."""
+        wanted = {"source": self.source, "target": self.target, "weight": self.weight}
+        error = edges.lacks({parameter: name for parameter, name in wanted.items() if name is not None})
+        if error is not None:
+            likely = likely_ends(error.columns)
+            found = {end: likely[end] for end in error.missing if end in likely}
+            if found and all(parameter == name for parameter, name in error.missing.items()):  # nobody named them
+                error.remedies = (Remedy(settings=found),)
+            raise error
 
     def refuse_unknown(
         self, edges: DataTable, nodes: Path | str, key: str, row: int, alike: str, rows: int

@@ -109,26 +109,21 @@ class TableStream:
         return next(self.tables(1))[0].others
 
     def check_columns(self, names: Mapping[str, object]) -> None:
-        """Refuse a file without a column that is named by an argument, before any row is read."""
+        """Refuse a file without columns that are named by arguments, before any row is read."""
         for file in self.files:
-            if table_suffix(file) == ".parquet":
-                with self._opened(file) as opened:
-                    header, headless = tuple(opened.schema_arrow.names), False
-            else:
-                complain = DataTable(repr(str(file)), self.parameter, self.function, {}, 0, path=file).complain
-                suffix = table_suffix(file)
-                assert suffix is not None
-                block = next(self._blocks(file, LEAST), b"")
-                _, _, found, headless = read_header(block, DELIMITERS[suffix], complain)
-                header = tuple(found)
-            typed = table_suffix(file) == ".parquet"
-            title = repr(str(file))
-            table = DataTable(
-                title, self.parameter, self.function, {}, 0, typed, names=header, headless=headless, path=file
-            )
-            for parameter, name in names.items():
-                if name is not None and name not in header:
-                    table.column(name, parameter)
+            self.header(file).check_columns({parameter: name for parameter, name in names.items() if name is not None})
+
+    def header(self, file: Path) -> DataTable:
+        """Return the names of the columns of a file, as a table without rows."""
+        make = partial(DataTable, repr(str(file)), self.parameter, self.function, {}, 0, path=file)
+        suffix = table_suffix(file)
+        if suffix == ".parquet":
+            with self._opened(file) as opened:
+                return make(typed=True, names=tuple(opened.schema_arrow.names))
+        assert suffix is not None
+        block = next(self._blocks(file, LEAST), b"")
+        _, _, names, headless = read_header(block, DELIMITERS[suffix], make().complain)
+        return make(names=tuple(names), headless=headless)
 
     def tables(self, rows: int, start: Place | None = None) -> Iterator[tuple[DataTable, Place | None]]:
         """Give tables of about so many rows, and where to go on after each; None where that is within a part."""

@@ -95,20 +95,35 @@ class DataTable:
             if isinstance(kind, Unreadable):
                 self.complain(ONE_TYPE, f"{kind.got} under {name!r}", kind.row, remedy="Make it one type.")
             return plain(self.columns[name])
+        self.check_columns({parameter: name})
+        raise AssertionError(name)  # which is there, and was not read
+
+    def check_columns(self, wanted: Mapping[str, object]) -> None:
+        """Refuse columns that this table does not have, all at once, by the arguments that name them."""
+        error = self.lacks(wanted)
+        if error is not None:
+            raise error
+
+    def lacks(self, wanted: Mapping[str, object]) -> ColumnError | None:
+        """Return the error about columns that this table does not have; None where it has all."""
         names = self.names or tuple(self.columns)
-        if not isinstance(name, str):
-            reject(parameter, self.function, f"the name of a column of {self.title}", describe(name))
-        hint = nearest(name, names) or (HEADLESS if self.headless else "")
+        missing: dict[str, str] = {}
+        for parameter, name in wanted.items():
+            if not isinstance(name, str):
+                reject(parameter, self.function, f"the name of a column of {self.title}", describe(name))
+            if name not in names:
+                missing[parameter] = name
+        if not missing:
+            return None
+        given = [name for parameter, name in missing.items() if name != parameter]  # not the name that is the default
+        remedies = [Remedy(hint) for hint in dict.fromkeys(nearest(name, names) for name in given) if hint]
         if len(names) == 1 and not self.typed:
-            hint = "Separate columns by a comma, a semicolon, a tab or |."
-        raise ColumnError(
-            parameter=parameter,
-            function=self.function,
-            missing={parameter: name},
-            columns=names,
-            where=self.where(),
-            remedies=[Remedy(hint)] if hint else [],
-        )
+            remedies = [Remedy("Separate columns by a comma, a semicolon, a tab or |.")]
+        elif not remedies and self.headless:
+            remedies = [Remedy(HEADLESS)]
+        first = next(iter(missing))
+        fields: dict[str, Any] = {"parameter": first, "function": self.function, "where": self.where()}
+        return ColumnError(missing=missing, columns=names, remedies=remedies, **fields)
 
     def texts(self, name: object, parameter: str) -> Column:
         """Return a column of ids or classes as text, numbers as Python prints whole ones, "" where empty."""
