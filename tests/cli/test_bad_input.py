@@ -244,7 +244,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(
         assert "problem" in answer.out
         assert "cannot use this graph" in answer.out
     else:
-        before_it, start, sentence = f"\n{answer.err}".rpartition("\npprop ")
+        before_it, start, sentence = f"\n{answer.err}".rpartition("\npprop")
         notes = before_it.splitlines()[1:]
         assert start
         assert case.says in sentence

@@ -57,11 +57,10 @@ def build(
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
 
-    from pprop.cli.named_columns import check_columns
     from pprop.scale import build_graph
 
     if edges and Path(edges[0]).is_file():
-        check_columns(edges[0], tables)
+        tables.check(edges[0])
     options: dict[str, Any] = {}
     if tables.missing_labels is not None:
         options["missing_labels"] = tuple(text.strip() for text in tables.missing_labels.split(","))

@@ -155,6 +155,16 @@ class Tables(Options):
             )
         return self.named or self.kinds or "auto"
 
+    def check(self, edges: str, *, labels: bool = False, split_column: str | None = None) -> None:
+        """Refuse columns that the tables do not have, before any row is read; `edges` is the edge list."""
+        from pprop.cli.named_columns import NamedColumns
+
+        of_nodes = {"id_column": self.id_column, "label_column": self.label_column, "split_column": split_column}
+        of_nodes |= {f"features[{at}]": name for at, name in enumerate(self.named)}
+        of_nodes |= {f"column[{at}]": name for at, name in enumerate(self.kinds)}
+        of_edges = {"source": self.source, "target": self.target, "weight": self.weight}
+        NamedColumns(edges, self.nodes, of_edges, of_nodes, self.kinds, labels).check()
+
 
 def _is_file(name: str) -> bool:
     return name.lower().endswith(".npy")
@@ -303,9 +313,7 @@ class GraphInput:
         """Raise if a file is missing, or a column that an option names; with `labels` also if none names the classes."""
         self.check_files()
         if self.is_table:
-            from pprop.cli.named_columns import check_columns
-
-            check_columns(self.graph, self.tables, labels=labels, split_column=split_column)
+            self.tables.check(self.graph, labels=labels, split_column=split_column)
 
     def check_files(self) -> None:
         """Raise if a file is missing."""

@@ -3,57 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from pprop._errors import ColumnError, InputError, PpropError, Remedy, SeveralErrors, columns_text
-from pprop.cli.graphs import Tables
 from pprop.graph.features.kinds import KINDS
 from pprop.graph.tables.likely import likely_columns
 from pprop.graph.tables.streams import TableStream
 from pprop.graph.tables.table import DataTable
 
-OF_EDGES = ("source", "target", "weight")
 ROWS = 2**20  # of each table that are compared to find likely columns
+DEFAULTS = {"source": "source", "target": "target", "id_column": "id"}
 
 
-def check_columns(edges: str, given: Tables, *, labels: bool = False, split_column: str | None = None) -> None:
-    """Refuse columns that the tables do not have, before any row is read.
+@final
+@dataclass(frozen=True)
+class NamedColumns:
+    """The columns of two tables that options name.
 
-    Parameters
+    Attributes
     ----------
-    edges
-        The edge list.
-    given
-        The options of the tables.
+    edges, nodes
+        The files; None without a node table.
+    of_edges, of_nodes
+        Names by the parameters that give them, None where one is not given.
+    kinds
+        The kinds of columns of the node table, as --column gives them.
     labels
         Whether the classes of nodes are needed.
-    split_column
-        A column of the node table that holds the split.
     """
-    header = _header(edges, "path")
-    wanted = {name: value for name in OF_EDGES if (value := getattr(given, name)) is not None}
-    errors: list[ColumnError | InputError] = [error] if (error := header.lacks(wanted)) is not None else []
-    nodes = None
-    if given.nodes is not None and Path(given.nodes).exists():
-        nodes = _header(given.nodes, "nodes")
-        named = {"id_column": given.id_column, "label_column": given.label_column, "split_column": split_column}
-        named |= {f"features[{at}]": name for at, name in enumerate(given.named)}
-        named |= {f"column[{at}]": name for at, name in enumerate(given.kinds)}
-        error = nodes.lacks({parameter: name for parameter, name in named.items() if name is not None})
+
+    edges: str
+    nodes: str | None
+    of_edges: Mapping[str, str | None]
+    of_nodes: Mapping[str, str | None]
+    kinds: Mapping[str, str]
+    labels: bool
+
+    def check(self) -> None:
+        """Refuse columns that the tables do not have, before any row is read."""
+        errors: list[ColumnError | InputError] = []
+        error = _header(self.edges, "path").lacks(_given(self.of_edges))
         errors += [] if error is None else [error]
-    for name, kind in given.kinds.items():
-        if kind not in KINDS:
-            expected = f"NAME=KIND, where KIND is one of {', '.join(KINDS)}"
-            errors.append(
-                InputError(parameter="column", function="train", expected=expected, found=repr(f"{name}={kind}"))
-            )
-    if labels and given.label_column is None:
-        what = "Training needs the classes of some nodes: name the column that holds them."
-        errors.append(InputError(f"{what}{_columns(nodes)}"))
-    if errors:
-        raise _together(errors, _proposed(edges, given, errors, labels=labels))
+        nodes = None
+        if self.nodes is not None and Path(self.nodes).exists():
+            nodes = _header(self.nodes, "nodes")
+            error = nodes.lacks(_given(self.of_nodes))
+            errors += [] if error is None else [error]
+        for name, kind in self.kinds.items():
+            if kind not in KINDS:
+                fields = {
+                    "expected": f"NAME=KIND, where KIND is one of {', '.join(KINDS)}",
+                    "found": repr(f"{name}={kind}"),
+                }
+                errors.append(InputError(parameter="column", function="read_edges", **fields))
+        if self._lacks_labels:
+            what = "Training needs the classes of some nodes: name the column that holds them."
+            errors.append(InputError(f"{what}{_columns(nodes)}"))
+        if errors:
+            raise _together(errors, self._proposed(errors))
+
+    @property
+    def _lacks_labels(self) -> bool:
+        return self.labels and self.of_nodes["label_column"] is None
+
+    def _proposed(self, errors: list[Any]) -> dict[str, object]:
+        """Return the options that name columns in place of the missing ones: those that are spelled alike, or likely ones."""
+        missing: dict[str, str] = {}
+        alike: dict[str, str] = {}
+        for error in errors:
+            if isinstance(error, ColumnError):
+                missing |= error.missing
+                typed = {
+                    parameter: name for parameter, name in error.missing.items() if name != DEFAULTS.get(parameter)
+                }
+                close = {parameter: get_close_matches(name, error.columns, 1) for parameter, name in typed.items()}
+                alike |= {parameter: names[0] for parameter, names in close.items() if names and "[" not in parameter}
+        try:
+            likely = self._likely(missing)
+        except InputError:  # a table that cannot be read is refused when its columns are known
+            likely = {}
+        wanted = {*missing, *({"label_column"} if self._lacks_labels else ())}
+        found: dict[str, object] = {name: column for name, column in {**likely, **alike}.items() if name in wanted}
+        return found | ({"nodes": ..., "label_column": ...} if self._lacks_labels and self.nodes is None else {})
+
+    def _likely(self, missing: Mapping[str, str]) -> dict[str, str]:
+        known = {
+            name: value for name, value in _given({**self.of_edges, **self.of_nodes}).items() if name not in missing
+        }
+        there = self.nodes is not None and Path(self.nodes).exists()
+        return likely_columns(_begin(self.edges), _begin(str(self.nodes)) if there else None, known)
+
+
+def _given(names: Mapping[str, str | None]) -> dict[str, str]:
+    return {parameter: name for parameter, name in names.items() if name is not None}
 
 
 def _header(file: str, parameter: str) -> DataTable:
@@ -73,38 +118,6 @@ def _together(errors: list[Any], options: Mapping[str, object]) -> PpropError:
         errors[0].remedies = (*errors[0].remedies, *remedy)
         return errors[0]
     return SeveralErrors(errors=errors, remedies=remedy)
-
-
-def _proposed(edges: str, given: Tables, errors: list[Any], *, labels: bool) -> dict[str, object]:
-    """Return the options that name columns in place of the missing ones: those that are spelled alike, or likely ones."""
-    defaults = vars(Tables())
-    missing: dict[str, str] = {}
-    alike: dict[str, str] = {}
-    for error in errors:
-        if isinstance(error, ColumnError):
-            missing |= error.missing
-            typed = {parameter: name for parameter, name in error.missing.items() if name != defaults.get(parameter)}
-            close = {parameter: get_close_matches(name, error.columns, 1) for parameter, name in typed.items()}
-            alike |= {parameter: names[0] for parameter, names in close.items() if names and "[" not in parameter}
-    try:
-        likely = _likely(edges, given, missing)
-    except InputError:  # a table that cannot be read is refused when its columns are known
-        likely = {}
-    unnamed = {"label_column"} if labels and given.label_column is None else set[str]()
-    found: dict[str, object] = {
-        name: column for name, column in {**likely, **alike}.items() if name in missing or name in unnamed
-    }
-    return found | ({"nodes": ..., "label_column": ...} if labels and given.nodes is None else {})
-
-
-def _likely(edges: str, given: Tables, missing: Mapping[str, str]) -> dict[str, str]:
-    known = {
-        name: value
-        for name in ("source", "target", "id_column", "label_column")
-        if name not in missing and (value := getattr(given, name)) is not None
-    }
-    nodes = given.nodes is not None and Path(given.nodes).exists()
-    return likely_columns(_begin(edges), _begin(str(given.nodes)) if nodes else None, known)
 
 
 def _begin(file: str) -> DataTable:
