@@ -300,7 +300,7 @@ def test_facts_that_someone_else_wrote_do_not_count(tmp_path: Path, facts: str) 
 
 def test_graphml_without_networkx_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(MissingDependencyError, match=r'GraphML files needs .networkx.*pip install networkx'):
+    with pytest.raises(MissingDependencyError, match=r"GraphML files needs .networkx.*pip install networkx"):
         read_graph(write(tmp_path / "g.graphml", "<graphml/>"))
 
 
