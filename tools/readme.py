@@ -26,7 +26,7 @@ from typing import final
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GAP = "..."
-ONCE = ("Compiling the kernels",)  # lines of the first call after an installation
+ONCE = re.compile(r"^Compiling the kernels.*\n| \(and [\d.]+ s to compile kernels, once\)", re.MULTILINE)  # of first calls
 
 
 @final
@@ -96,8 +96,7 @@ def printed(one: Shown, folder: Path, before: Sequence[str] = ()) -> str:
     )
     if done.returncode:
         raise SystemExit(f"{one.code}\nends with {done.returncode}:\n{done.stdout}")
-    kept = [line for line in done.stdout.splitlines() if not line.startswith(ONCE)]
-    return "".join(f"{line.rstrip()}\n" for line in kept)
+    return "".join(f"{line.rstrip()}\n" for line in ONCE.sub("", done.stdout).splitlines())
 
 
 def renewed(text: str) -> str:

@@ -97,8 +97,9 @@ def demo(
         if can_draw:
             from pprop.study.figures.accuracies import distribution_data, draw_distribution
 
-            title = f"Cuisines of recipes, {counted(splits, 'test split')}: runs, mean, 95 % interval"
-            rows = distribution_data({row["model"]: _array(row["accuracies"]) / 100 for row in record["models"]})
+            title = f"Recipes, {counted(splits, 'random split')}"
+            accuracies = {row["model"].replace(" ", "\n"): _array(row["accuracies"]) / 100 for row in record["models"]}
+            rows = distribution_data(accuracies)
             write_figure(draw_distribution(rows, title), folder / "accuracy")
         record |= {"out": out, "seconds": time.perf_counter() - begin}
         (folder / SUMMARY).write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
