@@ -26,7 +26,9 @@ from typing import final
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GAP = "..."
-ONCE = re.compile(r"^Compiling the kernels.*\n| \(and [\d.]+ s to compile kernels, once\)", re.MULTILINE)  # of first calls
+ONCE = re.compile(
+    r"^Compiling the kernels.*\n| \(and [\d.]+ s to compile kernels, once\)", re.MULTILINE
+)  # of first calls
 
 
 @final
