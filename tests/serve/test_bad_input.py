@@ -161,7 +161,7 @@ def test_a_body_of_another_shape(client: Client, body: Any):
         "search?order=size",
         "search?limit=-1",
         "search?distance=far",
-        "search?training=maybe",
+        "search?role=maybe",
         "search?confidence_from=-0.1",
         "search?confidence_to=1.1",
         "search?confidence_from=nan",
@@ -320,6 +320,14 @@ def test_files_of_the_page_have_types_tags_and_a_policy(served: Served, tmp_path
         assert (again.status_code, again.content) == (304, b"")
     (tmp_path / "app.js").write_text("another")
     assert client.get("/static/app.js").text == "another"
+
+
+def test_a_parameter_that_there_is_not(client: Client):
+    told = refused(client.get("/api/v1/search?training=true&q=n"), 422, "invalid")
+    assert told.startswith(
+        "The query has no parameter 'training'. Its parameters: q, label, predicted, role, distance,"
+    )
+    assert refused(client.get("/api/v1/model?x=1"), 422, "invalid") == "The query has no parameter 'x'. It has none."
 
 
 def test_another_path(client: Client):

@@ -7,15 +7,17 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from pprop.serve import answers, diagnostics, schemas
+from pprop.serve.faults import invalid
 from pprop.serve.holder import Holder
 from pprop.serve.limits import MOST_CONTRIBUTORS, MOST_FOUND, MOST_NODES, MOST_STEPS
 from pprop.serve.view import View
 from pprop.serve.work import Json, Worker, checked
 
+_SHOWN = 60  # characters of a wrong name that an answer repeats
 AT_ONCE = 20  # predictions that are computed without a thread
 
 AlphaQuery = Annotated[float | None, Query(gt=0, le=1, allow_inf_nan=False)]
@@ -24,9 +26,19 @@ ShareQuery = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 IdQuery = Annotated[str, Query(alias="id", description="The id of a node.")]
 
 
+def only_known(request: Request) -> None:
+    """Refuse a parameter of the query that the endpoint does not have: a filter that is misspelt must not be ignored."""
+    methods = request.app.openapi()["paths"][request.url.path]
+    known = [one["name"] for operation in methods.values() for one in operation.get("parameters", [])]
+    for name in request.query_params:
+        if name not in known:
+            expected = f"Its parameters: {', '.join(known)}." if known else "It has none."
+            raise invalid(f"The query has no parameter {name[:_SHOWN]!r}. {expected}")
+
+
 def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
     """Return the endpoints, each with its types."""
-    router = APIRouter(prefix="/api/v1", tags=["read"])
+    router = APIRouter(prefix="/api/v1", tags=["read"], dependencies=[Depends(only_known)])
 
     @router.get("/model", operation_id="getModel", response_model=schemas.Card, summary="The model card")
     async def model() -> Json:

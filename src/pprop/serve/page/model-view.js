@@ -96,7 +96,7 @@ function confidenceRows(bins) {
       {},
       el("th", { scope: "row" }, listLink(filter, { "aria-label": `${name} sure: ${plural(bin.nodes, "node")}`, data: { confidence: filter.confidence_from } }, name)),
       el("td", { class: "number", text: count(bin.nodes) }),
-      el("td", { class: "meter-cell" }, meter(bin.accuracy, (bin.from + bin.to) / 2, "tick: as sure as it says")),
+      el("td", { class: "meter-cell" }, meter(bin.accuracy, (bin.from + bin.to) / 2, "tick: the probability itself")),
       el("td", { class: "number", text: rate(bin.accuracy) }),
     );
   });
@@ -165,17 +165,17 @@ export class ModelView {
   }
 
   #distance(found) {
-    return section("distance", "Distance to training", "Accuracy by steps to the nearest training node. The tick is the network alone.",
+    return section("distance", "Distance to training", "Accuracy on test nodes by the number of steps to the nearest training node. The tick is the accuracy of the network alone.",
       table("by-distance", [["steps", ""], ["nodes", NUMBER], ["", "meter-cell"], ["accuracy", NUMBER], ["network", NUMBER]], distanceRows(found.distance)));
   }
 
   #confidence(found) {
-    return section("confidence", "Sure and right", "How often the model is right where it is so sure. At the tick it is as often right as it says. A range leads to its nodes.",
-      table("confidence", [["sure", ""], ["nodes", NUMBER], ["", "meter-cell"], ["right", NUMBER]], confidenceRows(found.confidence)));
+    return section("confidence", "Accuracy by probability", "Accuracy on test nodes by the probability of the predicted class, which is the tick. A range leads to its nodes.",
+      table("confidence", [["probability", ""], ["nodes", NUMBER], ["", "meter-cell"], ["accuracy", NUMBER]], confidenceRows(found.confidence)));
   }
 
   #classes(found) {
-    return section("classes", "Class sizes", "Nodes predicted to be of a class; the tick is how many are labelled so.",
+    return section("classes", "Class sizes", "Number of nodes by predicted class. The tick is the number of nodes with that label.",
       table("class-sizes", [["class", ""], ["", "meter-cell"], ["predicted", NUMBER], ...ROLES.slice(0, 3).map((role) => [role, NUMBER])], classRows(found.classes)));
   }
 

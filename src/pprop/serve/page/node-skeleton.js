@@ -11,8 +11,8 @@ function legend(roles) {
     [sign("training", svg("circle", { class: "ring", r: 9 }), svg("circle", { class: "body", r: 5 })), "training node", "training"],
     [sign("validation", svg("circle", { class: "ring", r: 9 }), svg("circle", { class: "body", r: 5 })), "validation node", "validation"],
     [sign("test", svg("circle", { class: "body", r: 5 })), "test or unlabelled node", "others"],
-    [sign("wrong", svg("circle", { class: "body", r: 7 }), svg("circle", { class: "rim", r: 7 })), "rim: its label says otherwise"],
-    [sign("size", svg("circle", { class: "body", r: 2.5, cx: -7 }), svg("circle", { class: "body", r: 6, cx: 4 })), "size: influence"],
+    [sign("wrong", svg("circle", { class: "body", r: 7 }), svg("circle", { class: "rim", r: 7 })), "rim: its label is another class"],
+    [sign("size", svg("circle", { class: "body", r: 2.5, cx: -7 }), svg("circle", { class: "body", r: 6, cx: 4 })), "size: weight in the prediction"],
   ];
   return el(
     "div",

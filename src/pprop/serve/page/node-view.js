@@ -178,10 +178,10 @@ export class NodeView {
     const network = node.network ? Math.max(...node.network) : null;
     const alone = network === null ? null : classNames()[node.network.indexOf(network)];
     put(parts.verdict, classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) }));
-    const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label says the same." : `Its label says ${called(node.label)}.`;
+    const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label is the same." : `Its label is ${called(node.label)}.`;
     const change = alone === null ? "" : alone === node.predicted
-      ? `The network alone says ${called(alone)} too, at ${percent(network)}.`
-      : `The network alone says ${called(alone)}, at ${percent(network)}; the neighbourhood changed that.`;
+      ? `The network alone predicts ${called(alone)}, too, at ${percent(network)}.`
+      : `The network alone predicts ${called(alone)}, at ${percent(network)}; the neighbourhood changed that.`;
     const trained = base && base.predicted !== node.predicted ? ` As trained and without edits it is ${called(base.predicted)}.` : "";
     parts.root.classList.toggle("no-network", alone === null);
     write(parts.adds, `Every node adds its weight times ${alone === null ? "what it starts with" : "its own network output"}. The lines add up to the logit, exactly.`);

@@ -38,8 +38,8 @@ export class Sliders {
     const alphaAt = (this.#model.alpha - 0.01) / 0.99;
     const stepsAt = this.#steps.indexOf(model.steps) / (this.#steps.length - 1);
     host.append(
-      el("div", { class: "control" }, el("label", { for: "alpha" }, "Alpha ", el("span", { class: "faint", text: "how much a node trusts itself" })), this.#alphaOut, marks(this.#alpha, alphaAt)),
-      el("div", { class: "control" }, el("label", { for: "steps" }, "Steps ", el("span", { class: "faint", text: "how far predictions travel" })), this.#stepsOut, marks(this.#index, stepsAt)),
+      el("div", { class: "control" }, el("label", { for: "alpha" }, "Alpha ", el("span", { class: "faint", text: "weight of the network's own prediction" })), this.#alphaOut, marks(this.#alpha, alphaAt)),
+      el("div", { class: "control" }, el("label", { for: "steps" }, "Steps ", el("span", { class: "faint", text: "edges that a prediction can travel" })), this.#stepsOut, marks(this.#index, stepsAt)),
       el("div", { class: "note-line" }, this.#note, this.#reset),
     );
     this.#alpha.addEventListener("input", () => this.#change({ alpha: Number(this.#alpha.value) }));
