@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 from pprop import Graph, read_edges
 from pprop._errors import FormatError, InputError
@@ -49,7 +50,7 @@ def test_a_column_of_lists_of_one_length_is_a_block_of_features(form: str) -> No
     np.testing.assert_array_equal(graph.features, np.column_stack([ROWS, AGES]).astype(np.float32))
     assert graph.recipe is not None
     assert graph.recipe.used == {"emb": "embedding, 5 numbers", "age": "number"}
-    scaled = graph.scaled().features
+    scaled: Any = graph.scaled().features
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)  # all of its numbers are standardised
     np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-6)
 
@@ -57,7 +58,7 @@ def test_a_column_of_lists_of_one_length_is_a_block_of_features(form: str) -> No
 @pytest.mark.parametrize("form", ["list", "fixed-size list"])
 def test_a_parquet_file_with_lists_is_read_and_its_recipe_applies_to_others(tmp_path: Path, form: str) -> None:
     pq.write_table(pa.table(EDGES), tmp_path / "edges.parquet")
-    table = FORMS[form]()
+    table: Any = FORMS[form]()
     pq.write_table(table, tmp_path / "nodes.parquet")
     graph = read_edges(tmp_path / "edges.parquet", tmp_path / "nodes.parquet")
     np.testing.assert_array_equal(graph.features[:, :5], ROWS)  # type: ignore[index]
@@ -263,3 +264,29 @@ def test_the_degree_is_a_column_beside_others_and_the_recipe_finds_it_in_other_g
         Graph.from_pandas(edges, degree=True)
     with pytest.raises(InputError, match=r"'degree' .* left out where .* has the column 'log degree'"):
         Graph.from_pandas(edges, nodes.rename(columns={"age": "log degree"}), degree=True)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_degree_is_added_to_the_features_of_a_graph(directed: bool) -> None:
+    nodes = pd.DataFrame({"id": IDS, "age": AGES, "city": ["Oslo", "Rome"] * 6})
+    options: dict[str, Any] = {"directed": directed}
+    read = Graph.from_pandas(EDGES, nodes, degree=True, **options)
+    added = Graph.from_pandas(EDGES, nodes, **options).with_degree()
+    assert added == read
+    assert added.recipe == read.recipe
+    assert added.feature_names == read.feature_names
+    names = ("log in-degree", "log out-degree") if directed else ("log degree",)
+    matrix = sparse.csr_array(np.eye(N))
+    for features in (matrix, matrix.toarray()):
+        graph = Graph.from_pandas(EDGES, nodes, feature_columns=[], **options).replace(features=features)
+        joined: Any = graph.with_degree().features
+        assert sparse.issparse(joined) == sparse.issparse(features)
+        dense: Any = sparse.csr_array(joined).toarray()
+        np.testing.assert_allclose(dense[:, :N], np.eye(N))
+        np.testing.assert_allclose(dense[:, N:], read.features[:, -len(names) :], rtol=1e-6)  # type: ignore[index]
+    bare = Graph.from_pandas(EDGES, nodes, feature_columns=[], **options).with_degree()
+    assert bare.feature_names == names
+    with pytest.raises(InputError, match="without the degree among its features"):
+        bare.with_degree()
+    with pytest.raises(InputError, match="scaled features"):
+        read.scaled().with_degree()

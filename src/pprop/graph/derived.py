@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from pprop._validate import check_bool, reject
 from pprop.graph.attributes import Features, share
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.scaling import Scaling
-from pprop.graph.features.structure import structural_features
+from pprop.graph.features.structure import degree_columns, structural_features
 from pprop.graph.parts import GraphParts
 from pprop.graph.rows import check_nodes
 from pprop.settings import SCALING
@@ -106,9 +106,56 @@ class Derived(GraphParts):
         Graph(2 nodes, 1 edges, undirected, 2 features)
         """
         if not check_bool(replace, "replace", "with_structure") and self.features is not None:
-            raise InputError("This graph has features already. Pass replace=True to put others in their place.")
+            raise InputError(
+                "This graph has features already. Pass replace=True to put others in their place; with_degree() adds the "
+                "degree to them."
+            )
         features, names = structural_features(self.adjacency, self.directed, kind, "with_structure")
         return self.replace(features=features, feature_names=names)
+
+    def with_degree(self) -> Self:
+        """Return the graph with the degree of each node as one more feature: log(1 + weighted degree).
+
+        A directed graph gets one for each direction. Where features have a recipe, the recipe has the degree, too, and
+        computes it for other graphs. The result is that of ``degree=True`` when a table is read.
+
+        Examples
+        --------
+        >>> import pprop, scipy.sparse as sp
+        >>> graph = pprop.Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=[[3.0], [4.0]])
+        >>> graph.with_degree().features.round(2)
+        array([[3.  , 0.69],
+               [4.  , 0.69]])
+        """
+        from pprop.graph.features.column_recipe import ColumnRecipe
+        from pprop.graph.features.columns import read_column
+        from pprop.graph.features.encoders import NumberEncoder
+        from pprop.graph.features.recipe import Recipe
+        from pprop.graph.tables.arrow import pa
+
+        columns = degree_columns(self.adjacency, self.directed)
+        features, names, recipe = self.features, self.feature_names, self.recipe
+        if self.scaling is not None or (features is not None and features.ndim != 2):
+            got = "scaled features" if self.scaling is not None else "features that are no matrix"
+            reject("self", "with_degree", "a graph whose features are a matrix as given", got)
+        if names is not None and not columns.keys().isdisjoint(names):
+            reject("self", "with_degree", "a graph without the degree among its features", repr(next(iter(columns))))
+        block = np.column_stack([*columns.values()]).astype(np.float32)
+        if recipe is not None:
+            made = {name: read_column(name, pa.array(values), typed=True) for name, values in columns.items()}
+            degrees = [ColumnRecipe(name, NumberEncoder.fit(column)) for name, column in made.items()]
+            recipe = Recipe((*recipe.columns, *degrees), recipe.others)
+        if features is None:
+            return self.replace(features=block, feature_names=[*columns], recipe=recipe)
+        given: Any = features
+        joined: Any
+        if sparse.issparse(given):
+            parts: Any = [given, sparse.csr_array(block)]
+            joined = sparse.csr_array(sparse.hstack(parts, format="csr"))
+        else:
+            joined = np.concatenate([given, block], axis=1)
+        more = None if names is None else [*names, *columns]
+        return self.replace(features=joined, feature_names=more, recipe=recipe)
 
     def subgraph(self, nodes: ArrayLike) -> Self:
         """Return the graph induced on `nodes`, positions or ids that are text, in the order given, with features and labels.

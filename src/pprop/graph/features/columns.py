@@ -217,7 +217,7 @@ class Column:
             values = np.where((values == 0) | (values == 1), values, np.nan)
         return values, np.isnan(values) & ~self.missing
 
-    def vectors(self, size: int) -> NDArray[np.floating]:
+    def vectors(self, size: int) -> NDArray[Any]:
         """Return lists of `size` numbers as rows, shape (n, size), NaN where one is missing; or raise FormatError.
 
         Their type is float32 where the numbers are floats of at most 32 bits, else float64.

@@ -347,7 +347,7 @@ def _checked(column: Column, parsed: Parsed, expected: str) -> NDArray[np.float6
     return values
 
 
-def _fitting(column: Column, values: NDArray[np.floating]) -> NDArray[np.floating]:
+def _fitting(column: Column, values: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers of lists, all of which fit into float32 or are missing."""
     broken = unfit(values).any(axis=1)
     if broken.any():

@@ -38,7 +38,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,7 +241,7 @@ def _few(n_distinct: int, n_present: int) -> bool:
     return n_distinct <= FEW_VALUES and n_distinct <= MOST_VALUES_A_CELL * n_present
 
 
-def unfit(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def unfit(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which numbers are infinite or beyond float32; missing ones are not.
 
     >>> unfit(np.array([1.0, np.nan, np.inf, 1e300])).tolist()

@@ -315,7 +315,7 @@ class TableColumns:
 
 def _feature_files(features: object, function: str) -> tuple[Path, ...]:
     """Return the files that were given as features, none where these are something else."""
-    given = [features] if isinstance(features, str | PathLike) else features
+    given: Any = [features] if isinstance(features, str | PathLike) else features
     paths = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
     if not paths or not all(isinstance(path, str | PathLike) for path in paths):
         return ()

@@ -131,6 +131,16 @@ def _arrow_columns(data: object, parameter: str, function: str) -> tuple[list[st
         reject(parameter, function, EXPECTED, f"{describe(data)}, whose Arrow interface says: {describe(str(error))},")
 
 
+def is_matrix(values: Any) -> bool:
+    """Whether values are a matrix of numbers.
+
+    >>> is_matrix(np.ones((2, 2))), is_matrix(np.ones(2)), is_matrix([[1, 2]])
+    (True, False, False)
+    """
+    array = cast("NDArray[Any]", values)
+    return isinstance(values, np.ndarray) and array.ndim == 2 and array.shape[1] > 0 and array.dtype.kind in "buif"
+
+
 def list_column(rows: NDArray[Any]) -> Column:
     """Return a matrix as a column of lists, a row a cell; the numbers stay where they are if their type allows it.
 
@@ -149,7 +159,7 @@ def _column(name: str, values: Any, complain: Complaint) -> Column:
     """Return the values of one column as Arrow has them; of several types, a column that can only be left out."""
     if isinstance(values, pa.ChunkedArray):
         return values
-    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] and values.dtype.kind in "buif":
+    if is_matrix(values):
         return list_column(values)
     try:
         array = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
