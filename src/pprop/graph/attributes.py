@@ -328,12 +328,11 @@ def known_as(key: object, index: Mapping[object, int]) -> str:
     """
     if any(type(known) is not type(key) for known in itertools.islice(index, 1)):
         return "The ids of this graph are " + ("integers." if isinstance(key, str) else "text.")
-    for form in FORMS if isinstance(key, str) and not key.isascii() else ():
-        if unicodedata.normalize(form, key) in index:
-            return (
-                "The graph has the same letters in another Unicode form: pass "
-                f"unicodedata.normalize({form!r}, id) in place of the id."
-            )
+    if isinstance(key, str) and not key.isascii():
+        for form in FORMS:
+            if unicodedata.normalize(form, key) in index:
+                other = "The graph has the same letters in another Unicode form: pass "
+                return f"{other}unicodedata.normalize({form!r}, id) in place of the id."
     return nearest(str(key), (str(known) for known in index), 3)
 
 
