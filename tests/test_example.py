@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_columns_and_pairs_together_are_better_than_either_alone() -> None:
     names, split = class_names(graph), own_split(graph, 0.5, 0.2, 0)
     stopping = (split.stopping, names[split.stopping])
     given = np.concatenate([split.train, split.stopping])
-    fitted = {
+    fitted: dict[Any, Any] = {
         kind: kind(graph, random_state=0, criterion="plateau").fit(split.train, names[split.train], stopping=stopping)
         for kind in (pprop.APPNPClassifier, pprop.MLPNodeClassifier)
     }

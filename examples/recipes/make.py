@@ -172,7 +172,8 @@ def saved_together(cuisines: Sequence[str], draw: Random) -> list[tuple[int, int
     pairs = {(partner(i, range(i)), i) for i in range(1, len(cuisines))}
     while len(pairs) < PAIRS:
         i = int(draw() * len(cuisines))
-        pairs.add(tuple(sorted((i, partner(i, range(len(cuisines)))))))
+        j = partner(i, range(len(cuisines)))
+        pairs.add((min(i, j), max(i, j)))
     return sorted(pairs)
 
 

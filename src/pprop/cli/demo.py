@@ -134,7 +134,7 @@ def _summary(name: str, accuracies: Sequence[float], seconds: float) -> dict[str
 
 def _trained(name: str, runs: Trained) -> dict[str, Any]:
     return {
-        **_summary(name, 100 * runs.accuracy(), runs.seconds - runs.compile_seconds),
+        **_summary(name, (100 * runs.accuracy()).tolist(), runs.seconds - runs.compile_seconds),
         "epochs": float(runs.epochs.mean()),
         "ms_per_epoch": 1000 / runs.run_epochs_per_second,
         "parameters": sum(int(array[0].size) for array in runs.weights),
