@@ -44,7 +44,7 @@ def test_a_missing_column_is_named(edges: Path):
     refused(edges, "has no column 'weight'", weight="weight")
     other = edges.with_name("other.csv")
     other.write_text("a,b\n1,2\n")
-    with pytest.raises(pprop.InputError, match=r"other\.csv has no column 'source'"):
+    with pytest.raises(pprop.InputError, match=r"other\.csv has no columns 'source' and 'target'"):
         pprop.build_graph([edges, other], edges.parent / "g")
     nodes = edges.with_name("nodes.csv")
     nodes.write_text("name\n1\n")
