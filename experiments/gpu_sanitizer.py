@@ -9,6 +9,9 @@ different epochs, so that CUDA graphs are captured, replayed, and captured anew.
 captures need, and which hands out parts of larger blocks: an access beyond a tensor may stay inside the block. So memcheck
 runs both parts once more without it (PYTORCH_NO_CUDA_MEMORY_CACHING), where every tensor is an allocation of its own;
 captures then fail, and epochs are launched one by one.
+
+Let it have the GPU alone: beside four processes that trained, none of its checks finished in 500 s. Alone, with seven at once
+on 16 cores, one of them finished in 240 s.
 """
 
 from __future__ import annotations
@@ -58,12 +61,16 @@ def example(*, dense: bool, weighted: bool) -> Any:
     A = (rng.random((NODES, NODES)) < 4 / NODES) * (rng.uniform(0.5, 2.0, (NODES, NODES)) if weighted else 1.0)
     A[:, 3] = A[3, :] = 1.0
     A[5, :] = A[:, 5] = 0.0
-    A = A if weighted else np.triu(A) + np.triu(A, 1).T
     X = rng.random((NODES, FEATURES)) * (rng.random((NODES, FEATURES)) < (1.0 if dense else 0.2))
     X[11], X[:, 2] = 0.0, 0.0
     labels = rng.integers(0, CLASSES, NODES)
     features = X.astype(np.float32) if dense else sparse.csr_array(X.astype(np.float32))
-    return Graph.from_scipy(sparse.csr_array(A), features=features, labels=labels, directed=weighted)
+    return Graph.from_scipy(
+        sparse.csr_array(A if weighted else np.triu(A) + np.triu(A, 1).T),
+        features=features,
+        labels=labels,
+        directed=weighted,
+    )
 
 
 def trainings(device: str, backend: str) -> None:
@@ -100,7 +107,10 @@ def checked(sanitizer: str, tool: str, part: str, *, exact: bool, limit: float) 
     if part == "contract":
         files = [f"tests/kernels/{name}" for name in CONTRACT]
         work = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", ONE_TYPE, *files]
-    command = [sanitizer, "--tool", tool, "--print-limit", "20", "--error-exitcode", "9", *work]
+    command = [sanitizer, "--tool", tool, "--print-limit", "20", "--error-exitcode", "9"]
+    if tool == "memcheck":
+        command += ["--report-api-errors", "no"]  # captures that fail without the allocator are expected
+    command += work
     allocator = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"} if exact else {}
     begin, environment = time.monotonic(), {**os.environ, **allocator, "PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
@@ -116,14 +126,14 @@ def checked(sanitizer: str, tool: str, part: str, *, exact: bool, limit: float) 
             ended = f"not finished within {limit:.0f} s"
         said.seek(0)
         lines = [line.rstrip() for line in said]
-    found = [line for line in lines if line.startswith("=========") and "COMPUTE-SANITIZER" not in line]
+    found = [line for line in lines if line.startswith("=========") and "Host Frame" not in line]
     rest = [line for line in lines if not line.startswith("=========") and line]
     if part == "trainings":
         rest = [*rest[-2:], f"{sum(': epochs ' in line for line in rest)} trainings"]
     shown = [f"{name}={value}" for name, value in allocator.items()]
     head = " ".join([*shown, Path(sanitizer).name, *command[1:]]).replace(sys.executable, "python3")
     took = f"{ended}, {time.monotonic() - begin:.0f} s"
-    return "\n".join([f"$ {head.replace(ONE_TYPE, repr(ONE_TYPE))}", *rest[-3:], *found[-60:], took, ""])
+    return "\n".join([f"$ {head.replace(ONE_TYPE, repr(ONE_TYPE))}", *rest[-3:], *found[:200], took, ""])
 
 
 def versions(sanitizer: str) -> str:
@@ -143,7 +153,7 @@ def versions(sanitizer: str) -> str:
     here = provenance_here()
     return "\n".join(
         [
-            f"{datetime.now(UTC):%Y-%m-%d}, commit {here.commit or os.environ.get('COMMIT', 'unknown')}, sources {here.source}",
+            f"{datetime.now(UTC):%Y-%m-%d}, commit {os.environ.get('COMMIT') or here.commit or 'unknown'}, sources {here.source}",
             f"{torch.cuda.get_device_name()}, driver {driver.stdout.strip()}, compute-sanitizer {said[-1].split()[0]}",
             f"torch {torch.__version__}, triton {triton.__version__}, Python {sys.version.split()[0]}",
         ]
