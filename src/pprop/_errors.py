@@ -46,6 +46,8 @@ class Remedy:
         Parameters that the sentence names.
     settings
         Arguments to pass, by parameter: a value, a tuple of values to choose from, or ``...`` for any.
+    shell
+        The words for people who type commands, where `words` name functions of Python.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Remedy:
     words: str = ""
     names: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    shell: str = ""
 
 
 @final

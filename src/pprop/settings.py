@@ -248,7 +248,9 @@ SOLVER = choice(
     ("chebyshev", "cg", "contraction"),
     "``'chebyshev'`` or ``'cg'`` (conjugate gradients) for undirected graphs, ``'contraction'`` for all.",
 )
-NORMALIZATION = choice("normalization", "sym", NORMALIZATIONS, "Of the matrix; see `pprop.transition_matrix`.")
+NORMALIZATION = choice(
+    "normalization", "sym", NORMALIZATIONS, "Normalisation of the matrix; see `pprop.transition_matrix`."
+)
 SELF_LOOPS = switch("self_loops", True, "Whether nodes without a self-loop get one; see `pprop.transition_matrix`.")
 
 # The network
@@ -257,7 +259,7 @@ SCALING = choice(
     "scaling",
     "auto",
     ("auto", "l1", "standard", "none"),
-    "Of the features. ``'l1'``: of each node, divided by the sum of their absolute values, as in the paper. "
+    "Scaling of the features. ``'l1'``: of each node, divided by the sum of their absolute values, as in the paper. "
     "``'standard'``: of each column, centred and divided by the standard deviation. ``'none'``: as they are. "
     "``'auto'``: l1 for sparse counts, standard for tables and other dense features; see `Graph.scaled`. A `predictor` "
     "gets them as they are, unless one is chosen.",
@@ -318,7 +320,7 @@ BLOCK_NODES = whole(
 
 LEARNING_RATE = number("learning_rate", 0.01, "(0, inf)", "Learning rate of Adam.", Range(2e-3, 0.05, log=True))
 PATIENCE = whole("patience", 100, 1, "Epochs without improvement before training ends.")
-MAX_EPOCHS = whole("max_epochs", 10000, 1, "Epochs after which training ends in any case.")
+MAX_EPOCHS = whole("max_epochs", 10000, 1, "Largest number of epochs.")
 CRITERION = choice("criterion", "paper", CRITERIA, "What early stopping watches; see `pprop.Stopping`.")
 STOPPING = number(
     "stopping",
@@ -335,8 +337,8 @@ VALIDATION = number(
 CLASS_WEIGHT = Setting[str | Mapping[Any, float] | None](
     "class_weight",
     None,
-    "How much a node counts by its class. None: all the same. ``'balanced'``: in every class all nodes together the same, "
-    "in the loss and in what early stopping watches. A dict: these numbers, 1 for a class that is not in it.",
+    "Weights of the classes in the loss and in early stopping. None: every node counts the same. ``'balanced'``: every "
+    "class counts the same. A dict: these numbers, 1 for a class that is not in it.",
     check_class_weight,
 )
 BACKEND = text("backend", "auto", "``'auto'``, or ``'numba'`` (CPU), ``'triton'`` (GPU), ``'reference'`` (anywhere).")

@@ -125,7 +125,12 @@ CASES = [
     Case("train citeseer --backend cobol", 3, "--backend must be one of", InputError),
     Case("train citeseer --device abacus", 3, "--device must be a torch device", InputError),
     Case("train citeseer --learning-rate 1e30", 3, "Training diverged in epoch 1: ", DivergenceError),
-    Case("train citeseer --learning-rate 1e30 --out model", 3, "Use a lower learning_rate", DivergenceError),
+    Case(
+        "train citeseer --learning-rate 1e30 --out model",
+        3,
+        "Use a lower --learning-rate or --penalty",
+        DivergenceError,
+    ),
     Case(f"{TRAIN} --test 0.9", 3, "too few", InputError, small),
     Case("train edges.csv --nodes nodes.csv", 3, "Name it: --label-column topic", InputError, small),
     Case("train edges.csv --nodes nodes.csv --label-column topi", 3, "Did you mean 'topic'?", ColumnError, small),

@@ -197,6 +197,8 @@ def test_a_gpu_that_is_not_there_is_bad_input(pprop_here, monkeypatch: pytest.Mo
     answer = pprop_here(*verb.split(), "--device", "cuda", "--out", "result")
     assert answer.code == 3
     assert answer.out == ""
-    sentence = f"pprop {verb.split()[0]}: device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'."
+    sentence = (
+        f"pprop {verb.split()[0]}: The device 'cuda' needs a CUDA GPU, and torch sees none here. Add: --device cpu"
+    )
     assert answer.err.splitlines()[-1] == sentence
     assert list(tmp_path.iterdir()) == []

@@ -283,5 +283,5 @@ def test_the_device_is_passed_on_and_recorded(
 ) -> None:
     assert kind(graph, **quick(max_epochs=2)).fit(nodes, animals).record_.device == "cpu"
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(InputError, match="device='cuda' needs a CUDA GPU, and torch sees none here"):
+    with pytest.raises(InputError, match="The device 'cuda' needs a CUDA GPU, and torch sees none here"):
         kind(graph, device="cuda").fit(nodes, animals)

@@ -153,7 +153,7 @@ def test_rows_without_a_known_order_are_refused(edges: Path):
 def test_features_of_a_table_beyond_memory_name_the_remedy(edges: Path):
     nodes = edges.with_name("nodes.parquet")
     pq.write_table(pa.table({"id": range(1000), "team": [f"t{k}" for k in range(1000)]}), nodes)
-    with pytest.raises(pprop.CapacityError, match="feature_columns='numbers', are read some rows at a time"):
+    with pytest.raises(pprop.CapacityError, match=r"read some rows at a time\. Pass feature_columns='numbers'"):
         pprop.build_graph(edges, edges.parent / "g", nodes=nodes, memory=2e-5)
 
 

@@ -38,17 +38,17 @@ def build(
         Path | None, option("Class indices in .npy, -1 where unknown, for each node in order.", metavar="FILE")
     ] = None,
     memory: Annotated[
-        float | None, option("GiB that the build may take.  [default: 8, or half of the memory if less]", metavar="GIB")
+        float | None, option("Memory for the build in GiB.  [default: 8, or half of the memory if less]", metavar="GIB")
     ] = None,
-    restart: Annotated[bool, option("Begin anew where another build of FOLDER was ended.", "--restart")] = False,
+    restart: Annotated[bool, option("Discard an interrupted build of FOLDER and begin again.", "--restart")] = False,
     out: Annotated[Path, out_option("Folder to make.", metavar="FOLDER")],
     force: ForceOption = False,
 ) -> None:
-    """Build a graph folder from edge lists, within bounded memory.
+    """Build a graph folder from edge lists of any length, within bounded memory.
 
-    The graph is that of the edge lists together, with the nodes, edges and weights that other verbs read of the same
-    tables. --nodes is a node table, or the number n of nodes if ids are the positions 0 to n - 1. Other verbs take the
-    folder as GRAPH. A build that was ended goes on when the same command is given again.
+    Other commands take the folder as GRAPH. It holds the same nodes, edges and weights as the tables. --nodes is a node
+    table, or the number n of nodes whose ids are 0 to n - 1. Run the same command again to continue a build that was
+    interrupted.
     """
     from pprop.graph.folder_manifest import FILES, manifest_fields
 

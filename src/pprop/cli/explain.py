@@ -40,20 +40,21 @@ def explain(
         list[str], typer.Argument(metavar="NODE...", help="Ids; positions from 0 on if the graph has no ids.")
     ],
     graph: OtherGraphOption = None,
-    top: Annotated[int, option("Contributing nodes to name.", metavar="K", rule=at_least(1))] = 10,
-    mode: Annotated[Mode, option("From whole rows of the matrix, or quickly from their large entries.")] = Mode.EXACT,
+    top: Annotated[int, option("Number of contributing nodes to list.", metavar="K", rule=at_least(1))] = 10,
+    mode: Annotated[Mode, option("Use whole rows of the matrix (exact) or their large entries (fast).")] = Mode.EXACT,
     eps: Annotated[
-        float | None, option("Of --mode fast: smaller is slower and closer.", metavar="EPS", rule=within("(0, 1)"))
+        float | None,
+        option("Residual of --mode fast: smaller is slower and more accurate.", metavar="EPS", rule=within("(0, 1)")),
     ] = None,
     plot: Annotated[Path | None, option("Draw the contributions: .png or .svg, one node.", metavar="FILE")] = None,
     force: Annotated[bool, option("Replace what is already at --plot.", "--force")] = False,
 ) -> None:
     """Show which nodes the prediction of a node came from.
 
-    The logits of a node are a sum over nodes, itself among them. The table has the largest terms of that sum with the
-    label that the node had in the training, its share of all terms in absolute values, and its contribution to the
-    logit of each class; then one line for all other nodes, and the sum. Models that propagate between their layers
-    (GCN, GAT, ...) and ensembles cannot be explained like that and are refused.
+    The logits of a node are a sum over nodes, itself included. The table lists the largest terms: the label in the
+    training, the share of all terms in absolute values, and the contribution to each class. The last lines are all other
+    nodes and the sum. Ensembles and models that propagate between layers (GCN, GAT and others) cannot be explained this
+    way.
     """
     check_file(plot, force=force, formats=[".png", ".svg"], option="--plot")
     if plot is not None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 import typer
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Remedy
+from pprop._validate import listed, nearest
 from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
@@ -337,7 +338,15 @@ def example_input() -> GraphInput:
 def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
     """Return the positions of nodes that were named on the command line, where everything is text."""
     given = node_keys(graph.ids, names)
-    return given if graph.ids is None else graph.positions(given)
+    if graph.ids is None:
+        return given
+    known = set(graph.ids.tolist())
+    unknown = [name for name, key in zip(names, given, strict=True) if key not in known]
+    if unknown:
+        which = f"node {unknown[0]!r}" if len(unknown) == 1 else f"nodes {listed(unknown)}"
+        hint = nearest(unknown[0], map(str, known))
+        raise InputError(f"The graph has no {which}.", remedies=[Remedy(hint)] if hint else [])
+    return graph.positions(given)
 
 
 def node_keys(ids: NDArray[Any] | None, names: Sequence[str]) -> list[Any]:

@@ -36,24 +36,28 @@ def ppr(
     eps: Annotated[
         float | None,
         option(
-            "Residual per degree to push to.  [default: 1e-4; with --topk, 1e-7 at the finest]", rule=within("(0, 1)")
+            "Residual per degree at which the push ends.  [default: 1e-4; with --topk, 1e-7 at the finest]",
+            rule=within("(0, 1)"),
         ),
     ] = None,
     topk: Annotated[
-        int | None, option("Only the K largest entries, proven to be the largest if possible.", rule=at_least(1))
+        int | None,
+        option("Number of largest entries to return, proven to be the largest if possible.", rule=at_least(1)),
     ] = None,
     normalization: Annotated[
-        str, option("sym (the paper's), row or col.", rule=NORMALIZATION.rule)
+        str, option("Normalisation: sym (the paper's), row or col.", rule=NORMALIZATION.rule)
     ] = NORMALIZATION.default,
-    self_loops: Annotated[bool, option("Add the missing ones.", "--self-loops/--no-self-loops")] = SELF_LOOPS.default,
+    self_loops: Annotated[
+        bool, option("Add a self-loop to nodes without one.", "--self-loops/--no-self-loops")
+    ] = SELF_LOOPS.default,
     tables: StructureTables,
     out: Annotated[Path | None, out_option("All entries as a CSR matrix, .npz as scipy writes it.")] = None,
     force: ForceOption = False,
 ) -> None:
-    """Show how much a node draws on which others: its row of the personalized PageRank matrix.
+    """Show a node's row of the personalized PageRank matrix: how much it receives from which nodes.
 
-    The rows are computed from the surroundings of each NODE alone. No entry is above the exact one, and each row comes
-    with a bound of its error. The matrix in --out has one row per NODE and one column per node of the graph.
+    Each row is computed from the neighbourhood of its node alone. Its entries are at most the exact ones, and the error is
+    printed. --out saves a matrix with one row per NODE and one column per node of the graph.
     """
     check_file(out, force=force, formats=[".npz"])
     origin = GraphInput(graph, tables)

@@ -48,13 +48,13 @@ def predict(
 ) -> None:
     """Predict the class of every node with a saved model.
 
-    The table has a column 'id' (or 'node', the position, if the graph has no ids), 'class', and one probability per
-    class, 'p_NAME'. The model remembers its graph and where it was read. If that graph has changed since, it is
-    refused; a graph named with --graph is used in any case, with a note if it is another. Its tables are read as in the
-    training: columns by the same names, weights and directions, unless an option says otherwise.
+    The table has the columns 'id' ('node', the position, if the graph has no ids), 'class', and 'p_NAME', the probability
+    of each class.
 
-    The network is computed for some nodes at a time, and the table is written in pieces. Power steps that do not fit into
-    memory read the graph from its folder ('pprop build'). With --scale the logits take room on the disk and not in memory.
+    The model reads its graph again from where it was trained, and refuses it if it has changed. --graph takes another
+    graph, whose tables are read as in the training unless an option changes that.
+
+    Use --scale to keep the logits of all nodes in a file instead of memory.
     """
     if tables.named:
         raise typer.BadParameter(

@@ -44,7 +44,7 @@ def propagate(
     steps: Annotated[int | None, option(f"Power steps.  [default: {STEPS.default}]", rule=STEPS.rule)] = None,
     exact: Annotated[bool, option("Solve exactly instead of by power steps.", "--exact")] = False,
     solver: Annotated[
-        str | None, option("To a tolerance instead: chebyshev, cg (both undirected) or contraction (any graph).")
+        str | None, option("Solver to a tolerance instead: chebyshev, cg (both undirected) or contraction (any graph).")
     ] = None,
     tol: Annotated[
         float | None,
@@ -54,7 +54,7 @@ def propagate(
         ),
     ] = None,
     normalization: Annotated[
-        str, option("sym, row (probabilities stay probabilities) or col.", rule=NORMALIZATION.rule)
+        str, option("Normalisation: sym, row (probabilities stay probabilities) or col.", rule=NORMALIZATION.rule)
     ] = NORMALIZATION.default,
     columns: Annotated[
         str | None, option("Columns of PREDICTIONS, separated by commas; by default all numeric columns.")
@@ -66,9 +66,9 @@ def propagate(
 ) -> None:
     """Spread predictions over a graph by personalized PageRank.
 
-    The predictions may come from any model: logits, probabilities or scores, one row per node. Where the graph has ids
-    and PREDICTIONS has a column of ids, rows are matched by id; otherwise row k belongs to node k. The result has the
-    rows of PREDICTIONS, in their order.
+    The predictions may come from any model: logits, probabilities or scores, one row per node. Rows are matched by id if
+    the graph has ids and PREDICTIONS has a column of ids; otherwise row k belongs to node k. The result has the rows of
+    PREDICTIONS in their order.
     """
     if sum((exact, steps is not None, solver is not None)) > 1:
         raise typer.BadParameter("Give one of --steps, --exact and --solver: they are different ways to compute.")

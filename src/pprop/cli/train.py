@@ -93,12 +93,12 @@ class ModelOptions(Options):
     """The model, and the options that not every model has; those that are None keep the model's default."""
 
     panel: ClassVar[str] = "Model"
-    model: Annotated[ModelName, option("What to train.")] = ModelName.APPNP
+    model: Annotated[ModelName, option("Model to train.")] = ModelName.APPNP
     alpha: Annotated[float | None, _of(settings.ALPHA, _PAPERS_ALPHA)] = None
     steps: Annotated[int | None, _of(settings.STEPS)] = None
     neighbours: Annotated[
         int | None,
-        option("appnp: Train on so many of the nodes that each labelled node draws on most.  [default: on all nodes]"),
+        option("appnp: Neighbours per labelled node to train on, the most important ones.  [default: all nodes]"),
     ] = None
     tol: Annotated[float | None, _of(settings.TOL)] = None
     solver: Annotated[str | None, _of(settings.SOLVER)] = None
@@ -151,7 +151,9 @@ class TrainingOptions(Options):
     scaling: Annotated[str, setting(settings.SCALING)] = settings.SCALING.default
     class_weight: Annotated[
         str | None,
-        option("How much the nodes of a class count: balanced, or CLASS=WEIGHT,...; by default all the same."),
+        option(
+            "Weights of the classes: balanced, or CLASS=WEIGHT,... With balanced every class counts the same; by default every node."
+        ),
     ] = None
     learning_rate: Annotated[float, setting(settings.LEARNING_RATE)] = settings.LEARNING_RATE.default
     patience: Annotated[int, setting(settings.PATIENCE)] = settings.PATIENCE.default
@@ -220,31 +222,29 @@ def train(
     force: ForceOption = False,
     scale: Annotated[
         bool,
-        option(f"For a large graph: as --neighbours {_SCALE_NEIGHBOURS} --no-baselines; appnp alone.", "--scale"),
+        option(
+            f"Train appnp on a graph of millions of nodes: --neighbours {_SCALE_NEIGHBOURS} --no-baselines.", "--scale"
+        ),
     ] = False,
     no_baselines: Annotated[bool, option("Leave out the comparison with simple baselines.", "--no-baselines")] = False,
     every_column: ColumnsOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Train a model on a graph.
+    """Train a model on a graph, and compare it with simple baselines on the same test nodes.
 
-    On a dataset, the split is the paper's: --split-seed is the seed itself ('pprop data info' lists the paper's 20),
-    and any other integer draws another split in the same way. On your own graph the nodes with labels are divided at
-    random into test nodes (--test), validation nodes (--stopping) and training nodes; all nodes get predictions. The
-    validation nodes say when to stop.
+    Your own graph is an edge list and a node table. Name the column with the classes: --label-column. Nodes with a class
+    are divided at random into training, validation (--stopping) and test nodes (--test). All nodes get predictions. The
+    validation nodes end the training.
 
-    Besides APPNP, PPNP and the network alone (mlp), there are solved-ppnp, which is PPNP with a solve for all nodes in
-    every epoch, for many labelled nodes; appnp-cv, which trains with several alphas and chooses by the validation nodes;
-    and appnp-ensemble, whose members vote and learn from the votes with the largest majorities. The latter works with
-    neither 'pprop explain' nor 'pprop live', because its logits are not a sum over nodes. label-propagation spreads the
-    labels alone and needs no features; auto tries it, the network alone, APPNP and APPNP with label reuse, and keeps what is
-    best on labelled nodes that neither train nor test.
+    The datasets of the paper have the paper's splits. --split-seed chooses one of them ('pprop data info' lists 20);
+    another integer draws another split in the same way.
 
-    With --scale, training reads the nodes that labelled nodes draw on most and no others, in mini-batches, and all nodes
-    are predicted in blocks. The model that it saves is an ordinary one.
+    The models: appnp averages the predictions of a network over the graph by power steps. ppnp uses the exact PageRank
+    matrix; solved-ppnp solves for all nodes in every epoch, for many labelled nodes. mlp is the network alone. label-propagation needs no
+    features. appnp-cv chooses alpha by the validation nodes. appnp-ensemble trains several members that vote; 'pprop
+    explain' and 'pprop live' cannot use it. auto tries several and keeps the best on labelled nodes that it sets aside.
 
-    The report names the columns that were used and those left out, and compares the model with the majority class, label
-    propagation and the network alone on the same test nodes.
+    Use --scale for graphs of millions of nodes: it trains in mini-batches and predicts in blocks.
     """
     from pprop.cli.check import checked
 

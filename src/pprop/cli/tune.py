@@ -55,18 +55,18 @@ def tune(
     session: Session,
     graph: GraphArgument,
     *,
-    model: Annotated[TunedModel, option("What to tune.")] = TunedModel.APPNP,
+    model: Annotated[TunedModel, option("Model to tune.")] = TunedModel.APPNP,
     space: Annotated[
         list[str] | None,
         option(
-            "LOW:HIGH, LOW:HIGH:log, A,B,... or one value; may be repeated.  [default: all common settings]",
+            "Values of a setting: LOW:HIGH, LOW:HIGH:log, A,B,... or one. May be repeated.  [default: all common settings]",
             metavar="SETTING=VALUES",
         ),
     ] = None,
-    trials: Annotated[int, option("Trials in all, earlier ones in the folder included.", rule=at_least(1))] = 50,
-    time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
-    holdouts: Annotated[int, option("Holdouts, and trainings, per trial.", rule=at_least(1))] = 4,
-    seed: Annotated[int, option("Of the search; own graph: also of the split.", rule=at_least(0))] = 0,
+    trials: Annotated[int, option("Number of trials, earlier ones in the folder included.", rule=at_least(1))] = 50,
+    time_limit: Annotated[float | None, option("Minutes after which the search ends.", metavar="MIN")] = None,
+    holdouts: Annotated[int, option("Trainings per trial, each judged on other nodes.", rule=at_least(1))] = 4,
+    seed: Annotated[int, option("Seed of the search; on your own graph also of the split.", rule=at_least(0))] = 0,
     backend: BackendOption = BACKEND.default,
     device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, {"init_seed", "seed"}],
@@ -78,9 +78,8 @@ def tune(
 ) -> None:
     """Search for good settings of a model.
 
-    Only training and validation nodes of the split that 'pprop train' would use take part, so its test accuracy is not
-    biased by the search. A search that was interrupted, killed or ended by a limit goes on when the same command is
-    given again; --trials and --time-limit may then be other ones.
+    The search uses the training and validation nodes of the split of 'pprop train', and never the test nodes. Run the same
+    command again to continue a search that was interrupted; --trials and --time-limit may change.
     """
     origin = GraphInput(graph, tables)
     if time_limit is not None and not 0 < time_limit < math.inf:

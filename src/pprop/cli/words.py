@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import final
 
-from pprop._errors import Number, PpropError, Words
+from pprop._errors import Number, PpropError, Remedy, Words
 
 # Parameters whose options have other names.
 OPTIONS: Mapping[str, str] = {
@@ -63,6 +64,10 @@ class Shell(Words):
         if option is None:
             return super().argument(error)
         return f"{option} must be {expected}. Got {error.found.rstrip(',')}."
+
+    def remedy(self, remedy: Remedy) -> str:
+        """Return what to do, in words that name commands and options."""
+        return super().remedy(replace(remedy, words=remedy.shell) if remedy.shell else remedy)
 
     def settings(self, settings: Mapping[str, object]) -> str:
         """Return the sentence that names options to add.

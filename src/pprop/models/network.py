@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Remedy
 from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
@@ -129,9 +129,13 @@ def network_inputs(graph: Graph, first_layer: str = FIRST_LAYER.default) -> Feat
     shape = graph.feature_shape
     if shape is None:
         raise InputError(
-            "The built-in network needs node features, and this graph has none. "
-            "graph.with_structure('degree') (--structure degree) makes some of the graph itself, and "
-            "LabelPropagationClassifier (--model label-propagation) needs none."
+            "The built-in network needs node features, and this graph has none.",
+            remedies=[
+                Remedy(
+                    "graph.with_structure('degree') makes some of the graph itself, and LabelPropagationClassifier needs none.",
+                    shell="--structure degree makes some of the graph itself, and --model label-propagation needs none.",
+                )
+            ],
         )
     if len(shape) != 2:
         raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import CapacityError, FormatError
+from pprop._errors import CapacityError, FormatError, Remedy
 from pprop._validate import describe, reject
 from pprop.graph.archive import DAMAGE, open_saved
 from pprop.graph.attributes import Features, check_features, check_finite, check_labels
@@ -109,7 +109,13 @@ class NodeTable:
         if needed > self.memory:
             raise CapacityError(
                 f"Making features of all the columns of {self.stream.title} takes about {needed / 2**30:.1f} GiB, and memory is "
-                f"{self.memory / 2**30:.1f} GiB. Columns of numbers alone, feature_columns='numbers', are read some rows at a time."
+                f"{self.memory / 2**30:.1f} GiB.",
+                remedies=[
+                    Remedy(
+                        "Columns of numbers alone are read some rows at a time.",
+                        settings={"feature_columns": "numbers"},
+                    )
+                ],
             )
         table = read_table(self.stream.files[0], "nodes", FUNCTION)
         table = padded(table, self.n_nodes - table.n_rows)

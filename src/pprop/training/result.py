@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from torch import Tensor
 
-from pprop._errors import DivergenceError, InputError
+from pprop._errors import PYTHON, DivergenceError, InputError, Remedy
 from pprop._validate import check_positions
 from pprop.datasets import Split
 from pprop.graph import Graph
@@ -22,6 +22,7 @@ from pprop.models import Architecture, Model
 # Learning rate beyond which float32 cannot hold a step; a training diverges in its first epoch long before.
 LARGEST_RATE = 1e37
 _NAMED = 5  # runs in a message; the error has them all
+LOWER = Remedy("Use a lower {} or {}, or features of a smaller scale.", ("learning_rate", "penalty"))
 _NUMBERS = ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")  # fields of a LoopResult, one number a run
 
 
@@ -219,7 +220,7 @@ def diverged(
     epochs = (result.best_epoch[runs] + 1).tolist()
     if names is None:
         names = [f"run {run}" for run in range(len(sound))] if len(sound) > 1 else [""]
-    return DivergenceError(divergence_text([names[run] for run in runs], epochs), runs, epochs, finished)
+    return DivergenceError(_diverged([names[run] for run in runs], epochs), runs, epochs, finished, remedies=[LOWER])
 
 
 def divergence_text(names: Sequence[str], epochs: Sequence[int]) -> str:
@@ -229,9 +230,11 @@ def divergence_text(names: Sequence[str], epochs: Sequence[int]) -> str:
     Training diverged in epoch 1 of run 4, epoch 30 of run 7: the loss or the logits are not finite. \
 Use a lower learning_rate or penalty, or features of a smaller scale.
     """
+    return f"{_diverged(names, epochs)} {PYTHON.remedy(LOWER)}"
+
+
+def _diverged(names: Sequence[str], epochs: Sequence[int]) -> str:
+    """Return the first of these sentences."""
     each = [f"epoch {epoch} of {name}" if name else f"epoch {epoch}" for name, epoch in zip(names, epochs, strict=True)]
     more = f" and in {len(each) - _NAMED} more runs" if len(each) > _NAMED else ""
-    return (
-        f"Training diverged in {', '.join(each[:_NAMED])}{more}: the loss or the logits are not finite. "
-        "Use a lower learning_rate or penalty, or features of a smaller scale."
-    )
+    return f"Training diverged in {', '.join(each[:_NAMED])}{more}: the loss or the logits are not finite."

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Remedy
 from pprop._validate import check_array, check_int, check_positions, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
@@ -20,6 +20,7 @@ from pprop.graph.attributes import check_labels
 from pprop.graph.rows import NodeNames, in_node_order
 from pprop.kernels import Kernels
 from pprop.kernels.trainer import LabelledNodes
+from pprop.settings import DEVICE
 from pprop.training.stopping import Stopping
 
 
@@ -109,7 +110,8 @@ def check_device(device: object) -> torch.device:
     except (RuntimeError, TypeError):
         reject("device", "train", "a torch device such as 'cpu' or 'cuda'", describe(device))
     if place.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device={str(place)!r} needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+        cpu = Remedy(settings={"device": DEVICE.default})
+        raise InputError(f"The device {str(place)!r} needs a CUDA GPU, and torch sees none here.", remedies=[cpu])
     if place.type not in ("cpu", "cuda"):
         reject("device", "train", "'cpu' or 'cuda'", describe(device))
     if place.type == "cpu":
