@@ -147,6 +147,8 @@ class Propagation(nn.Module):
     so a pass that is computed a second time, as `torch.utils.checkpoint` does, draws other masks.
     As in torch's layers, inputs are not checked for NaN and infinity, which spread to other nodes of their column,
     nor for numbers so large that sums of them overflow. `propagate` and solvers to a tolerance refuse them.
+    `torch.compile` compiles what is before and after the layer, and leaves the layer itself to its own kernels; so
+    ``fullgraph=True`` is not possible.
 
     Parameters
     ----------
@@ -192,6 +194,11 @@ class Propagation(nn.Module):
 
     def forward(self, predictions: Tensor) -> Tensor:
         """Return Z for H of shape (n, c) or (R, n, c)."""
+        if torch.compiler.is_dynamo_compiling():  # asked here: to decorate it would import Dynamo, which takes seconds
+            return torch.compiler.disable(Propagation._forward)(self, predictions)
+        return self._forward(predictions)
+
+    def _forward(self, predictions: Tensor) -> Tensor:
         n = self.operator.graph.n_nodes
         expected = f"a float tensor of shape ({n}, c) or (R, {n}, c)"
         sound = isinstance(predictions, Tensor) and predictions.is_floating_point() and predictions.ndim in (2, 3)
