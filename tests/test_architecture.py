@@ -18,7 +18,17 @@ SOURCE = Path(pprop.__file__).parent
 
 # From the ground up. A module imports its own row and the rows before it.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("_errors", "_compiling", "_interrupt", "_validate", "_optional", "_memory", "_version"),
+    (
+        "_errors",
+        "_compiling",
+        "_control_groups",
+        "_cores",
+        "_interrupt",
+        "_validate",
+        "_optional",
+        "_memory",
+        "_version",
+    ),
     ("settings",),
     ("graph",),
     ("datasets",),

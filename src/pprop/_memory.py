@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pprop._control_groups import control_groups, text_of
 
 if TYPE_CHECKING:
     import torch
 
-# By the folder of a hierarchy of control groups, version 2 and version 1: a group's limit, what it uses, and the parts of
+# By the version of control groups: a group's limit, what it uses, and the parts of
 # that which the system gives up when memory is short.
 _GROUP_FILES = {
-    "": ("memory.max", "memory.current", ("inactive_file", "active_file")),
-    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
+    2: ("memory.max", "memory.current", ("inactive_file", "active_file")),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
 }
 
 
@@ -53,24 +55,13 @@ def _machine() -> Iterator[int]:
 
 
 def _left_to_groups(root: Path) -> Iterator[int]:
-    """Yield what is left of the limit of each control group that this process is in.
-
-    In a container the path of its group may be that on the host, while the folder of the hierarchy is the group itself:
-    so a path that is not there is no error.
-    """
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        hierarchy = "memory" if "memory" in controllers.split(",") else controllers
-        if hierarchy not in _GROUP_FILES:
-            continue
-        limit_file, use_file, reclaimed = _GROUP_FILES[hierarchy]
-        inner = PurePosixPath(path.lstrip("/"))
-        for place in (inner, *inner.parents):
-            group = root / "sys/fs/cgroup" / hierarchy / place
-            limit, use = _text(group / limit_file).strip(), _text(group / use_file).strip()
-            if limit.isdigit() and use.isdigit():  # not "max"
-                parts = dict(part.split(" ", 1) for part in _text(group / "memory.stat").splitlines())
-                yield int(limit) - int(use) + sum(int(parts.get(name, 0)) for name in reclaimed)
+    """Yield what is left of the limit of each control group that this process is in."""
+    for version, group in control_groups("memory", root):
+        limit_file, use_file, reclaimed = _GROUP_FILES[version]
+        limit, use = text_of(group / limit_file).strip(), text_of(group / use_file).strip()
+        if limit.isdigit() and use.isdigit():  # not "max"
+            parts = dict(part.split(" ", 1) for part in text_of(group / "memory.stat").splitlines())
+            yield int(limit) - int(use) + sum(int(parts.get(name, 0)) for name in reclaimed)
 
 
 def _left_to_process(root: Path) -> Iterator[int]:
@@ -78,15 +69,8 @@ def _left_to_process(root: Path) -> Iterator[int]:
         import resource
     except ImportError:  # Windows has none
         return
-    pages = [int(count) for count in _text(root / "proc/self/statm").split()] or [0] * 7
+    pages = [int(count) for count in text_of(root / "proc/self/statm").split()] or [0] * 7
     for limit, used in ((resource.RLIMIT_AS, pages[0]), (resource.RLIMIT_DATA, pages[5])):
         soft, _ = resource.getrlimit(limit)
         if soft != resource.RLIM_INFINITY:
             yield soft - used * resource.getpagesize()
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

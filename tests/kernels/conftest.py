@@ -21,6 +21,11 @@ from pprop.kernels.solves import Limits, Norm, Solved, System
 WORD = 2**32
 
 
+@pytest.fixture(autouse=True)
+def _every_kernel_threaded(every_kernel_threaded: None) -> None:
+    """Small calls, too, are shared by threads here, so that what they compute is tested."""
+
+
 @lru_cache(maxsize=2**18)
 def _philox(key: tuple[int, int], counter: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     """Philox4x32-10, as defined by Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011."""

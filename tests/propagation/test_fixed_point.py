@@ -15,6 +15,8 @@ from pprop.kernels import choose_backend
 from pprop.propagation import PPROperator
 from pprop.propagation.operator import FixedPoint, count_products, dense_ppr
 
+pytestmark = pytest.mark.usefixtures("every_kernel_threaded")
+
 KINDS = [
     (directed, weighted, normalization, self_loops)
     for directed in (False, True)

@@ -10,6 +10,8 @@ from pprop import Graph, InputError, LiveUpdate, live
 from pprop.propagation import live_system
 from pprop.propagation.live_system import LiveSystem
 
+pytestmark = pytest.mark.usefixtures("every_kernel_threaded")
+
 POWER = {"sym": 0.5, "row": 0.0, "col": 1.0}
 ALPHA, TOL = 0.15, 1e-3
 

@@ -15,6 +15,8 @@ from scipy import sparse
 from pprop import APPNPClassifier, CapacityError, InputError, MLPNodeClassifier
 from pprop.scale import NormalFeatures, Planted, WordFeatures, planted_graph, write_planted
 
+pytestmark = pytest.mark.usefixtures("every_kernel_threaded")
+
 N = 40_000
 
 

@@ -20,6 +20,8 @@ from pprop.scale import StepsProgress, plan_steps, propagate_folder
 from pprop.scale.device_steps import DeviceSteps
 from pprop.scale.steps_plan import Sizes, make_plan
 
+pytestmark = pytest.mark.usefixtures("every_kernel_threaded")
+
 N, COLUMNS, MEMORY = 400, 20, 2**30
 TOLERANCE = 20 * np.finfo(np.float32).eps
 

@@ -13,7 +13,7 @@ import torch
 import pprop
 from pprop import Graph, Split, Stopping, Trained
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("every_kernel_threaded")]
 
 RUN = 37
 EPOCHS = 26  # of 10 steps: decisions on edges come in groups of 128 steps

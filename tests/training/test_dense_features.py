@@ -13,6 +13,8 @@ import pprop
 from pprop import Graph, Split, Stopping
 from pprop.models.network import network_inputs
 
+pytestmark = pytest.mark.usefixtures("every_kernel_threaded")
+
 EPOCHS = Stopping(max_epochs=12, criterion="window", patience=12)
 N, CLASSES = 300, 3
 

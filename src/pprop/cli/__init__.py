@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+from pprop._cores import settle_threads
 
 
 def main() -> None:
     """Run the command with the arguments of this process, and end the process with its exit code."""
+    settle_threads(os.environ)
     try:
         from pprop.cli.app import run  # here, so that Ctrl-C during the imports is also answered in one line
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
+import time
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
 from types import FunctionType
 from typing import Any, final
@@ -15,6 +17,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 from pprop._compiling import compiling
+from pprop.kernels.numba_cpu.threads import Choices, size_of, usable_threads
 
 # Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine.
 ROW_BLOCK = 256
@@ -46,12 +49,24 @@ def _after_fork_in_child() -> None:
 class _Reported(event.Listener):
     """Reports to the clock what numba compiles for this package; a program may have functions of its own."""
 
+    def __init__(self) -> None:
+        self._depth, self._collects = 0, False
+
     def on_start(self, event: Any) -> None:
         if self._own(event):
             compiling.begin()
+            if (
+                self._depth == 0
+            ):  # the compiler makes objects by the million, and a search through all takes a tenth of its time
+                self._collects = gc.isenabled()
+                gc.disable()
+            self._depth += 1
 
     def on_end(self, event: Any) -> None:
         if self._own(event):
+            self._depth -= 1
+            if self._depth == 0 and self._collects:
+                gc.enable()
             compiling.end()
 
     @staticmethod
@@ -70,26 +85,40 @@ if hasattr(os, "register_at_fork"):  # a child must not wait for a thread of its
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel with threads, cached on disk until any source of this backend changes.
+    """Compile a kernel whose `prange` loops threads share where that is quicker, cached on disk as `_stamped` says.
 
-    numba's own stamp covers the file of the function alone, and so misses a change in what it calls.
-
-    In a child forked from a process that has started numba's threads it is compiled again as a serial function. That
-    has the same bits, since no sum depends on the number of threads.
+    It is compiled twice, each when it is first needed: as a serial function, in a third of the time, and with threads.
+    `pprop.kernels.numba_cpu.threads` says which of them makes a call. Both have the same bits, since no sum depends on
+    the number of threads. In a child forked from a process that has started numba's threads it is always the serial one.
     """
     threaded = _stamped(numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")(function))
+    assert isinstance(function, FunctionType)
+    name, defaults, closure = function.__name__, function.__defaults__, function.__closure__
+    twin = FunctionType(function.__code__, function.__globals__, name, defaults, closure)
+    twin.__module__, twin.__qualname__ = function.__module__, f"{function.__qualname__}_alone"  # a cache of its own
+    alone, choices = serial(twin), Choices()
 
-    @cache
-    def alone() -> Callable[..., Any]:
-        assert isinstance(function, FunctionType)
-        name, defaults, closure = function.__name__, function.__defaults__, function.__closure__
-        twin = FunctionType(function.__code__, function.__globals__, name, defaults, closure)
-        twin.__module__, twin.__qualname__ = function.__module__, f"{function.__qualname__}_alone"  # a cache of its own
-        return serial(twin)
+    def shared(threads: int, arguments: tuple[Any, ...]) -> Any:
+        own = numba.get_num_threads()
+        if threads == own:
+            return threaded(*arguments)
+        numba.set_num_threads(threads)
+        try:
+            return threaded(*arguments)
+        finally:
+            numba.set_num_threads(own)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        return alone()(*arguments) if _threads_lost else threaded(*arguments)
+        if _threads_lost or (threads := usable_threads()) == 1:
+            return alone(*arguments)
+        choice = choices.of(size_of(arguments))
+        if choice is None:
+            return shared(threads, arguments)
+        several, compiled, begin = choice.several, compiling.seconds, time.perf_counter()
+        result = shared(threads, arguments) if several else alone(*arguments)
+        choice.took(several, time.perf_counter() - begin - (compiling.seconds - compiled))
+        return result
 
     return call
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, final
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.rows import NumbaRows
 from pprop.kernels.numba_cpu.solves import LargeSolves, NumbaSolves
 from pprop.kernels.numba_cpu.sparse import NumbaFeatures, NumbaSteps
+from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, trainer_bytes
 from pprop.kernels.random_bits import HIDDEN, Draw, law_of, stream
 from pprop.kernels.solves import Solves, System
@@ -146,7 +146,8 @@ class NumbaKernels(Kernels):
         return out
 
     def runs_at_once(self, runs: int) -> int:
-        return numba.get_num_threads() if runs >= numba.get_num_threads() else 1
+        threads = usable_threads()
+        return threads if runs >= threads else 1
 
     def trainer(self, spec: TrainerSpec) -> Trainer:
         return NumbaTrainer(spec)

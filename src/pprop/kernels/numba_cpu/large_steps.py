@@ -29,6 +29,7 @@ from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.column_ranges import AHEAD, add_sorted, column_ranges, sort_group
 from pprop.kernels.numba_cpu.sparse import NumbaSteps
 from pprop.kernels.numba_cpu.team import fetch_add
+from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
 from pprop.kernels.random_bits import Draw
 
@@ -246,7 +247,7 @@ def worker_threads() -> int:
     >>> worker_threads() >= 1
     True
     """
-    return numba.get_num_threads()
+    return usable_threads()
 
 
 def use_threads(count: int) -> None:
@@ -283,7 +284,7 @@ def step_rows(
     dtype, c = source.dtype, source.shape[1]
     share, counter, line = np.array([alpha], dtype), np.zeros(1, np.int64), lanes(_LINE // dtype.itemsize)
     block = _REGISTERS // dtype.itemsize
-    partial, threads = np.empty(2 * int(T.pieces[-1]) * block, dtype), numba.get_num_threads()
+    partial, threads = np.empty(2 * int(T.pieces[-1]) * block, dtype), usable_threads()
     far = column_ranges(T.indptr, T.weights, PIECE, len(source), c * dtype.itemsize, threads)
     for column in range(0, c, block):
         columns = min(block, c - column)

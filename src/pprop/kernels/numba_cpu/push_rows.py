@@ -9,13 +9,13 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, copy, finer, longer, new_desk, settle
 from pprop.kernels.numba_cpu.team import Team, fetch_add
+from pprop.kernels.numba_cpu.threads import usable_threads
 
 # Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual.
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3
@@ -100,7 +100,7 @@ def share_out(
     reports: NDArray[np.float64],
 ) -> list[Part]:
     """Run `push_some` in numba's number of threads; return what each has made."""
-    parts: list[Part] = [(_NO_COLUMNS, _NO_VALUES)] * max(1, min(numba.get_num_threads(), len(nodes)))
+    parts: list[Part] = [(_NO_COLUMNS, _NO_VALUES)] * max(1, min(usable_threads(), len(nodes)))
     graph, ticket = _read_only(graph), np.zeros(1, np.int64)
 
     def work(worker: int) -> None:

@@ -14,7 +14,6 @@ from contextlib import closing
 from functools import cache
 from typing import Any, final
 
-import numba
 import numpy as np
 import torch
 from numba import prange
@@ -24,6 +23,7 @@ from torch import Tensor
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
 from pprop.kernels.numba_cpu.fused_structure import shares
 from pprop.kernels.numba_cpu.team import Team, meet
+from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
 from pprop.kernels.solves import LOOK_EVERY, Limits, ProductSolves, Solved, Solves, System
 
@@ -306,7 +306,7 @@ class NumbaSolves(Solves):
         value = states[0].reshape(n, stride)[:, :width]
         if start is not None:
             value[:] = start.numpy()
-        threads = min(numba.get_num_threads(), 1 + len(indices) * width // _WORK)
+        threads = min(usable_threads(), 1 + len(indices) * width // _WORK)
         partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
         share, products = shares(indptr, threads, BLOCK), np.zeros(threads, np.int64)
 

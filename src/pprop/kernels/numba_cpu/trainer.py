@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import final
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from pprop.kernels.numba_cpu.fused_readout import readout_of
 from pprop.kernels.numba_cpu.fused_structure import Crew, Law, Masks, padded
 from pprop.kernels.numba_cpu.stored_rows import RowsInMemory
 from pprop.kernels.numba_cpu.team import Team
+from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.vectors import lanes
 from pprop.kernels.trainer import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
@@ -47,7 +47,7 @@ class _Shared:
         self.features = prepared(spec.features)
         self.law = Law.of(spec.dropout)
         self.readout, self.propagation = readout_of(spec)
-        self.workers = numba.get_num_threads()  # asked here: numba's number belongs to the calling thread
+        self.workers = usable_threads()  # asked here: numba's number belongs to the calling thread
 
     @property
     def threads(self) -> int:
