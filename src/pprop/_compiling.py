@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import final
 
 # What to tell people. The figure is that of a first training on two cores that are free.
-COMPILING = "Compiling the kernels for this machine (once; about 20 s)"
+COMPILING = "Compiling the kernels for this machine (once; about 15 s)"
 _MOMENT = 0.3  # seconds of compiling that nobody has to be told of
 
 
