@@ -183,8 +183,7 @@ def read_manifest(folder: Path) -> Manifest:
     accuracy = typed("accuracy", None, float, None)
     if accuracy is not None and not 0 <= accuracy <= 1:
         raise wrong("accuracy", None, accuracy)
-    # written since the model card states the interval of the accuracy
-    test_nodes = typed("test_nodes", None, int, None) if "test_nodes" in content else None
+    test_nodes = typed("test_nodes", None, int, None) if content["format_version"] >= 3 else None
     if test_nodes is not None and test_nodes < 1:
         raise wrong("test_nodes", None, test_nodes)
     predictor = typed("model", "predictor", str, None)
@@ -205,7 +204,7 @@ def read_manifest(folder: Path) -> Manifest:
     found = {
         field.name: typed("training", field.name, *types[str(field.type)])
         for field in fields(TrainingRecord)
-        if field.name in noted or field.default is MISSING  # what later versions note has a default
+        if field.name in noted or field.default is MISSING or content["format_version"] >= 3  # older ones lack some
     }
     record: dict[str, Any] = {name: math.nan if value is None else value for name, value in found.items()}
     return Manifest(
