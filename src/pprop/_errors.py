@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 
 @final
@@ -137,7 +137,7 @@ class Words:
         """Return the sentence that names arguments to pass."""
         parts: list[str] = []
         for parameter, value in settings.items():
-            values = value if isinstance(value, tuple) else (value,)
+            values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
             parts.append(f"{parameter}={' or '.join('...' if one is ... else repr(one) for one in values)}")
         return f"Pass {', '.join(parts)}" + ("" if parts[-1].endswith("...") else ".")
 

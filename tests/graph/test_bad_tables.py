@@ -218,7 +218,7 @@ def test_parquet_that_is_something_else_or_cut_short(tmp_path: Path) -> None:
         ),
         # 2^24 + 1 as float32 and 2^53 + 1 as float64 are these
         (
-            {"source": np.float32([2**24, 1]), "target": [2, 1]},
+            {"source": np.array([2**24, 1], np.float32), "target": [2, 1]},
             r"16777216 under 'source', a float that may have lost digits",
         ),
         (

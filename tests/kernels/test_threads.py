@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -12,6 +12,8 @@ import pytest
 import pprop
 from pprop.kernels.numba_cpu import _jit, threads
 from pprop.kernels.numba_cpu.threads import LARGE, Choice, Choices, Trials, size_of
+
+THREADS = cast("Any", numba).config.NUMBA_NUM_THREADS
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +89,7 @@ def number(out):
         out[k] = k
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+@pytest.mark.skipif(THREADS < 2, reason="needs two threads")
 def test_a_process_with_one_core_compiles_and_calls_nothing_parallel(monkeypatch):
     made: list[Any] = []
     stamped = _jit._stamped
@@ -104,7 +106,7 @@ def test_a_process_with_one_core_compiles_and_calls_nothing_parallel(monkeypatch
     assert out.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+@pytest.mark.skipif(THREADS < 2, reason="needs two threads")
 def test_numba_s_threads_are_limited_for_a_call_and_not_for_others(monkeypatch):
     chosen: list[int] = []
     own = numba.get_num_threads()
@@ -118,7 +120,7 @@ def test_numba_s_threads_are_limited_for_a_call_and_not_for_others(monkeypatch):
     assert numba.get_num_threads() == own
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+@pytest.mark.skipif(THREADS < 2, reason="needs two threads")
 def test_a_small_propagation_is_made_by_one_thread_and_a_parallel_kernel_is_not_compiled(monkeypatch):
     shared: list[str] = []
     monkeypatch.setattr(Choice, "took", lambda _, several, seconds: shared.append(several))
@@ -130,7 +132,7 @@ def test_a_small_propagation_is_made_by_one_thread_and_a_parallel_kernel_is_not_
     assert not any(shared)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+@pytest.mark.skipif(THREADS < 2, reason="needs two threads")
 def test_a_team_has_no_more_threads_than_cores(monkeypatch):
     from pprop.kernels import BACKENDS
 

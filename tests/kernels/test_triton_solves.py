@@ -147,7 +147,11 @@ def test_steps_that_cannot_be_captured_are_launched_one_by_one(make_graph, syste
     usual = capture._capture
 
     def refused(device, launches):
-        return usual(device, lambda: (launches(), torch.ones(2, device=device).sum().item()))
+        def and_waits() -> None:
+            launches()
+            torch.ones(2, device=device).sum().item()
+
+        return usual(device, and_waits)
 
     monkeypatch.setattr(capture, "_capture", refused)
     system, _ = system_of(make_graph(N, directed=False, weighted=False)[0])

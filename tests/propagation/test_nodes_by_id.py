@@ -72,7 +72,7 @@ def test_ids_of_other_types_are_refused_with_what_makes_text_of_them() -> None:
         GRAPH.replace(ids=ids)
     named = GRAPH.replace(ids=list(map(str, ids)))
     with pytest.raises(InputError, match=r"'ids' parameter of positions .* Make text of other ids"):
-        named.positions(ids[:2])
+        named.positions(np.array(ids[:2]))
     with pytest.raises(InputError, match=r"5 unknown ids .*text: convert the index with \.rename\(str\)"):
         pprop.propagate(named, pd.Series(np.ones(5), index=ids))
 

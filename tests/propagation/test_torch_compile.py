@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import pytest
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 import pprop
 
 
-def step(model: nn.Module, layer: pprop.Propagation, weight: nn.Parameter) -> tuple[Tensor, Tensor]:
+def step(model: Callable[[Tensor], Tensor], layer: pprop.Propagation, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return the values and the gradient of a training pass, the first one of the layer's masks."""
     weight.grad, layer.passes = None, 0
     values = model(torch.ones(5, 3))

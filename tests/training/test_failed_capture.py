@@ -75,7 +75,9 @@ def trainer_of(graph: Graph, splits: list[Split]) -> Any:
     """A trainer of six runs that end at different epochs."""
     kernels = next(backend for backend in BACKENDS if backend.name == "reference").kernels
     labels = np.random.default_rng(3).integers(0, 3, 90)  # nothing to learn: runs end early, and at different epochs
-    train, stopping = (node_sets(nodes, labels) for nodes in zip(*[(s.train, s.stopping) for s in splits], strict=True))
+    train, stopping = (
+        node_sets(list(nodes), labels) for nodes in zip(*[(s.train, s.stopping) for s in splits], strict=True)
+    )
     model, seeds = pprop.APPNP(hidden=4, steps=1), tuple(range(6))
     task = Task(graph.scaled(), kernels, seeds, 3, train, stopping, RULE, 0.05, torch.device("cpu"))
     needed = torch.cat([train.nodes.flatten(), stopping.nodes.flatten()])
@@ -160,7 +162,11 @@ def test_a_training_whose_capture_fails_gives_the_same_and_the_next_ones_are_cap
     usual = capture._capture
 
     def refused(device: torch.device, launches: Any) -> Any:
-        return usual(device, lambda: (launches(), torch.ones(2, device=device).sum().item()))
+        def and_waits() -> None:
+            launches()
+            torch.ones(2, device=device).sum().item()
+
+        return usual(device, and_waits)
 
     with monkeypatch.context() as broken:
         broken.setattr(capture, "_capture", refused)

@@ -54,7 +54,7 @@ class NamedColumns:
             errors += [] if error is None else [error]
         for name, kind in self.kinds.items():
             if kind not in KINDS:
-                fields = {
+                fields: dict[str, Any] = {
                     "expected": f"NAME=KIND, where KIND is one of {', '.join(KINDS)}",
                     "found": repr(f"{name}={kind}"),
                 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import final
+from typing import cast, final
 
 from pprop._errors import Number, PpropError, Remedy, Words
 
@@ -79,7 +79,7 @@ class Shell(Words):
         """
         parts: list[str] = []
         for parameter, value in settings.items():
-            first, *others = value if isinstance(value, tuple) else (value,)
+            first, *others = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
             name = self.name(parameter)
             word = self._values.get(parameter, "VALUE") if first is ... else shlex.quote(str(first))
             parts.append(name if first is True else f"{name} {word}")

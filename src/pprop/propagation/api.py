@@ -195,7 +195,8 @@ class Propagation(nn.Module):
     def forward(self, predictions: Tensor) -> Tensor:
         """Return Z for H of shape (n, c) or (R, n, c)."""
         if torch.compiler.is_dynamo_compiling():  # asked here: to decorate it would import Dynamo, which takes seconds
-            return torch.compiler.disable(Propagation._forward)(self, predictions)
+            compiler: Any = torch.compiler
+            return compiler.disable(Propagation._forward)(self, predictions)
         return self._forward(predictions)
 
     def _forward(self, predictions: Tensor) -> Tensor:
