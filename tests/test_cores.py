@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,7 +78,6 @@ def test_a_command_lets_libraries_know_the_cores_and_leaves_what_is_chosen(monke
     environment = {"OMP_NUM_THREADS": "1"}
     settle_threads(environment)
     assert environment == {
-        "OMP_WAIT_POLICY": "PASSIVE",
         "OMP_NUM_THREADS": "1",
         "NUMBA_NUM_THREADS": "2",
         "OPENBLAS_NUM_THREADS": "2",
@@ -85,4 +86,13 @@ def test_a_command_lets_libraries_know_the_cores_and_leaves_what_is_chosen(monke
     alone: dict[str, str] = {}
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     settle_threads(alone)
-    assert alone == {"OMP_WAIT_POLICY": "PASSIVE"}
+    assert alone == {}
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_openmp_sleep_while_they_wait_unless_the_user_has_chosen(chosen: str | None, expected: str):
+    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment = others | ({} if chosen is None else {"OMP_WAIT_POLICY": chosen})
+    code = "import pprop, os, sys; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == [expected, "False"]

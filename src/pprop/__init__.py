@@ -5,7 +5,8 @@
 >>> graph
 Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
 
-Names are imported when they are first used, so that ``import pprop`` is quick.
+Names are imported when they are first used, so that ``import pprop`` is quick. Threads of GNU OpenMP, torch's among them, are
+asked to sleep while they wait, unless ``OMP_WAIT_POLICY`` says otherwise: they read that when torch is loaded.
 """
 
 # ruff: noqa: F403, F405  -- __all__ says which of the starred names are public
@@ -14,7 +15,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pprop._cores import wait_asleep
 from pprop._version import __version__
+
+wait_asleep()
 
 if TYPE_CHECKING:
     from pprop._errors import *
