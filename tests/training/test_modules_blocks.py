@@ -213,7 +213,7 @@ def test_memory_that_runs_out_is_told_in_one_sentence_and_the_next_training_work
     ended: list[int] = []
     model = pprop.APPNP(predictor=exhausted(calls))
     with pytest.raises(CapacityError, match=r"^The memory of cpu ran out .*\(tried to allocate 20.00 GiB\). Use fewer runs in "
-                       r"one call, a smaller block_nodes, mixed_precision=True, or device='cpu'") as caught:  # fmt: skip
+                       r"one call, a smaller block_nodes, mixed_precision=True, or the CPU \(device\)") as caught:  # fmt: skip
         pprop.train(
             model, community_graph, community_splits[0], seeds=[1, 2], stopping=RULE,
             on_end=lambda result, runs: ended.extend(runs.tolist()),
@@ -233,7 +233,9 @@ def test_the_built_in_network_tells_of_exhausted_memory_too(
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr(schedule, "run_loop", fails)
-    with pytest.raises(CapacityError, match=r"ran out during the training. Use a smaller 'hidden', or device='cpu'"):
+    with pytest.raises(
+        CapacityError, match=r"ran out during the training. Use a smaller hidden, or the CPU \(device\)"
+    ):
         pprop.train(pprop.APPNP(), community_graph, community_splits[0], stopping=RULE, backend="reference")
 
 

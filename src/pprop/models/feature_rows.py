@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Remedy
 from pprop._validate import check_choice
 
 Floats = NDArray[np.float64]
@@ -95,7 +95,8 @@ def device_named(name: str) -> Device:
     """
     check_choice(name, "device", "feature propagation", ("cpu", "cuda"))
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+        cpu = Remedy(settings={"device": "cpu"})
+        raise InputError("The device 'cuda' needs a CUDA GPU, and torch sees none here.", remedies=[cpu])
     return CPU() if name == "cpu" else Torch(name)
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop._errors import CapacityError
+from pprop._errors import CapacityError, Remedy
 from pprop._interrupt import check_interrupt
 from pprop._validate import counted
 from pprop.scale.graph_rows import DegreeScales, largest_block
@@ -55,7 +55,8 @@ def make_device_plan(sizes: Sizes, memory: int, disk_speed: float | None) -> Ste
         needed = max(fixed + _states(n, 1), numbering)
         raise CapacityError(
             f"Steps over {counted(n, 'node')} and {counted(sizes.entries, 'entry', 'entries')} need at least {gib(needed)} of "
-            f"the GPU's memory, and may use {gib(memory)}. Use device='cpu', which reads the entries from the disk."
+            f"the GPU's memory, and may use {gib(memory)}.",
+            remedies=[Remedy("The CPU reads the entries from the disk.", settings={"device": "cpu"})],
         )
     width = fitting[0]
     count = -(-sizes.columns // width)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self, cast, final
 
-from pprop._errors import CapacityError, InputError
+from pprop._errors import CapacityError, InputError, Remedy
 from pprop.graph.files import place_folder, read_json, replaced_file
 from pprop.graph.folder_manifest import FILES
 
@@ -79,8 +79,8 @@ class Workplace:
             if kept.get("job") == json.loads(json.dumps(self._job)):
                 return kept["done"]
             raise InputError(
-                f"{str(self.path)!r} holds a half-built graph of other arguments, or of files that have changed since. "
-                "Pass restart=True (--restart) to begin anew, or the arguments of before to go on."
+                f"{str(self.path)!r} holds a half-built graph of other arguments, or of files that have changed since.",
+                remedies=[Remedy("The arguments of before go on with it; {} begins anew.", ("restart",))],
             )
         self.clear()
         return {}

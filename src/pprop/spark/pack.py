@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Remedy
 from pprop._validate import check_bool, check_int, counted, reject
 from pprop.graph.files import check_disk, place_folder
 from pprop.graph.folder import GraphFolder
@@ -149,8 +149,8 @@ def _take_up(work: Path, facts: dict[str, Any], *, restart: bool) -> None:
         if json.loads(file.read_text()) == facts:
             return
         raise InputError(
-            f"{str(work)!r} was left behind by a packing of other edges or with other arguments. Give restart=True to begin "
-            "anew, or another folder."
+            f"{str(work)!r} was left behind by a packing of other edges or with other arguments.",
+            remedies=[Remedy("Take another folder, or begin anew with {}.", ("restart",))],
         )
     if work.exists():
         shutil.rmtree(work)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import torch
 
-from pprop._errors import CapacityError
+from pprop._errors import CapacityError, Remedy
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def explain_exhaustion(device: torch.device, runs: int, *, own_module: bool) -> 
     Traceback (most recent call last):
         ...
     pprop._errors.CapacityError: The memory of cuda:0 ran out during the training (tried to allocate 2.00 GiB). Use a \
-smaller 'hidden', or device='cpu', or free what else is on the GPU.
+smaller hidden, or the CPU (device), or free what else is on the GPU.
     """
     try:
         yield
@@ -35,9 +35,8 @@ smaller 'hidden', or device='cpu', or free what else is on the GPU.
         if device.type == "cuda":
             torch.cuda.empty_cache()
         asked = "" if wanted is None else f" (t{wanted[0][1:]})"
-        remedies = ["fewer runs in one call"] if runs > 1 else []
-        remedies += ["a smaller block_nodes", "mixed_precision=True"] if own_module else ["a smaller 'hidden'"]
-        raise CapacityError(
-            f"The memory of {device} ran out during the training{asked}. Use {', '.join(remedies)}, or device='cpu', or "
-            "free what else is on the GPU."
-        ) from None
+        fewer = "fewer runs in one call, " if runs > 1 else ""
+        name = "block_nodes" if own_module else "hidden"
+        less = f"{fewer}a smaller {{}}{', mixed_precision=True' if own_module else ''}"
+        remedy = Remedy(f"Use {less}, or the CPU ({{}}), or free what else is on the GPU.", (name, "device"))
+        raise CapacityError(f"The memory of {device} ran out during the training{asked}.", remedies=[remedy]) from None

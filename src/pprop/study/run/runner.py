@@ -10,7 +10,7 @@ from typing import final
 
 import torch
 
-from pprop._errors import DivergenceError, InputError, MissingDependencyError, PpropError
+from pprop._errors import DivergenceError, InputError, MissingDependencyError, PpropError, Remedy
 from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
@@ -94,7 +94,8 @@ def place_of(device: str) -> Place:
     """
     check_choice(device, "device", "study", ("cpu", "cuda"))
     if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("device='cuda' needs a CUDA GPU, and torch sees none here. Use device='cpu'.")
+        cpu = Remedy(settings={"device": "cpu"})
+        raise InputError("The device 'cuda' needs a CUDA GPU, and torch sees none here.", remedies=[cpu])
     return Place(device, choose_backend("auto", device, "study").name)
 
 
