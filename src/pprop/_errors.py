@@ -145,6 +145,40 @@ class Words:
 PYTHON = Words()
 
 
+@final
+class Advice(UserWarning):
+    """A warning that says what to do, in the words of whoever reads it.
+
+    Parameters
+    ----------
+    text
+        What is so.
+    remedies
+        What to do where it is not meant.
+
+    Examples
+    --------
+    >>> print(Advice("All edges count alike.", Remedy(settings={"weight": "minutes"})))
+    All edges count alike. Pass weight='minutes'.
+    """
+
+    def __init__(self, text: str, *remedies: Remedy) -> None:
+        super().__init__(text, *remedies)
+        self.text, self.remedies = text, remedies
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def sentence(self, words: Words = PYTHON) -> str:
+        """Return the warning as text."""
+        return " ".join([self.text, *map(words.remedy, self.remedies)])
+
+
+def sentence_of(warning: Warning | str, words: Words) -> str:
+    """Return a warning as text, what to do in these words where it says that."""
+    return warning.sentence(words) if isinstance(warning, Advice) else str(warning)
+
+
 class PpropError(Exception):
     """Base of every exception that pprop raises on purpose.
 

@@ -111,3 +111,9 @@ def test_a_changed_node_table_is_refused_with_the_option_that_takes_it(pprop_her
     assert pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--out", "model").code == 0
     write_rows(tmp_path / "nodes.csv", NUMBERS, [*rows, ("new", "", 41, 30000)])
     assert "Add: --graph GRAPH --nodes FILE" in sentence(pprop_here("predict", "model"))
+
+
+def test_a_warning_names_options_and_not_parameters(pprop_here, folder: Path, tmp_path: Path):
+    (tmp_path / "w.csv").write_text("source,target,weight\na,b,2\nb,c,3\n")
+    (told,) = [line for line in pprop_here("data", "check", "w.csv").out.splitlines() if "count alike" in line]
+    assert told.endswith("is left out: all edges count alike. Name it: --weight weight")

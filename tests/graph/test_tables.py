@@ -84,7 +84,7 @@ def test_self_loops_are_kept_and_zero_weights_are_no_edges_and_counted(tmp_path:
 @pytest.mark.parametrize("name", ["weight", "Weights", "edge_weight"])
 def test_weights_that_nobody_asks_for_are_cautioned_about(tmp_path: Path, name: str) -> None:
     edges = csv(tmp_path, "e.csv", f"source,target,since,{name}", "a,b,2020,2", "b,c,2021,3")
-    with pytest.warns(UserWarning, match=rf"^'{name}' of .*e\.csv' is left out: .* weight='{name}' \(--weight") as told:
+    with pytest.warns(UserWarning, match=rf"^'{name}' of .*e\.csv' is left out: .* Pass weight='{name}'\.$") as told:
         graph = read_edges(edges)
     assert len(told) == 1
     assert graph.weights is None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import PYTHON, InputError, PpropError, Words
+from pprop._errors import PYTHON, InputError, PpropError, Words, sentence_of
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
 from pprop.graph import Graph
@@ -52,14 +52,14 @@ def inspect(source: GraphInput, words: Words = PYTHON) -> tuple[Graph | None, li
             graph = source.read()
     except PpropError as error:
         return None, [*findings, _problem(" ".join(error.sentence(words).split()), 1)]
-    said = dict.fromkeys(str(one.message) for one in told if issubclass(one.category, UserWarning))
+    said = dict.fromkeys(sentence_of(one.message, words) for one in told if issubclass(one.category, UserWarning))
     return graph, [*findings, *(_warning(what, 1) for what in said), *inspect_graph(graph)]
 
 
-def checked(source: GraphInput) -> tuple[Graph, list[Finding]]:
+def checked(source: GraphInput, words: Words) -> tuple[Graph, list[Finding]]:
     """Return a graph that can be read, and the findings about it, none about a dataset; or raise what keeps it from that."""
     source.check_files()
-    graph, findings = (None, list[Finding]()) if source.path is None else inspect(source)
+    graph, findings = (None, list[Finding]()) if source.path is None else inspect(source, words)
     if graph is None:
         graph = source.read()
         for finding in findings:

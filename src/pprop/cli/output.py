@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, Self, cast, final
 import typer
 
 from pprop._compiling import COMPILING, compiling
-from pprop._errors import PYTHON, FormatError, PpropError, TakenError, Words
+from pprop._errors import PYTHON, FormatError, PpropError, TakenError, Words, sentence_of
 
 EXIT_CODES = {
     0: "done",
@@ -106,7 +106,7 @@ class Session:
 
     def _show_warning(self, message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         """Print what the library warns of as a line of this verb, once; others keep quiet."""
-        line = f"Caution: {' '.join(str(message).split())}"
+        line = f"Caution: {' '.join(sentence_of(message, self.words).split())}"
         if issubclass(category, UserWarning) and line not in self._cautions:
             self._cautions.add(line)
             self.say(line)

@@ -264,7 +264,7 @@ def train(
         if tables.features is None and tables.structure is None:
             tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
             origin = GraphInput(graph, tables)
-    known, findings = checked(origin)
+    known, findings = checked(origin, session.words)
     for finding in findings:
         session.say(f"{finding.level.capitalize()}: {finding.what}")
     scaling = None if model.model is ModelName.LABEL_PROPAGATION else training.scaling

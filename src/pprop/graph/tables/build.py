@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import FormatError, GraphError, Remedy, UnknownNodeError
+from pprop._errors import Advice, FormatError, GraphError, Remedy, UnknownNodeError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
 from pprop.graph.attributes import Csr, check_features, check_labels, seal
 from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
@@ -410,7 +410,7 @@ def caution_weights(edges: DataTable, stacklevel: int = 2) -> None:
     for name in edges.others:
         if WEIGHTS.fullmatch(name):
             got = f"{name!r} of {edges.title} is left out: all edges count alike"
-            warnings.warn(f"{got}. weight={name!r} (--weight {name!r}) reads it.", stacklevel=stacklevel)
+            warnings.warn(Advice(f"{got}.", Remedy(settings={"weight": name})), stacklevel=stacklevel)
 
 
 def edge_parts(

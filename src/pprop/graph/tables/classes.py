@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import FormatError, Remedy
+from pprop._errors import Advice, FormatError, Remedy
 from pprop._validate import describe, reject
 from pprop.graph.features.columns import is_list
 from pprop.graph.labels import MISSING_LABELS, LabelKind, alike_classes
@@ -115,14 +115,15 @@ def class_codes(
     if _is_class(set(spellings), missing):
         absent.discard("-1")
         got = f"The labels under {column!r} of {table.title} are -1 and one other number"
-        warnings.warn(
-            f"{got}: -1 is taken for a class. If it means unknown, say so: missing_labels=['-1'], or --missing-labels=-1.",
-            stacklevel=5,
+        remedy = Remedy(
+            "If it means unknown, pass missing_labels=['-1'].", shell="If it means unknown, add: --missing-labels -1"
         )
+        warnings.warn(Advice(f"{got}: -1 is taken for a class.", remedy), stacklevel=5)
     names = sorted(set(spellings) - absent)
     if tuple(missing) == MISSING_LABELS and (strange := [name for name in names if name.lower() in DOUBTFUL]):
         got = f"{strange[0]!r} under {column!r} of {table.title} is taken for a class"
-        warnings.warn(f"{got}. If it means unknown, name it among missing_labels (--missing-labels).", stacklevel=5)
+        remedy = Remedy("If it means unknown, name it among {}.", ("missing_labels",))
+        warnings.warn(Advice(f"{got}.", remedy), stacklevel=5)
     if missing and (alike := alike_classes(names)):  # where nothing is a mark, names are meant as they are written
         got = f"{', '.join(map(repr, alike[:NAMES]))}{', ...' if len(alike) > NAMES else ''} under {column!r} of {table.title}"
         warnings.warn(
