@@ -26,6 +26,14 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def kernels_are_compiled_without_a_word() -> None:
+    """Which test compiles a kernel depends on the order of the tests, and what a verb prints must not."""
+    from pprop._compiling import compiling
+
+    compiling._told = True
+
+
 # The fixtures that start a browser and Spark, by the marker of the tests that use them; see tools/require.py.
 NEEDS = {"browser": "explorer", "spark": "spark"}
 

@@ -42,7 +42,7 @@ def animals(nodes: NDArray[np.int64]) -> NDArray[np.str_]:
     return NAMES[nodes // 30]
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
     """One thread for kernels on tiny graphs, which has no influence on the bits and much on the time of a busy machine."""
     before = numba.get_num_threads()

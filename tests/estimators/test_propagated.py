@@ -329,7 +329,7 @@ class Odd(ClassifierMixin, BaseEstimator):
         ({"graph": "citeseer"}, "'graph' parameter of PropagatedClassifier must be a Graph"),
         ({"alpha": 1.5}, r"'alpha' parameter of PropagatedClassifier must be a float in \[0, 1\]"),
         ({"alpha": 0.0, "solver": Exact()}, r"'alpha' parameter of PropagatedClassifier must be a float in \(0, 1\]"),
-        ({"steps": -1}, "'steps' parameter of PropagatedClassifier must be an integer of at least 0"),
+        ({"steps": -1}, "'steps' parameter of PropagatedClassifier must be an integer from 0 to 10000"),
         ({"solver": "exact"}, "'solver' parameter of PropagatedClassifier must be a solver, such as Exact"),
         ({"normalization": "both"}, "'normalization' parameter of PropagatedClassifier must be one of"),
         ({"self_loops": 1}, "'self_loops' parameter"),

@@ -96,7 +96,7 @@ def test_the_data_of_a_figure_needs_no_matplotlib():
 
 def test_drawing_without_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(pprop.MissingDependencyError, match=r"pprop\[figures\]"):
+    with pytest.raises(pprop.MissingDependencyError, match=r"pip install matplotlib"):
         draw_distribution(distribution())
 
 

@@ -24,7 +24,7 @@ def changed(split: Split, **parts: Any) -> Split:
     [
         ({"alpha": 1.3}, r"The 'alpha' parameter of PropagationSettings must be a float in \[0, 1\]. Got 1.3 instead."),
         ({"alpha": float("nan")}, r"must be a float in \[0, 1\]. Got nan instead"),
-        ({"steps": -1}, "The 'steps' parameter of PowerIteration must be an integer of at least 0. Got -1 instead."),
+        ({"steps": -1}, "The 'steps' parameter of PowerIteration must be an integer from 0 to 10000. Got -1 instead."),
         (
             {"hidden": 8.0},
             "The 'hidden' parameter of FeatureNetwork must be an integer of at least 1. Got 8.0 instead.",

@@ -47,7 +47,7 @@ def quick(quick_search: dict[str, Any]) -> dict[str, Any]:
     return {**quick_search, "space": dict(quick_search["space"])}
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
     """One thread for kernels on tiny graphs, which has no influence on the bits and much on the time of a busy machine."""
     before = numba.get_num_threads()
