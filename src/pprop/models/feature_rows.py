@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from pprop._errors import InputError, Remedy
 from pprop._validate import check_choice
+from pprop.settings import DEVICE
 
 Floats = NDArray[np.float64]
 N_DIRECTIONS = 256  # more cost more to find than they save
@@ -95,7 +96,7 @@ def device_named(name: str) -> Device:
     """
     check_choice(name, "device", "feature propagation", ("cpu", "cuda"))
     if name == "cuda" and not torch.cuda.is_available():
-        cpu = Remedy(settings={"device": "cpu"})
+        cpu = Remedy(settings={"device": DEVICE.default})
         raise InputError("The device 'cuda' needs a CUDA GPU, and torch sees none here.", remedies=[cpu])
     return CPU() if name == "cpu" else Torch(name)
 

@@ -18,6 +18,7 @@ from pprop.scale.graph_rows import DegreeScales, largest_block
 from pprop.scale.panel_steps import PanelSteps, Reader, StepsProgress, Values
 from pprop.scale.steps_plan import Sizes, StepsPlan, gib
 from pprop.scale.stored import ahead
+from pprop.settings import DEVICE
 
 _PANEL = 32  # columns whose states the kernels hold at a time
 _NODE_BYTES = 44  # of a node while nodes are numbered anew: offsets, numbers, their order, scales
@@ -56,7 +57,7 @@ def make_device_plan(sizes: Sizes, memory: int, disk_speed: float | None) -> Ste
         raise CapacityError(
             f"Steps over {counted(n, 'node')} and {counted(sizes.entries, 'entry', 'entries')} need at least {gib(needed)} of "
             f"the GPU's memory, and may use {gib(memory)}.",
-            remedies=[Remedy("The CPU reads the entries from the disk.", settings={"device": "cpu"})],
+            remedies=[Remedy("The CPU reads the entries from the disk.", settings={"device": DEVICE.default})],
         )
     width = fitting[0]
     count = -(-sizes.columns // width)

@@ -80,7 +80,9 @@ class Workplace:
                 return kept["done"]
             raise InputError(
                 f"{str(self.path)!r} holds a half-built graph of other arguments, or of files that have changed since.",
-                remedies=[Remedy("The arguments of before go on with it; {} begins anew.", ("restart",))],
+                remedies=[
+                    Remedy("The arguments of before go on with it; others begin anew.", settings={"restart": True})
+                ],
             )
         self.clear()
         return {}

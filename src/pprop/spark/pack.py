@@ -150,7 +150,7 @@ def _take_up(work: Path, facts: dict[str, Any], *, restart: bool) -> None:
             return
         raise InputError(
             f"{str(work)!r} was left behind by a packing of other edges or with other arguments.",
-            remedies=[Remedy("Take another folder, or begin anew with {}.", ("restart",))],
+            remedies=[Remedy("Take another folder, or begin anew.", settings={"restart": True})],
         )
     if work.exists():
         shutil.rmtree(work)

@@ -94,7 +94,7 @@ def place_of(device: str) -> Place:
     """
     check_choice(device, "device", "study", ("cpu", "cuda"))
     if device == "cuda" and not torch.cuda.is_available():
-        cpu = Remedy(settings={"device": "cpu"})
+        cpu = Remedy(settings={"device": DEVICE.default})
         raise InputError("The device 'cuda' needs a CUDA GPU, and torch sees none here.", remedies=[cpu])
     return Place(device, choose_backend("auto", device, "study").name)
 
