@@ -181,6 +181,9 @@ def test_embeddings_in_a_file_are_used_beside_columns_and_a_model_knows_its_file
     other = ("predict", "model", "--graph", folder / "edges.csv", "--nodes", folder / "numbers.csv", "--out", "q.csv")
     refused = pprop_here(*other)
     assert (refused.code, "The model reads emb.npy" in refused.err) == (2, True)
+    np.save(tmp_path / "other.npy", np.ones((people, 7), dtype=np.float32))
+    seen = pprop_here(*other, "--features", "other.npy")
+    assert (seen.code, "--features has other.npy, which the model does not know" in seen.err) == (2, True)
     assert pprop_here(*other, "--features", "emb.npy").code == 0
     assert (tmp_path / "q.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
     assert "knows its columns" in pprop_here(*other, "--features", "age,emb.npy").err

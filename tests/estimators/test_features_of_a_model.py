@@ -101,7 +101,7 @@ def test_a_missing_renamed_or_new_column_is_named(trained: Any, uses: list[Use])
     for use in uses:
         for other, said in (
             (table.drop_columns(["age"]), r"The column 'age' .* \(not used and number\)"),
-            (renamed, r"The column 'age' .* \(not used and number\)"),
+            (renamed, r"The columns 'age', 'years' .* \('age': not used and number; 'years': number and not used\)"),
             (table.append_column("height", pa.array(np.linspace(1, 2, N))), r"'height' .* \(number and not used\)"),
         ):
             with pytest.raises(InputError, match=rf"{said}\. Read the graph with feature_columns=model\.recipe_"):
@@ -156,6 +156,8 @@ def test_features_of_matrices_are_found_by_name() -> None:
     assert np.array_equal(model.on(numbers(features, None)).logits_, model.logits_)  # without names: by position
     with pytest.raises(InputError, match=r"with the features of the training\. Got one without 'a' instead\.$"):
         model.on(numbers(features, "xb"))
+    with pytest.raises(InputError, match=r"Got one without 'a', 'b' instead\.$"):
+        model.on(numbers(features, "xy"))
     with pytest.raises(InputError, match=r"Got one with 'c' instead\. Leave it out, or train again with it\."):
         model.on(numbers(np.ones((N, 3)), "abc"))
     with pytest.raises(

@@ -210,6 +210,30 @@ def test_a_file_is_found_by_its_name_when_the_recipe_is_applied(tables: tuple[Pa
         read_edges(*tables, **options, features=[tmp_path / "emb.npy", tmp_path / "other.npy"])
 
 
+def test_a_file_of_another_name_is_seen(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    recipe: Any = read_edges(*tables, label_column="team", features=tmp_path / "emb.npy").recipe
+    np.save(tmp_path / "other.npy", ROWS)
+    options: dict[str, Any] = {"label_column": "team", "feature_columns": recipe}
+    with pytest.raises(
+        FormatError,
+        match=r"Got '.*nodes\.csv' without it, and with the file 'other\.npy', instead\..* "
+        r"rename 'other\.npy' if the content is the same\. Pass features='\.\.\./emb\.npy'",
+    ):
+        read_edges(*tables, **options, features=tmp_path / "other.npy")
+
+
+def test_numbers_that_are_all_missing_are_refused(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    recipe: Any = read_edges(*tables, label_column="team", features=tmp_path / "emb.npy").recipe
+    np.save(tmp_path / "emb.npy", np.full_like(ROWS, np.nan))
+    for known in ("auto", [], recipe):
+        with pytest.raises(
+            FormatError, match=r"'features' .* with numbers\. Got '.*emb\.npy', in which all are missing"
+        ):
+            read_edges(*tables, label_column="team", features=tmp_path / "emb.npy", feature_columns=known)
+    with pytest.raises(FormatError, match=r"'emb', a column of .* cannot be used \(all values are missing\)"):
+        Graph.from_pandas(EDGES, columns(pa.array([[np.nan] * 3] * N)), feature_columns={"emb": "embedding"})
+
+
 @pytest.mark.parametrize(
     ("array", "sentence"),
     [

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from pprop import InputError
-from pprop._errors import FormatError
+from pprop._errors import ColumnError, FormatError
 from pprop.graph.features.recipe import Recipe
 
 PEOPLE = {
@@ -100,6 +100,18 @@ def test_a_renamed_column_is_an_error_that_names_it():
         encode(recipe, {"years": PEOPLE["age"], "income": PEOPLE["age"]})
     with pytest.raises(FormatError, match="Did you mean 'Age'"):
         encode(recipe, {"Age": PEOPLE["age"], "income": PEOPLE["age"]})
+
+
+def test_all_columns_that_are_missing_are_named_at_once():
+    recipe = fit({"age": PEOPLE["age"], "income": PEOPLE["age"], "tax": PEOPLE["age"]})
+    with pytest.raises(
+        FormatError,
+        match=r"with the columns 'age', 'tax', as in the training\. Got 'nodes\.csv' without them instead\. "
+        r"The recipe does not know its 'years', 'hat'\.$",
+    ):
+        encode(recipe, {"years": PEOPLE["age"], "income": PEOPLE["age"], "hat": PEOPLE["age"]})
+    with pytest.raises(ColumnError, match=r"has no columns 'agee' and 'size'\. .* Did you mean 'age'\?$"):
+        fit({"age": PEOPLE["age"]}, wanted=["agee", "age", "size"])
 
 
 def test_a_new_column_is_refused_and_a_column_that_was_left_out_may_be_absent():

@@ -168,7 +168,9 @@ class Tables(Options):
 
 
 def _is_file(name: str) -> bool:
-    return name.lower().endswith(".npy")
+    from pprop.graph.files import is_array_file
+
+    return is_array_file(name)
 
 
 StructureTables = Annotated[

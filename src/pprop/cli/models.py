@@ -48,13 +48,19 @@ FILES = frozenset(
 
 def _check_files(recipe: Recipe, origin: GraphInput) -> None:
     """Refuse a graph without the files of features that the model was trained on."""
+    from pprop.graph.files import is_array_file
+
     given = {Path(file).name for file in origin.tables.files}
-    missing = [name for name in recipe.used if name.lower().endswith(".npy") and name not in given]
+    missing = [name for name in recipe.used if is_array_file(name) and name not in given]
     if missing and origin.tables.structure is None:
-        raise typer.BadParameter(
-            f"The model reads {', '.join(missing)}, a row per row of --nodes: add --features with a file of this name "
-            "for the nodes of this graph."
-        )
+        others = sorted(given - {*recipe.used})
+        files = "a file of this name" if len(missing) == 1 else "files of these names"
+        text = f"The model reads {', '.join(missing)}, a row per row of --nodes: add --features with {files} for the nodes of this graph."
+        if others:
+            text += (
+                f" --features has {', '.join(others)}, which the model does not know: files are found by their names."
+            )
+        raise typer.BadParameter(text)
 
 
 def load_model(

@@ -13,7 +13,7 @@ from pprop._errors import FormatError, InputError, MismatchError
 from pprop._validate import describe, listed, nearest, reject
 from pprop.graph import Graph
 from pprop.graph.features.encoders import Encoder
-from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.recipe import MOST_NAMED, Recipe
 from pprop.graph.features.scaling import Scaling
 from pprop.graph.files import parse_json
 
@@ -98,9 +98,11 @@ class TrainedFeatures:
             [name for name in one if name not in other] for one, other in ((self.names, theirs), (names, ours))
         )
         if missing or new:
-            got, remedy = f"one with {listed(new)}", "Leave it out, or train again with it."
+            it = "it" if len(new) == 1 else "them"
+            got, remedy = f"one with {listed(new, MOST_NAMED)}", f"Leave {it} out, or train again with {it}."
             if missing:
-                got, remedy = f"one without {missing[0]!r}", nearest(missing[0], new)
+                hints = dict.fromkeys(nearest(name, new) for name in missing)
+                got, remedy = f"one without {listed(missing, MOST_NAMED)}", " ".join(filter(None, hints))
             reject("graph", function, "a graph with the features of the training", got, remedy=remedy)
         if names == self.names:
             return graph
@@ -147,14 +149,21 @@ class TrainedFeatures:
 def _check_columns(ours: Recipe, theirs: Recipe, function: str) -> None:
     """Refuse a graph whose columns became other features than those of the training."""
     before, now = ours.encoders, theirs.encoders
+    differ: dict[str, str] = {}
     for name in [*before, *now]:
         one, other = before.get(name), now.get(name)
         if one is None or other is None or not _alike(one, other):
             was, here = ("not used" if encoder is None else encoder.summary for encoder in (one, other))
-            raise InputError(
-                f"The column {name!r} became other features in the graph given to {function} than in that of the training "
-                f"({here} and {was}). Read the graph with feature_columns=model.recipe_."
-            )
+            differ[name] = f"{here} and {was}"
+    if not differ:
+        return
+    names = listed([*differ], MOST_NAMED)
+    what = f"column {names}" if len(differ) == 1 else f"columns {names}"
+    said = [how if len(differ) == 1 else f"{name!r}: {how}" for name, how in [*differ.items()][:MOST_NAMED]]
+    raise InputError(
+        f"The {what} became other features in the graph given to {function} than in that of the training "
+        f"({'; '.join(said)}). Read the graph with feature_columns=model.recipe_."
+    )
 
 
 def _alike(one: Encoder, other: Encoder) -> bool:

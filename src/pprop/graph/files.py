@@ -56,6 +56,15 @@ def existing_file(path: object, parameter: str, function: str) -> Path:
     return file
 
 
+def is_array_file(name: str) -> bool:
+    """Whether something is named as an array of features is that lies in a file, and not as a column.
+
+    >>> is_array_file("emb.npy"), is_array_file("age")
+    (True, False)
+    """
+    return name.lower().endswith(".npy")
+
+
 def mapped_array(file: Path, parameter: str, function: str) -> NDArray[Any]:
     """Return the array of an npy file, mapped to be read; nothing is unpickled."""
     try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast, final
 
+import numpy as np
+
 from pprop._errors import ColumnError, FormatError, Remedy, Where, table_text
 from pprop._validate import check_sequence, describe, nearest, reject
 from pprop.graph.features.columns import Column
@@ -50,6 +52,7 @@ def wanted_kinds(
     else:
         given = [(name, None) for name in check_sequence(wanted, "feature_columns", function, expected)]
     kinds: dict[str, Kind | None] = {}
+    missing: list[str] = []
     for name, kind in given:
         if isinstance(name, str) and name in exclude:
             if kind == "unused":
@@ -59,21 +62,25 @@ def wanted_kinds(
         if not isinstance(name, str) or name not in present:
             if not isinstance(name, str):
                 reject("feature_columns", function, f"names of columns of {table_text(title)}", describe(name))
-            hint = nearest(name, present)
-            raise ColumnError(
-                parameter="feature_columns",
-                function=function,
-                missing={"feature_columns": name},
-                columns=present,
-                where=Where(title),
-                remedies=[Remedy(hint)] if hint else [],
-            )
+            missing.append(name)
+            continue
         if name in kinds:
             reject("feature_columns", function, "distinct column names", f"{describe(name)} more than once")
         if kind is not None and kind not in KINDS:
             expected, got = f"kinds of columns ({', '.join(KINDS)})", f"{describe(kind)} for {name!r}"
             reject("feature_columns", function, expected, got, remedy=nearest(str(kind), KINDS))
         kinds[name] = next((one for one in KINDS if one == kind), None)
+    if missing:
+        hints = [hint for name in missing if (hint := nearest(name, present))]
+        names = {f"feature_columns[{at}]": name for at, name in enumerate(missing)}
+        raise ColumnError(
+            parameter="feature_columns",
+            function=function,
+            missing=names if len(missing) > 1 else {"feature_columns": missing[0]},
+            columns=present,
+            where=Where(title),
+            remedies=[Remedy(hint) for hint in dict.fromkeys(hints)],
+        )
     return kinds
 
 
@@ -105,6 +112,8 @@ def wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
         _complain_unusable(column, "all values are missing")
     if column.form == "vector" and kind not in (None, "embedding"):
         _complain_unusable(column, f"has lists, of which no {kind} can be made")
+    if column.size is not None and np.isnan(column.vectors(column.size)).all():
+        _complain_unusable(column, "all values are missing")
     match kind:
         case None:
             decision = decide(column, wanted=True)

@@ -29,9 +29,11 @@ from pprop.graph.features.columns import is_list, read_column
 from pprop.graph.features.encoders import Block, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry
 from pprop.graph.features.kinds import decide
+from pprop.graph.files import is_array_file
 
 Wanted = str | Sequence[str] | Mapping[str, str]
 
+MOST_NAMED = 20  # columns in one sentence
 MOST_DENSE_FLAGS = 100  # of categories together; with more of them the features are sparse
 VERSION = 1
 PANDAS_INDEX = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # as pandas writes an index without a name: no column
@@ -147,18 +149,19 @@ class Recipe:
         Raises
         ------
         FormatError
-            A column of the recipe is not in the table, the table has one that was not in the training, or a cell cannot
-            be encoded; the message names it.
+            Columns of the recipe are not in the table, the table has one that was not in the training, or a cell cannot
+            be encoded; the message names all of them.
         """
         known = {*self.others, *(column.name for column in self.columns)}
         strange = [name for name in columns if name not in known and not PANDAS_INDEX.fullmatch(name)]
         new = [name for name in strange if name not in exclude]
+        absent = [name for name in self.encoders if name not in columns]
+        if absent:
+            _complain_absent(absent, new, title, function)
         blocks: list[Block] = []
         for part in self.columns:
             if part.encoder is None:
                 continue
-            if part.name not in columns:
-                _complain_absent(part.name, new, title, function)
             column = read_column(part.name, columns[part.name], typed=typed, title=title, function=function)
             if column.form == "other" or (column.form == "vector" and part.kind != "embedding"):
                 column.complain(
@@ -250,14 +253,32 @@ class Recipe:
         return "\n".join(f"{name:{width}}  {column.summary}" for name, column in pairs)
 
 
-def _complain_absent(name: str, new: list[str], title: Path | str, function: str) -> NoReturn:
-    if name.lower().endswith(".npy"):
-        words = f"A file of this name must have a row for each row of {table_text(title)}."
-        remedy = Remedy(words, settings={"features": f".../{name}"})
-    else:
-        remedy = nearest(name, new) or (f"The recipe does not know its {listed(new)}." if new else "")
-    expected = f"a table with the column {name!r}, as in the training"
-    reject("nodes", function, expected, f"{table_text(title)} without it", remedy=remedy, error=FormatError)
+def _complain_absent(names: list[str], new: list[str], title: Path | str, function: str) -> NoReturn:
+    """Refuse a table without these columns of the recipe, some of which may be files; `new` are unknown to the recipe."""
+    files, columns = ([name for name in names if is_array_file(name) is kind] for kind in (True, False))
+    given, others = ([name for name in new if is_array_file(name) is kind] for kind in (True, False))
+    words: list[str] = []
+    if columns:
+        alike = nearest(columns[0], others) if len(columns) == 1 else ""
+        words.append(alike or (f"The recipe does not know its {listed(others, MOST_NAMED)}." if others else ""))
+    settings: dict[str, object] = {}
+    if files:
+        what = "A file of this name" if len(files) == 1 else "Files of these names"
+        words.append(f"{what} must have a row for each row of {table_text(title)}.")
+        if given:
+            words.append(
+                f"Files are found by their names: rename {listed(given, MOST_NAMED)} if the content is the same."
+            )
+        paths = [f".../{name}" for name in files]
+        settings["features"] = paths[0] if len(paths) == 1 else paths
+    one = len(names) == 1
+    expected = f"a table with the column{'' if one else 's'} {listed(names, MOST_NAMED)}, as in the training"
+    got = f"{table_text(title)} without {'it' if one else 'them'}"
+    if files and given:
+        got += f", and with the file{'' if len(given) == 1 else 's'} {listed(given, MOST_NAMED)},"
+    what_to_do = " ".join(filter(None, words))
+    remedy = Remedy(what_to_do, settings=settings) if settings else what_to_do
+    reject("nodes", function, expected, got, remedy=remedy, error=FormatError)
 
 
 def _shown(name: str) -> str:

@@ -19,10 +19,10 @@ from pprop._errors import Advice, FormatError, GraphError, Remedy, UnknownNodeEr
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
 from pprop.graph.attributes import Csr, check_features, check_labels, seal
 from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
-from pprop.graph.features.dense_rows import STORED
+from pprop.graph.features.dense_rows import STORED, row_blocks
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.structure import DEGREES, degree_columns
-from pprop.graph.files import existing_file, mapped_array
+from pprop.graph.files import existing_file, is_array_file, mapped_array
 from pprop.graph.labels import LABEL_KINDS, MISSING_LABELS, LabelKind, check_missing
 from pprop.graph.rows import check_same_index, index_of, numbers_rows
 from pprop.graph.tables.arrow import Column, pa
@@ -242,6 +242,9 @@ class TableColumns:
             if rows.ndim != 2 or len(rows) != nodes.n_rows or not rows.shape[1] or rows.dtype.kind not in "buif":
                 got = f"{describe(rows)} in {str(file)!r}".replace("memmap", "an array", 1)
                 reject("features", self.function, expected, got, error=FormatError)
+            if rows.dtype.kind == "f" and not any((~np.isnan(rows[part])).any() for part in row_blocks(rows.shape)):
+                got = f"{str(file)!r}, in which all are missing (NaN),"
+                reject("features", self.function, "a matrix with numbers", got, error=FormatError)
             if file.name in columns:
                 reject("features", self.function, f"files whose names {nodes.title} does not have", repr(file.name))
             columns[file.name] = list_column(rows)
@@ -321,7 +324,7 @@ def _feature_files(features: object, function: str) -> tuple[Path, ...]:
         return ()
     files = tuple(existing_file(path, "features", function) for path in paths)
     for file in files:
-        if file.suffix.lower() != ".npy":
+        if not is_array_file(file.name):
             reject("features", function, "an .npy file", repr(str(file)), error=FormatError)
     return files
 
