@@ -25,7 +25,6 @@ import argparse
 import itertools
 import json
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -210,8 +209,9 @@ def made_by(device: str) -> dict[str, str]:
     here = provenance_here()
     machine = here.cpu if device == "cpu" else torch.cuda.get_device_name()
     commit = os.environ.get("COMMIT") or here.commit or "unknown"
-    script = Path(__file__).relative_to(RESULTS.parent)
-    return {"commit": commit, "machine": machine, "command": f"python {script} {shlex.join(sys.argv[1:])}".strip()}
+    words = (f'"{word}"' if " " in word else word for word in sys.argv[1:])
+    command = " ".join(["python", str(Path(__file__).resolve().relative_to(RESULTS.resolve().parent)), *words])
+    return {"commit": commit, "machine": machine, "command": command}
 
 
 def row_of(dataset: str, name: str, seed: int, device: str = "cpu") -> dict[str, Any]:
