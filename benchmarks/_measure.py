@@ -114,6 +114,14 @@ def describe_machine(device: str) -> dict[str, object]:
     return described
 
 
+def describe_sources() -> dict[str, str]:
+    """Return the commit of the sources and a digest of the package's; COMMIT names it where there is no git folder."""
+    from pprop.study.revisions import provenance_here
+
+    here = provenance_here()
+    return {"commit": os.environ.get("COMMIT") or here.commit or "unknown", "sources": here.source}
+
+
 def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -7,7 +7,7 @@ layer, and the propagation alone, forward and backward, is 10 times as fast.
 The module is the same on both sides: two layers, h = 64, dropout 0.5 before each. The graph and the features are random; K = 10,
 dropout 0.5 on the edges. An epoch is one training step of one run and the evaluation on the stopping nodes. Contestants take turns in
 one process. The propagation alone is measured as the training runs it: captured once, replayed. The last line is one JSON
-object.
+object, with settings and commit; where the sources are a copy without its git folder, the variable COMMIT names that.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import torch.nn.functional as F  # noqa: N812  torch's own name for it
 from torch import Tensor, nn
 
 import pprop
-from _measure import describe_machine, interleave, percentiles, ratios, time_epochs, warn_if_busy
+from _measure import describe_machine, describe_sources, interleave, percentiles, ratios, time_epochs, warn_if_busy
 from _ours import difference_timer
 from _peers import DROPOUT, HIDDEN, PENALTY, RATE, STEPS, Problem, PygPropagation
 from dense import make_graph
@@ -43,6 +44,7 @@ SHAPES = {
     "89k_500_8_runs": (89_250, 900_000, 500, 7, 8),
     "small": (2_000, 20_000, 50, 7, 1),
 }
+MODULE = {"layers": 2, "hidden": HIDDEN, "dropout": DROPOUT, "steps": STEPS, "alpha": ALPHA, "edge_dropout": DROPOUT}
 GOALS = {"epoch": 3, "propagation": 10}  # times as fast as the faster form of PyTorch Geometric's layer
 
 
@@ -58,8 +60,9 @@ def main() -> None:
     arguments = parser.parse_args()
     warn_if_busy()
     chosen = arguments.shapes or ["89k_500", "89k_500_8_runs"]
-    report: dict[str, Any] = {"benchmark": "modules", "machine": describe_machine(arguments.device), "goals": GOALS}
-    report["shapes"] = {}
+    report: dict[str, Any] = {"benchmark": "modules", **describe_sources(), "goals": GOALS, "module": MODULE}
+    peers = {} if arguments.no_peers else {"torch_geometric": metadata.version("torch_geometric")}
+    report |= {"machine": describe_machine(arguments.device) | peers, "shapes": {}}
     for name in chosen:
         row = report["shapes"][name] = measure(SHAPES[name], arguments)
         print(f"{name}: {json.dumps(row)}", file=sys.stderr, flush=True)
@@ -89,7 +92,8 @@ def measure(shape: tuple[int, int, int, int, int], arguments: argparse.Namespace
 
     forms = () if arguments.no_peers else ("index", "csr")
     layers = {f"pyg_{'edges' if form == 'index' else form}": PygPropagation(problem, form) for form in forms}
-    found: dict[str, Any] = {"runs": runs}
+    found: dict[str, Any] = {"runs": runs, "nodes": graph.n_nodes, "entries": graph.adjacency.nnz}
+    found |= {"features": features, "classes": classes}
     epochs = {
         "pprop": ours(graph, split, network, runs, arguments),
         "pprop_mixed_precision": ours(graph, split, network, runs, arguments, mixed_precision=True),

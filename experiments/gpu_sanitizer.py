@@ -1,23 +1,36 @@
 """Run NVIDIA's compute-sanitizer over the GPU kernels: bad accesses, reads of unwritten memory, races in shared memory.
 
-    PYTHONPATH=src python3 experiments/gpu_sanitizer.py                        # results/gpu/sanitizer.txt
-    PYTHONPATH=src python3 experiments/gpu_sanitizer.py --tool memcheck --part trainings
+    PYTHONPATH=src python3 experiments/gpu_sanitizer.py --out found.txt
+    PYTHONPATH=src python3 experiments/gpu_sanitizer.py --tool memcheck --part trainings --out found.txt
 
-Two parts. "contract": the contract tests of the triton backend, of which every operation is compared with a dense twin.
-"trainings": `train` with sparse and dense features, with and without weights of edges, one run and several that end at
-different epochs, so that CUDA graphs are captured, replayed, and captured anew. Both keep torch's caching allocator, which
-captures need, and which hands out parts of larger blocks: an access beyond a tensor may stay inside the block. So memcheck
-runs both parts once more without it (PYTORCH_NO_CUDA_MEMORY_CACHING), where every tensor is an allocation of its own;
-captures then fail, and epochs are launched one by one.
+Three parts, each divided into checks that run side by side:
 
-Let it have the GPU alone: beside four processes that trained, none of its checks finished in 500 s. Alone, with seven at once
-on 16 cores, one of them finished in 240 s.
+"contract": the contract tests of the triton backend, of which every operation is compared with a dense twin.
+
+"trainings": `train` with sparse and dense features, with and without weights of edges, one run and nine that end at different
+epochs, so that CUDA graphs are captured, replayed, and captured anew. The host looks every 5 epochs here, so that few epochs show
+all of that. Both parts keep torch's caching allocator, which captures need, and which hands out parts of larger blocks: an access
+beyond a tensor may stay inside the block, and what lay there before counts as written. So memcheck and initcheck run trainings
+once more without it (PYTORCH_NO_CUDA_MEMORY_CACHING), where every tensor is an allocation of its own; captures then fail, and
+epochs are launched one by one.
+
+"reasons": what the tools say of a few lines of plain torch and triton, to judge their reports of the other two.
+
+- "copies", by initcheck: a copy whose source is written before, first launched one by one, then in a CUDA graph.
+- "sums", by racecheck: the sum of products over an axis, as triton compiles it with and without fused multiply-adds. Every thread
+  that holds the sum stores it in shared memory; with them, one thread has round(a b + round(c d)) where its neighbour has
+  round(c d + round(a b)), which can differ in the last bit (https://github.com/triton-lang/triton/issues/7264).
+
+Where racecheck reports attention, it looks again without them (TRITON_DEFAULT_FP_FUSION=0). The reports are grouped by source
+lines; of each group the first is shown whole. The tools hardly use the GPU, but a core each: `--at-once` one less than there are.
+Kernels are compiled before, without a checker.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,16 +38,21 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import triton
+import triton.language as tl
 from scipy import sparse
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ("memcheck", "initcheck", "racecheck")
+TOOLS = ("racecheck", "initcheck", "memcheck")
+PARTS = ("reasons", "contract", "trainings")
 CONTRACT = (
     "test_contract.py",
     "test_contract_dense_features.py",
@@ -43,6 +61,22 @@ CONTRACT = (
 )
 NODES, FEATURES, CLASSES = 300, 37, 3
 ONE_TYPE = "triton and not float64"  # the kernels of float64 are the same source
+ATTENTION = f"{ONE_TYPE} and test_attention"
+SHARDS = {"memcheck": 4, "initcheck": 4, "racecheck": 8}  # of the contract tests
+PLAIN = ("APPNP", "PPNP", "APPNP with a module")
+# name: are features dense, are edges weighted, models
+GROUPS = {
+    "sparse": (False, False, PLAIN),
+    "MLP and GCN": (False, False, ("MLP", "GCN")),
+    "GAT": (False, False, ("GAT",)),
+    "JK": (False, False, ("JK",)),
+    "N-GCN": (False, False, ("N-GCN",)),
+    "sparse weighted": (False, True, PLAIN),
+    "dense": (True, False, PLAIN),
+    "dense weighted": (True, True, PLAIN),
+}
+EXACT = (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),)
+UNFUSED = (("TRITON_DEFAULT_FP_FUSION", "0"),)
 
 
 def find_sanitizer() -> str:
@@ -73,51 +107,156 @@ def example(*, dense: bool, weighted: bool) -> Any:
     )
 
 
-def trainings(device: str, backend: str) -> None:
-    """Train every kind of model, one run and nine, on every kind of input; print a line for each."""
+def trainings(group: str, device: str, backend: str) -> None:
+    """Train the models of a group, one run and nine; print a line for each training."""
     import torch
 
     import pprop
+    from pprop.training import loop
 
     def module() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(FEATURES, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, CLASSES))
 
-    plain = {"APPNP": pprop.APPNP(), "PPNP": pprop.PPNP(), "APPNP with a module": pprop.APPNP(predictor=module)}
-    others = {"MLP": pprop.MLP(), "GCN": pprop.GCN(), "GAT": pprop.GAT(), "JK": pprop.JK(), "N-GCN": pprop.NGCN()}
-    for dense, weighted in ((False, False), (False, True), (True, False), (True, True)):
-        graph = example(dense=dense, weighted=weighted)
-        for name, model in (plain if weighted or dense else plain | others).items():
-            for runs in (1, 9):
-                rng = np.random.default_rng(runs)
-                orders = [rng.permutation(NODES) for _ in range(runs)]
-                splits = [
-                    pprop.Split(order[: 20 + k], order[40 : 90 - k], order[90:]) for k, order in enumerate(orders)
-                ]
-                rule = pprop.Stopping(patience=3, max_epochs=40)
-                trained = pprop.train(
-                    model, graph, splits, seeds=list(range(runs)), stopping=rule, device=device, backend=backend, progress=False
-                )  # fmt: skip
-                kind = f"{'dense' if dense else 'sparse'}, {'weighted' if weighted else 'unweighted'}, {runs} runs"
-                print(f"{kind}: {name}: epochs {trained.epochs.min()} to {trained.epochs.max()}", flush=True)
+    loop._EPOCHS_PER_LOOK = loop._EPOCHS_UNCAPTURED = 5
+    warnings.filterwarnings("ignore", message="No CUDA graph could be captured")
+    makers: dict[str, Any] = {
+        "APPNP": pprop.APPNP, "PPNP": pprop.PPNP, "APPNP with a module": lambda: pprop.APPNP(predictor=module),
+        "MLP": pprop.MLP, "GCN": pprop.GCN, "GAT": pprop.GAT, "JK": pprop.JK, "N-GCN": pprop.NGCN,
+    }  # fmt: skip
+    dense, weighted, names = GROUPS[group]
+    graph = example(dense=dense, weighted=weighted)
+    for name in names:
+        for runs in (1, 9):
+            rng = np.random.default_rng(runs)
+            orders = [rng.permutation(NODES) for _ in range(runs)]
+            splits = [pprop.Split(order[: 20 + k], order[40 : 90 - k], order[90:]) for k, order in enumerate(orders)]
+            trained = pprop.train(
+                makers[name](), graph, splits, seeds=list(range(runs)), learning_rate=0.05, device=device, backend=backend,
+                stopping=pprop.Stopping(patience=2, max_epochs=14), progress=False,
+            )  # fmt: skip
+            kind = f"{'dense' if dense else 'sparse'}, {'weighted' if weighted else 'unweighted'}, {runs} runs"
+            print(f"{kind}: {name}: epochs {trained.epochs.min()} to {trained.epochs.max()}", flush=True)
 
 
-def checked(sanitizer: str, tool: str, part: str, *, exact: bool, limit: float) -> str:
-    """Return what a tool found in a part, and the command."""
-    work = [sys.executable, str(Path(__file__).relative_to(ROOT)), "--work", part]
-    if part == "contract":
-        files = [f"tests/kernels/{name}" for name in CONTRACT]
-        work = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", ONE_TYPE, *files]
-    command = [sanitizer, "--tool", tool, "--print-limit", "20", "--error-exitcode", "9"]
-    if tool == "memcheck":
-        command += ["--report-api-errors", "no"]  # captures that fail without the allocator are expected
-    command += work
-    allocator = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"} if exact else {}
-    begin, environment = time.monotonic(), {**os.environ, **allocator, "PYTHONUNBUFFERED": "1"}
+def contract(shard: str, keyword: str) -> int:
+    """Run every n-th of the contract tests with a keyword, from the k-th: k/n."""
+    import pytest
+
+    k, n = (int(number) for number in shard.split("/"))
+
+    class EveryNth:
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            items[:] = items[k::n]
+
+    files = [f"tests/kernels/{name}" for name in CONTRACT]
+    return int(pytest.main(["-v", "-p", "no:cacheprovider", "-k", keyword, *files], plugins=[EveryNth()]))
+
+
+def copies() -> None:
+    """Copy nine numbers that a kernel has just written, as the update of the stopping state does: one by one, in a graph."""
+    import torch
+
+    given = torch.rand(9, dtype=torch.float64, device="cuda")
+    kept = torch.zeros_like(given)
+
+    def epoch() -> None:
+        kept[...] = torch.where(given > kept, given, kept)  # the copy's source is made by a kernel just before
+
+    epoch()
+    torch.cuda.synchronize()
+    print("launched one by one: done", flush=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        epoch()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(kept, given)
+    print("launched in a graph: done, and the numbers are right", flush=True)
+
+
+@triton.jit
+def sum_products(x, y, out, rows: tl.constexpr, columns: tl.constexpr, times: tl.constexpr):
+    """Write the sum of every row of x y so many times."""
+    at = tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
+    total = tl.sum(tl.load(x + at) * tl.load(y + at), axis=1)
+    place = tl.arange(0, times)[:, None] * rows + tl.arange(0, rows)[None, :]
+    tl.store(out + place, tl.broadcast_to(total[None, :], (times, rows)))
+
+
+def sums(device: str) -> None:
+    """Add up products over an axis in triton, with or without fused multiply-adds."""
+    import torch
+
+    fused = os.environ.get("TRITON_DEFAULT_FP_FUSION") != "0"
+    for rows, columns in ((8, 4), (8, 16), (2, 16), (32, 8)):
+        x, y = (torch.rand(rows, columns, device=device) for _ in range(2))
+        out = torch.empty(32, rows, device=device)
+        sum_products[(1,)](x, y, out, rows, columns, 32, num_warps=4)
+        error = (out - (x.double() * y.double()).sum(1)).abs().max().item()
+        assert error < 1e-5
+        print(
+            f"{rows} sums of {columns} products, {'fused' if fused else 'not fused'}: done, error {error:.0e}",
+            flush=True,
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """One process under one tool: a piece of a part."""
+
+    tool: str
+    part: str
+    work: tuple[str, ...]  # arguments after --work
+    environment: tuple[tuple[str, str], ...] = ()  # variables, beside those there are
+
+    def run(self, sanitizer: str, limit: float, kept: Path | None) -> str:
+        """Return what the tool found, and the command."""
+        command = [
+            Path(sanitizer).name,
+            "--tool",
+            self.tool,
+            "--error-exitcode",
+            "9",
+            "--target-processes",
+            "application-only",
+        ]
+        if self.tool == "memcheck":
+            command += ["--report-api-errors", "no"]  # captures that fail without the allocator are expected
+        if self.tool == "racecheck":
+            command += ["--racecheck-report", "hazard", "--show-backtrace", "no"]
+        command += ["--print-limit", "100000", "python3", str(Path(__file__).relative_to(ROOT)), "--work", *self.work]
+        shown = " ".join([f"{name}={value}" for name, value in self.environment] + [_quoted(word) for word in command])
+        at = command.index("python3")
+        if limit < 20:
+            return f"$ {shown}\nnot begun\n"
+        begin = time.monotonic()
+        ended, lines = _run(
+            [sanitizer, *command[1:at], sys.executable, *command[at + 1 :]], dict(self.environment), limit
+        )
+        if kept is not None:
+            name = re.sub(r"\W+", "_", " ".join([self.tool, *self.work, *(name for name, _ in self.environment)]))
+            (kept / f"{name}.txt").write_text("\n".join(lines), encoding="utf-8")
+        said = [line for line in lines if not line.startswith("=========") and line]
+        tests = [line for line in said if re.search(r"^tests/.*::", line)]
+        if tests or self.part == "contract":
+            said = [f"{sum(' PASSED' in line for line in tests)} tests passed", *tests[-1:], *said[-1:]]
+        took = f"{ended}, {time.monotonic() - begin:.0f} s"
+        return "\n".join([f"$ {shown}", *said[-10:], *summary(lines), took, ""])
+
+
+def _quoted(word: str) -> str:
+    return f"'{word}'" if " " in word else word
+
+
+def _run(command: list[str], environment: dict[str, str], limit: float) -> tuple[str, list[str]]:
+    """Return how a command ended, and its lines."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         # in a group of its own: what it starts ends with it
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
-        )
+            command, cwd=ROOT, env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"}, stdout=said,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
         try:
             ended = f"exit code {process.wait(timeout=limit)}"
         except subprocess.TimeoutExpired:
@@ -125,21 +264,96 @@ def checked(sanitizer: str, tool: str, part: str, *, exact: bool, limit: float) 
             process.wait()
             ended = f"not finished within {limit:.0f} s"
         said.seek(0)
-        lines = [line.rstrip() for line in said]
-    found = [line for line in lines if line.startswith("=========") and "Host Frame" not in line]
-    rest = [line for line in lines if not line.startswith("=========") and line]
-    if part == "trainings":
-        rest = [*rest[-2:], f"{sum(': epochs ' in line for line in rest)} trainings"]
-    shown = [f"{name}={value}" for name, value in allocator.items()]
-    head = " ".join([*shown, Path(sanitizer).name, *command[1:]]).replace(sys.executable, "python3")
-    took = f"{ended}, {time.monotonic() - begin:.0f} s"
-    return "\n".join([f"$ {head.replace(ONE_TYPE, repr(ONE_TYPE))}", *rest[-3:], *found[:200], took, ""])
+        return ended, [line.rstrip() for line in said]
+
+
+def reports(lines: list[str]) -> Iterator[list[str]]:
+    """Divide a tool's lines into its reports: a line without indentation and those that follow it."""
+    report: list[str] = []
+    for line in lines:
+        # a test's progress may stand before it
+        text = line[line.find("=========") + 9 :] if "=========" in line else None
+        if text is None:
+            continue
+        if text.strip() and not text.startswith("  "):
+            if report:
+                yield report
+            report = [text.strip()]
+        elif text.strip() and report:
+            report.append(text.rstrip())
+    if report:
+        yield report
+
+
+def summary(lines: list[str], most: int = 12, frames: int = 14) -> list[str]:
+    """Group reports that differ in addresses and numbers only; return the first of each group, and how many it has.
+
+    >>> hazard = ["========= Error: Potential WAW hazard detected at __shared__ 0x4 in block (0,0,0) :",
+    ...           "=========     Write Thread (0,0,0) at f+0x10 in a.py:7", "=========     Write Thread (1,0,0) at f+0x10 in a.py:7",
+    ...           "=========     Current Value : 2, Incoming Value : 3"]
+    >>> print(*summary([*hazard, *hazard, "========= RACECHECK SUMMARY: 2 hazards displayed"])[-2:], sep=chr(10))
+    [2 reports; 2 at the lowest byte of 4, values apart by 1 to 1]
+    ========= RACECHECK SUMMARY: 2 hazards displayed
+    """
+    groups: dict[str, list[list[str]]] = {}
+    ends: list[str] = []
+    for report in reports(lines):
+        if "SUMMARY" in report[0]:
+            ends.append(f"========= {report[0]}")
+        elif report[0] not in ("COMPUTE-SANITIZER", "Target application returned an error"):
+            seen = [line for line in report if "Host Frame" not in line and "Value" not in line]
+            kind = re.sub(r"\+0x[0-9a-f]+|0x[0-9a-f]+|\(\d+,\d+,\d+\)|\b\d+ (?=bytes)", "#", " ".join(seen))
+            groups.setdefault(kind, []).append(report)
+    shown: list[str] = []
+    for found in list(groups.values())[:most]:
+        host = [line for line in found[0] if "Host Frame" in line]
+        shown += ["=========" + (" " * (k == 0)) + line for k, line in enumerate(found[0]) if line not in host[frames:]]
+        shown.append(f"[{len(found)} reports{_values(found)}]")
+    if len(groups) > most:
+        shown.append(f"[{len(groups) - most} more kinds of reports]")
+    return [*shown, *ends]
+
+
+def _values(found: list[list[str]]) -> str:
+    """Return how far apart the bytes of racecheck's hazards are, and at which byte of a number."""
+    text = ["\n".join(report) for report in found]
+    values = [re.search(r"Current Value : (\d+), Incoming Value : (\d+)", each) for each in text]
+    places = [re.search(r"__shared__ 0x([0-9a-f]+)", each) for each in text]
+    apart = [abs(int(value[1]) - int(value[2])) for value in values if value]
+    if not apart:
+        return ""
+    lowest = sum(int(place[1], 16) % 4 == 0 for place in places if place)
+    return f"; {lowest} at the lowest byte of 4, values apart by {min(apart)} to {max(apart)}"
+
+
+def checks(tools: list[str], parts: list[str], groups: list[str]) -> list[Check]:
+    """Return what is to be done, in the order in which it begins."""
+    found = []
+    if "reasons" in parts:
+        found.append(Check("initcheck", "reasons", ("copies",)))
+        found += [Check("racecheck", "reasons", ("sums",), environment) for environment in ((), UNFUSED)]
+    for tool in tools:
+        if "contract" in parts:
+            shards = [("contract", "--shard", f"{k}/{SHARDS[tool]}") for k in range(SHARDS[tool])]
+            found += [Check(tool, "contract", shard) for shard in shards]
+            if tool == "memcheck":
+                found += [Check(tool, "contract", shard, EXACT) for shard in shards]
+            if tool == "racecheck":
+                shards = [("contract", "--shard", f"{k}/2", "--keyword", ATTENTION) for k in range(2)]
+                found += [Check(tool, "contract", shard, UNFUSED) for shard in shards]
+        if "trainings" in parts:
+            pieces = [("trainings", "--group", name) for name in groups]
+            found += [Check(tool, "trainings", piece) for piece in pieces]
+            if tool != "racecheck":
+                found += [Check(tool, "trainings", piece, EXACT) for piece in pieces]
+            elif "GAT" in groups:
+                found.append(Check(tool, "trainings", ("trainings", "--group", "GAT"), UNFUSED))
+    return [check for check in found if check.tool in tools]
 
 
 def versions(sanitizer: str) -> str:
     """Return what ran, in lines."""
     import torch
-    import triton
 
     from pprop.study.revisions import provenance_here
 
@@ -160,40 +374,76 @@ def versions(sanitizer: str) -> str:
     )
 
 
+def compile_kernels(checks: list[Check], at_once: int) -> str:
+    """Do once without a checker what is checked, so that every kernel is in triton's cache; return how it went."""
+    begin, works = time.monotonic(), {}
+    tool = next((check.tool for check in reversed(checks) if check.part == "contract"), "")  # of whose shards
+    for check in checks:
+        if check.environment != EXACT and (check.part == "trainings" or (check.part, check.tool) == ("contract", tool)):
+            works[check.work, check.environment] = check
+
+    def compiled(key: tuple[tuple[str, ...], tuple[tuple[str, str], ...]]) -> str:
+        work, environment = key
+        return _run([sys.executable, str(Path(__file__).relative_to(ROOT)), "--work", *work], dict(environment), 600)[0]
+
+    with ThreadPoolExecutor(at_once) as pool:
+        bad = [
+            f"{key}: {ended}"
+            for key, ended in zip(works, pool.map(compiled, works), strict=True)
+            if ended != "exit code 0"
+        ]
+    return f"without a checker: {len(works)} processes, {time.monotonic() - begin:.0f} s{', '.join(['', *bad])}"
+
+
 def main() -> int:
     """Check, or do the work that is checked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tool", choices=TOOLS, action="append", help="default: all three")
-    parser.add_argument("--part", choices=("contract", "trainings"), action="append", help="default: both")
-    parser.add_argument("--out", type=Path, default=ROOT / "results/gpu/sanitizer.txt")
-    parser.add_argument("--at-once", type=int, default=4, help="checks that run at the same time")
-    parser.add_argument("--limit", type=float, default=1800, help="seconds of a check")
-    parser.add_argument("--work", choices=("trainings",), help="do the work of a part, without a checker")
-    parser.add_argument("--device", default="cuda", help="of --work")
-    parser.add_argument("--backend", default="auto", help="of --work")
+    parser.add_argument("--tool", choices=TOOLS, action="append", help="default: all three, in this order")
+    parser.add_argument("--part", choices=PARTS, action="append", help="default: all three")
+    parser.add_argument("--group", choices=GROUPS, action="append", help="of trainings; default: all")
+    parser.add_argument("--out", type=Path, help="file for what was found; default: printed only")
+    parser.add_argument("--raw", type=Path, help="folder for all that the tools printed")
+    parser.add_argument(
+        "--at-once", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="checks at the same time"
+    )
+    parser.add_argument("--limit", type=float, default=1800, help="seconds; what has not ended then is ended")
+    parser.add_argument(
+        "--work", choices=("trainings", "contract", "copies", "sums"), help="do the work, without a checker"
+    )
+    parser.add_argument("--shard", default="0/1", help="of --work contract: k/n, every n-th test from the k-th")
+    parser.add_argument("--keyword", default=ONE_TYPE, help="of --work contract: pytest's -k")
+    parser.add_argument("--device", default="cuda", help="of --work trainings and sums")
+    parser.add_argument("--backend", default="auto", help="of --work trainings")
     given = parser.parse_args()
+    groups = given.group or list(GROUPS)
+    if given.work == "trainings":
+        for group in groups:
+            trainings(group, given.device, given.backend)
+    elif given.work == "contract":
+        return contract(given.shard, given.keyword)
+    elif given.work == "sums":
+        sums(given.device)
+    elif given.work == "copies":
+        copies()
     if given.work:
-        warnings.filterwarnings("ignore", message="No CUDA graph could be captured")
-        trainings(given.device, given.backend)
         return 0
-    sanitizer, tools, parts = find_sanitizer(), given.tool or list(TOOLS), given.part or ["trainings", "contract"]
-    jobs = [
-        (tool, part, exact) for part in parts for tool in tools for exact in (False, True)[: 1 + (tool == "memcheck")]
-    ]
-    begin = time.monotonic()
-    head = versions(sanitizer)
-    found = dict.fromkeys(jobs, "")
+    begin, sanitizer = time.monotonic(), find_sanitizer()
+    wanted = checks(given.tool or list(TOOLS), given.part or list(PARTS), groups)
+    if given.raw is not None:
+        given.raw.mkdir(parents=True, exist_ok=True)
+    head = f"{versions(sanitizer)}\n{compile_kernels(wanted, given.at_once)}, {given.at_once} at once"
+    print(head, flush=True)
+    found = dict.fromkeys(wanted, "")
 
-    def check(job: tuple[str, str, bool]) -> None:
-        tool, part, exact = job
-        found[job] = checked(sanitizer, tool, part, exact=exact, limit=given.limit - (time.monotonic() - begin))
-        given.out.write_text("\n\n".join([head, *filter(None, found.values())]), encoding="utf-8")
+    def check(one: Check) -> None:
+        found[one] = one.run(sanitizer, given.limit - (time.monotonic() - begin), given.raw)
+        print(found[one], flush=True)
+        if given.out is not None:
+            given.out.write_text("\n\n".join([head, *filter(None, found.values())]), encoding="utf-8")
 
     with ThreadPoolExecutor(given.at_once) as pool:
-        list(pool.map(check, jobs))
-    bad = [text for text in found.values() if "exit code 0" not in text]
-    print(given.out.read_text(encoding="utf-8"))
-    return 1 if bad else 0
+        list(pool.map(check, wanted))
+    return int(any("exit code 0" not in text for text in found.values()))
 
 
 if __name__ == "__main__":
