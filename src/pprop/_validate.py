@@ -11,6 +11,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pprop._errors import InputError, Number, PpropError, Remedy, Where
@@ -102,6 +103,24 @@ def reject(
     remedies = () if not remedy else (remedy if isinstance(remedy, Remedy) else Remedy(remedy),)
     found = got if isinstance(got, str) else describe(got)
     raise error(parameter=parameter, function=function, expected=expected, found=found, remedies=remedies, where=where)
+
+
+def name_methods(owner: str, *parts: type) -> None:
+    """Let a TypeError of Python name methods for a class that users know, or by their names alone, and not for its parts.
+
+    >>> class Part:
+    ...     def double(self): ...
+    >>> name_methods("Number", Part)
+    >>> Part().double(2)
+    Traceback (most recent call last):
+        ...
+    TypeError: Number.double() takes 1 positional argument but 2 were given
+    """
+    for part in parts:
+        for member in vars(part).values():
+            method = getattr(member, "__func__", member)
+            if isinstance(method, FunctionType):
+                method.__qualname__ = f"{owner}.{method.__name__}" if owner else method.__name__
 
 
 def check_float(value: object, parameter: str, function: str, interval: str) -> float:

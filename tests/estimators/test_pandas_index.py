@@ -186,6 +186,35 @@ def test_cross_validation_takes_rows_of_a_series_and_of_an_array() -> None:
         assert cross_val_score(model, nodes, y, cv=folds).tolist() == expected.tolist()
 
 
+def test_cross_validation_of_labels_by_id_in_another_order_is_refused_with_what_to_do() -> None:
+    """Each fold has nodes by position and labels of other nodes: scikit-learn prints one error for all of them."""
+    model, folds = LabelPropagationClassifier(GRAPH), KFold(3)
+    with pytest.raises(ValueError, match="3 fits failed with the following error") as failed:
+        cross_val_score(model, np.arange(N), SHUFFLED, cv=folds)
+    said = str(failed.value)
+    assert said.count("Got an index of other nodes instead. Pass graph.positions(y.index) as the nodes") == 1
+    found = cross_val_score(model, GRAPH.positions(SHUFFLED.index), SHUFFLED, cv=folds)
+    assert found.tolist() == cross_val_score(model, MIXED, CLASSES[MIXED], cv=folds).tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model: model.fit(y=CLASSES, epochs=3),
+        lambda model: model.predict(1, 2, 3),
+        lambda model: model.predict_proba(node=1),
+        lambda model: model.explain(1, wrong=2),
+        lambda model: model.save(),
+        lambda model: model.on(),
+    ],
+)
+def test_a_wrong_argument_of_a_method_names_no_class_that_users_do_not_know(call: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"^(LabelPropagationClassifier\.)?(fit|predict|predict_proba|explain|save|on)\(\) "
+    ):
+        call(LabelPropagationClassifier(GRAPH))
+
+
 def test_an_explanation_is_a_frame_whose_contributions_add_up() -> None:
     model = LabelPropagationClassifier(GRAPH).fit(y=CLASSES)
     explanation = model.explain("n3", k=4)

@@ -58,6 +58,7 @@ def test_rows_are_found(names: NodeNames, nodes: Any, index: Any, beside: Any, r
         (TEXT, [2, 1], ["v", "w"], INDEX, r"indexed as what was given with it \('u', 'v'\).* another index \('w'\)"),
         (TEXT, [2, 1], [4, 5], INDEX, r"another index \(4, 5\)"),
         (LARGE, [2, 1], [10, 30], None, r"without 1 of these 2 nodes \(40\)"),
+        (LARGE, [2, 1], [10, 30], None, r"Pass graph\.positions\(y\.index\) as the nodes, .* or y\.to_numpy\(\) if"),
         (SMALL, [1, 2], [0, 1], None, r"which are rows, and also ids"),
         (SMALL, [1, 0], [3, 1], None, r"y\.loc\[nodes\].*y\.to_numpy\(\)"),
         (NONE, [3, 1], [1, 3], None, r"y\.loc\[nodes\].*y\.to_numpy\(\)"),

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pprop._validate import describe, reject
+from pprop._validate import describe, name_methods, reject
 from pprop.estimators.decomposed import decompose
-from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
+from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
 from pprop.estimators.fitted import (
     AnyModel,
     FittedModel,
+    FittedScores,
     TrainingRecord,
     Weights,
     backend_again,
@@ -29,6 +30,7 @@ from pprop.estimators.fitting import NodeFit
 from pprop.estimators.inputs import TrainedFeatures, check_shape, feature_shape, scaled_alike
 from pprop.estimators.parameters import GraphParameters
 from pprop.estimators.saving import save_model
+from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
 from pprop.graph.features.recipe import Recipe
@@ -173,3 +175,8 @@ class NodeClassifier(FittedModel, NodeFit, GraphParameters):
         far = AGREE * max(attributor.largest, 1.0) + 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
         check_agreement(name, attributor.value, self.logits_, far)
         return NodeSum(self.logits_, "logit", attributor)
+
+
+name_methods(
+    "", FittedScores, Explainable, NodeScores, FittedModel, NodeFit, NodeClassifier
+)  # a model has another class

@@ -148,16 +148,30 @@ def _typed(array: NDArray[Any], parameter: str, function: str, expected: str) ->
     if array.dtype.kind in "Ub":
         return array
     if array.dtype.kind != "f":
-        reject(parameter, function, expected, f"Unknown label type: {describe(array)},")
+        reject(parameter, function, expected, _strange(array))
     if not np.isfinite(array).all():
         reject(parameter, function, expected, "an array with NaN or inf")
     with np.errstate(invalid="ignore"):  # a number too large for an integer differs from what it becomes
         whole = array.astype(np.int64)
     if (whole != array).any():
         bad = array[whole != array][0]
-        remedy = "Numbers on a scale are no classes: divide them into a few."
-        reject(parameter, function, expected, f"Unknown label type: the continuous value {bad}", remedy=remedy)
+        # "Unknown label type" are scikit-learn's words, for which its own checks look
+        remedy = "Unknown label type: continuous. Numbers on a scale are no classes: divide them into a few."
+        reject(parameter, function, expected, f"the number {bad}", remedy=remedy)
     return whole
+
+
+def _strange(array: NDArray[Any]) -> str:
+    """Return what there is in place of integers or text, for the end of an error sentence."""
+    if array.dtype.kind not in "Oiu":
+        return describe(array)
+    large = [
+        item for item in array.tolist() if isinstance(item, numbers.Integral) and not -(2**63) <= int(item) < 2**63
+    ]
+    if large:
+        return f"{describe(large[0])}, which int64 does not hold,"
+    names = sorted({type(item).__name__ for item in array.tolist()})
+    return f"labels of type {' and '.join(names)}"
 
 
 def of_one_type(array: NDArray[Any], parameter: str, function: str) -> NDArray[Any]:

@@ -6,15 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
 from html import escape
-from types import FunctionType
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pprop._errors import GraphError, InputError
-from pprop._validate import check_bool, describe, reject
+from pprop._errors import GraphError, InputError, PpropError
+from pprop._validate import check_bool, describe, name_methods, reject
 from pprop.graph import attributes
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, frozen, seal, share, symmetrized
 from pprop.graph.convert.arguments import as_arrays, as_sparse, with_ids
@@ -324,11 +323,15 @@ class Graph(Derived, Exchange):
         fields |= {"features": known, **({"recipe": None, "scaling": None} if "features" in changes else {}), **changes}
         unchanged = all(map(frozen, (self.indptr, self.indices, self.weights)))
         same_structure = not changes.keys() & {"adjacency", "directed"}
-        if same_structure:
-            csr, directed = (self.indptr, self.indices, self.weights), fields.pop("directed")
-            graph = Graph._checked(csr, directed, known, **fields)
-        else:
-            graph = Graph.from_scipy(**dict[str, Any](adjacency=self.adjacency) | fields)
+        try:
+            if same_structure:
+                csr, directed = (self.indptr, self.indices, self.weights), fields.pop("directed")
+                graph = Graph._checked(csr, directed, known, **fields)
+            else:
+                graph = Graph.from_scipy(**dict[str, Any](adjacency=self.adjacency) | fields)
+        except PpropError as error:
+            error.function = "Graph.replace"  # that was called
+            raise
         held = vars(graph)
         if same_structure and unchanged:
             held["of_structure"] = self.of_structure
@@ -366,10 +369,7 @@ class Graph(Derived, Exchange):
         return {field: getattr(self, field) for field in FIELDS}
 
 
-for _part in (GraphParts, Derived, Exchange):  # a TypeError of Python names the class that users know
-    for _member in vars(_part).values():
-        if isinstance(_method := getattr(_member, "__func__", _member), FunctionType):
-            _method.__qualname__ = f"Graph.{_method.__name__}"
+name_methods("Graph", GraphParts, Derived, Exchange)
 
 
 def _rebuild(fields: dict[str, Any]) -> Graph:

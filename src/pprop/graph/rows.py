@@ -217,6 +217,13 @@ def rows_beside(
     lacking = names.named(np.setdiff1d(nodes, at))
     got = f"an index without {len(lacking):,} of these {counted(len(nodes), 'node')} ({listed(lacking, SHOWN)})"
     remedy = "Pass it with .to_numpy() if its rows are in the order of the nodes."
+    if parameter == "y":
+        how = "such as cross_val_score(model, graph.positions(y.index), y)"
+        remedy = f"Pass graph.positions(y.index) as the nodes, {how}, or y.to_numpy() if its rows are in the order of the nodes."
+        if (
+            len(lacking) > SHOWN and np.setdiff1d(at, nodes).size
+        ):  # the same sentence for all folds: scikit-learn joins them
+            got = "an index of other nodes"
     reject(parameter, function, "indexed by the ids of the nodes given with it", got, remedy=remedy)
 
 
