@@ -240,7 +240,7 @@ class Check:
         said = [line for line in lines if not line.startswith("=========") and line]
         tests = [line for line in said if re.search(r"^tests/.*::", line)]
         if tests or self.part == "contract":
-            said = [f"{sum(' PASSED' in line for line in tests)} tests passed", *tests[-1:], *said[-1:]]
+            said = [f"{sum(' PASSED' in line for line in tests)} tests passed", *tests[-1:]]
         took = f"{ended}, {time.monotonic() - begin:.0f} s"
         return "\n".join([f"$ {shown}", *said[-10:], *summary(lines), took, ""])
 
@@ -271,10 +271,10 @@ def reports(lines: list[str]) -> Iterator[list[str]]:
     """Divide a tool's lines into its reports: a line without indentation and those that follow it."""
     report: list[str] = []
     for line in lines:
-        # a test's progress may stand before it
-        text = line[line.find("=========") + 9 :] if "=========" in line else None
-        if text is None:
+        mark = re.search(r"(?<!=)={9}(?!=)(.*)", line)  # a test's progress may stand before it
+        if mark is None:
             continue
+        text = mark[1]
         if text.strip() and not text.startswith("  "):
             if report:
                 yield report
