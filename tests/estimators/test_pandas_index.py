@@ -75,6 +75,35 @@ def test_nodes_and_labels_with_indices_are_matched() -> None:
         _spread(X=nodes, y=labels.set_axis(range(50, 59)))
 
 
+@pytest.mark.parametrize(("ids", "alike"), [(list("cbad"), 1), ([30, 20, 10, 40], 1), ([3, 2, 1, 0], 4), (None, 4)])
+def test_positions_whose_index_names_other_nodes_are_refused(ids: Any, alike: int) -> None:
+    """The index of integers that may as well number the rows of another table is left alone."""
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], nodes=range(4))
+    graph = graph.replace(ids=ids)
+    model = LabelPropagationClassifier(graph).fit(np.arange(4), ["x", "x", "y", "y"])
+    keys = sorted(ids or range(10, 14))
+    nodes = pd.Series(np.arange(4), index=keys)
+    expected = model.predict_proba(np.arange(4))
+    calls: dict[str, Any] = {
+        "fit": lambda X: LabelPropagationClassifier(graph).fit(X, ["x", "x", "y", "y"]),
+        "predict_proba": model.predict_proba,
+        "score": lambda X: model.score(X, ["x", "x", "y", "y"]),
+        "ppr": lambda X: pprop.ppr(graph, X if isinstance(X, pd.Series) else X.iloc[:, 0], topk=2),
+    }
+    for name, call in calls.items():
+        call(nodes.set_axis(range(4)))
+        call(nodes.set_axis(range(50, 54)))
+        call(nodes if ids is None else nodes.set_axis(ids))
+        for given in (nodes, nodes.to_frame()):
+            if alike == 4:
+                call(given)
+                continue
+            with pytest.raises(InputError, match=r"(X|nodes)' parameter of .* of the nodes that its index names") as error:
+                call(given)
+            assert f"Got position 0, which is node {ids[0]!r}, in the row of {keys[0]!r} instead" in str(error.value), name
+    assert np.array_equal(model.predict_proba(nodes.set_axis(range(9, 13))), expected)
+
+
 def test_a_mask_with_an_index_marks_the_nodes_that_it_names() -> None:
     marked = np.isin(np.arange(N), MIXED[:9])
     expected = _spread(X=marked, y=CLASSES)

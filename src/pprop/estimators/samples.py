@@ -20,6 +20,7 @@ from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS, check_missing
 from pprop.graph.rows import (
     NodeNames,
+    check_beside_positions,
     index_of,
     nodes_of_rows,
     numbers_rows,
@@ -105,6 +106,7 @@ def node_positions(X: object, parameter: str, function: str, graph: Graph, *, id
         if not remedy and graph.ids is not None and graph.ids.dtype.kind in "iu":
             remedy = "Integers are positions; pass ids as ids=..."
         reject(parameter, function, expected, f"{array[at]} at index {at}", remedy=remedy)
+    check_beside_positions(X, array, NodeNames.of(graph), parameter, function)
     return array.astype(np.int64)
 
 

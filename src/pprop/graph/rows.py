@@ -227,6 +227,46 @@ def rows_beside(
     reject(parameter, function, "indexed by the ids of the nodes given with it", got, remedy=remedy)
 
 
+def check_beside_positions(
+    nodes: object, at: Rows, names: NodeNames, parameter: str, function: str, error: Any = InputError
+) -> None:
+    """Refuse positions in a series or frame whose index names other nodes than the positions do.
+
+    An index of integers is one of names only where the ids are integers, too, and one of them is too large for a position:
+    else it may number the rows of the table that the positions were taken from.
+
+    Parameters
+    ----------
+    nodes, at
+        As given, and the positions, shape (m,).
+    names, parameter, function, error
+        Of the graph, and for an error.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = NodeNames.of_ids(["c", "a", "b"], 3)
+    >>> check_beside_positions(pd.Series([0, 2], index=["a", "b"]), np.array([0, 2]), names, "X", "fit")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'X' parameter of fit must be positions of the nodes that its index names. Got ...
+    """
+    index = index_of(nodes)
+    if index is None or names.ids is None or numbers_rows(index):
+        return
+    keys: list[Any] = index.tolist()
+    named = names.find(keys)
+    if names.integers and ((named < 0).any() or max(keys, default=0) < names.n):
+        return
+    torn = np.flatnonzero((named >= 0) & (named != at))
+    if torn.size:
+        row = int(torn[0])
+        key, other = describe(keys[row]), describe(names.named(at[row : row + 1])[0])
+        got = f"position {at[row]}, which is node {other}, in the row of {key}"
+        remedy = "Pass its .index, which has the ids, or .to_numpy() to go by position."
+        reject(parameter, function, "positions of the nodes that its index names", got, remedy=remedy, error=error)
+
+
 def is_text(nodes: object) -> bool:
     """Whether nodes are given as text, which are ids: one, or several in a list, an array or a series.
 
@@ -267,7 +307,9 @@ def check_nodes(nodes: object, parameter: str, function: str, graph: Any, ids: o
         reject(parameter, function, "an array of nodes", "None", remedy="Pass positions, or ids that are text.")
     if is_text(nodes):
         return positions_of_ids(nodes, parameter, function, graph)
-    return check_positions(nodes, parameter, function, n_nodes=graph.n_nodes)
+    at = check_positions(nodes, parameter, function, n_nodes=graph.n_nodes)
+    check_beside_positions(nodes, at, NodeNames.of(graph), parameter, function)
+    return at
 
 
 def like_given(data: Any, values: NDArray[Any], order: Rows | None) -> Any:
