@@ -263,6 +263,21 @@ def test_many_numbers_are_classes_only_where_an_option_says_so(pprop_here, tmp_p
     assert pprop_here("predict", "model", "--out", "r.csv").code == 0
 
 
+def test_numbers_that_may_be_scores_are_classes_and_a_line_says_so(pprop_here, tmp_path: Path):
+    write_rows(tmp_path / "edges.csv", ("source", "target"), [(k, (k + 47) % 120) for k in range(120)])
+    write_rows(tmp_path / "nodes.csv", ("id", "points", "floor"), [(k, k % 47, k % 7) for k in range(120)])
+    train = ("train", "edges.csv", "--nodes", "nodes.csv", *QUICK, "--no-baselines", "--label-column")
+    told = (
+        "The 47 different numbers under 'points' of 'nodes.csv' are read as classes, and most have fewer than 5 labels. "
+        "If they measure something, divide them into a few ranges, or name another column. "
+        "If they are codes of classes, add: --label-kind category\n"
+    )
+    assert f"Warning: {told}" in pprop_here(*train, "points").err
+    assert told.rstrip() in pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--label-column", "points").out
+    assert "are read as classes" not in pprop_here(*train, "points", "--label-kind", "category").err
+    assert "are read as classes" not in pprop_here(*train, "floor").err
+
+
 def test_one_class_alone_is_refused_or_warned_of(pprop_here, folder: Path, tmp_path: Path):
     rows = [{**row, "label": row["label"] and "same"} for row in read_rows(folder / "numbers.csv")]
     write_rows(tmp_path / "nodes.csv", NUMBERS, project(rows, NUMBERS))

@@ -98,9 +98,13 @@ def test_positions_whose_index_names_other_nodes_are_refused(ids: Any, alike: in
             if alike == 4:
                 call(given)
                 continue
-            with pytest.raises(InputError, match=r"(X|nodes)' parameter of .* of the nodes that its index names") as error:
+            with pytest.raises(
+                InputError, match=r"(X|nodes)' parameter of .* of the nodes that its index names"
+            ) as error:
                 call(given)
-            assert f"Got position 0, which is node {ids[0]!r}, in the row of {keys[0]!r} instead" in str(error.value), name
+            assert f"Got position 0, which is node {ids[0]!r}, in the row of {keys[0]!r} instead" in str(error.value), (
+                name
+            )
     assert np.array_equal(model.predict_proba(nodes.set_axis(range(9, 13))), expected)
 
 

@@ -318,6 +318,10 @@ def hetero() -> HeteroData:
             r"'data\.edge_weight' .* non-negative edge weights\. Got -1",
         ),
         (Data(edge_index=EDGES, y=torch.ones(3, 2).long(), num_nodes=3), r"'data\.y' .* Got 2 columns, several labels"),
+        (
+            Data(edge_index=EDGES, y=torch.arange(60), num_nodes=60),
+            r"'data\.y' .* 60 different numbers for 60 labels .* data\.y = None\. Codes of classes are text in graph",
+        ),
         (Data(edge_index=EDGES, y=torch.rand(3), num_nodes=3), r"'data\.y' .* dtype float32 .* regression"),
         (Data(edge_index=EDGES, y=torch.tensor([1]), num_nodes=3), r"'data\.y' .* Labels of whole graphs"),
         (Data(edge_index=EDGES, num_nodes=2), "node positions from 0 to 1. Got the position 2"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
-from pprop import Graph, read_edges
+from pprop import Graph, LabelPropagationClassifier, read_edges
 from pprop._errors import FormatError, InputError
 
 
@@ -94,13 +96,77 @@ def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentenc
         [f"class {row % 60}" for row in range(180)],  # many classes, each with several nodes
         [0, 1] * 3,
         [*range(1, 8)] * 3,
-        [1990 + row % 31 for row in range(100)],  # codes by the year
-        [row % 50 for row in range(150)],
+        [row % 10 for row in range(20)],
+        [row % 20 for row in range(100)],
+        [f"{row % 40:03}" for row in range(120)],  # padded, as no quantity is
         ["Washington, DC", "Portland, OR", "Portland, ME"],
     ],
 )
 def test_names_of_classes_may_look_a_little_like_lists(cells: list[Any]) -> None:
     assert labelled(cells).n_classes == len(set(cells))
+
+
+@pytest.mark.parametrize(
+    ("cells", "few"),
+    [
+        ([row % 47 for row in range(120)], True),  # scores
+        ([1990 + row % 31 for row in range(100)], True),
+        ([18 + row % 50 for row in range(2000)], False),  # ages
+        ([f"{row % 21}.0" for row in range(210)], False),
+        ([row % 11 for row in range(44)], True),
+        ([1] * 500 + [*range(1, 12)] * 4 + [None] * 9, True),  # the median class counts
+    ],
+)
+def test_whole_numbers_that_may_measure_something_are_classes_and_a_warning_says_so(cells: Any, few: bool) -> None:
+    values = len({cell for cell in cells if cell is not None})
+    rare = ", and most have fewer than 5 labels" if few else ""
+    told = f"The {values} different numbers under 'y' of the dict are read as classes{rare}. If they measure something, "
+    with pytest.warns(UserWarning, match=rf"^{told}.* If they are codes of classes, pass label_kind='category'\.$"):
+        assert labelled(cells).n_classes == values
+    assert labelled(cells, label_kind="category").n_classes == values
+
+
+BARE = sparse.csr_array((3000, 3000))
+MANY = {
+    "from_scipy": (lambda y: Graph.from_scipy(BARE, labels=y), "labels"),
+    "from_scipy, with gaps": (lambda y: Graph.from_scipy(BARE, labels=np.append(y[1:], [np.nan])), "labels"),
+    "from_edges": (lambda y: Graph.from_edges([0], [1], nodes=range(3000), labels=y), "labels"),
+    "replace": (lambda y: Graph.from_scipy(BARE).replace(labels=y), "labels"),
+    "replace, directed": (lambda y: Graph.from_scipy(BARE).replace(labels=y, directed=True), "labels"),
+    "fit": (lambda y: LabelPropagationClassifier(Graph.from_scipy(BARE)).fit(np.arange(3000), y), "y"),
+    "fit, floats": (lambda y: LabelPropagationClassifier(Graph.from_scipy(BARE)).fit(y=y.astype(float)), "y"),
+    "fit, a list": (lambda y: LabelPropagationClassifier(Graph.from_scipy(BARE)).fit(y=y.tolist()), "y"),
+}
+
+
+@pytest.mark.parametrize(("make", "name"), MANY.values(), ids=MANY)
+def test_arrays_of_nearly_as_many_numbers_as_labels_are_refused(make: Any, name: str) -> None:
+    got = rf"'{name}' .* must be one class per node\. Got (3,000|2,999) different numbers for (3,000|2,999) labels instead\."
+    with pytest.raises(InputError, match=rf"{got} .*divide the numbers .* pass {name}\.astype\(str\)\."):
+        make(np.arange(3000))
+    make(np.arange(3000) % 50)
+
+
+def test_classes_of_an_array_are_as_many_as_their_labels_show_or_their_names_say() -> None:
+    many = np.arange(3000) // 2
+    graph = Graph.from_scipy(BARE, labels=many)  # two nodes of each
+    assert graph.n_classes == 1500
+    half = graph.subgraph(np.arange(0, 3000, 2))  # of a graph, classes stay what they are
+    assert pickle.loads(pickle.dumps(half)) == half  # noqa: S301 - made one line ago
+    assert half.replace(name="half").replace(directed=True).n_classes == 1500
+    assert Graph.from_scipy(BARE, labels=np.arange(3000), class_names=[f"c{k}" for k in range(3000)]).n_classes == 3000
+    assert Graph.from_scipy(BARE, labels=np.arange(3000).astype(str)).n_classes == 3000
+
+
+def test_integers_that_may_be_scores_are_warned_of_where_they_train() -> None:
+    graph = Graph.from_scipy(sparse.csr_array((120, 120)))
+    scores = np.arange(120) % 47
+    told = r"^The 47 different numbers among 120 labels are read as classes, and most have fewer than 5 labels\. "
+    with pytest.warns(UserWarning, match=rf"{told}If they measure .* codes of classes, pass y\.astype\(str\)\."):
+        model = LabelPropagationClassifier(graph).fit(y=scores)
+    assert len(model.classes_) == 47
+    for silent in (scores.astype(str), np.arange(120) % 24, np.arange(120) % 7, [0, 1, 2, 3, 4, 5, 6] + [-1] * 113):
+        LabelPropagationClassifier(graph).fit(y=silent)
 
 
 @pytest.mark.parametrize(

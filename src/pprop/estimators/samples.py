@@ -17,7 +17,7 @@ from pprop._validate import check_array, check_float, check_int, counted, descri
 from pprop.datasets import Split
 from pprop.estimators.targets import class_labels, of_one_type
 from pprop.graph import Graph
-from pprop.graph.labels import MISSING_LABELS, check_missing
+from pprop.graph.labels import MISSING_LABELS, check_codes, check_missing
 from pprop.graph.rows import (
     NodeNames,
     check_beside_positions,
@@ -280,6 +280,8 @@ def labelled_nodes(
     missing = check_missing(missing_labels, function)
     found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing)
     check_some(found, function)
+    if (advice := check_codes(found.labels, "y", function)) is not None:
+        warnings.warn(advice, stacklevel=4)
     return found
 
 

@@ -16,7 +16,7 @@ from pprop._errors import GraphError, InputError, PpropError
 from pprop._validate import check_bool, describe, name_methods, reject
 from pprop.graph import attributes
 from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, frozen, seal, share, symmetrized
-from pprop.graph.convert.arguments import as_arrays, as_sparse, with_ids
+from pprop.graph.convert.arguments import as_arrays, as_sparse, check_class_indices, with_ids
 from pprop.graph.derived import Derived
 from pprop.graph.exchange import Exchange
 from pprop.graph.features.dense_rows import DenseRows
@@ -131,27 +131,37 @@ class Graph(Derived, Exchange):
         >>> Graph.from_scipy(sp.csr_array([[0, 1], [0, 0]]), directed=True)
         Graph(2 nodes, 1 edges, directed)
         """
+        return cls._of_matrix(
+            adjacency, directed, features=features, labels=labels, ids=ids, class_names=class_names,
+            feature_names=feature_names, name=name, recommended=recommended, recipe=recipe, scaling=scaling,
+            new_labels=True,
+        )  # fmt: skip
+
+    @classmethod
+    def _of_matrix(cls, adjacency: object, directed: bool, *, new_labels: bool, **fields: Any) -> Graph:
+        """Make a Graph as `from_scipy` does; labels that are not new were those of a Graph before."""
         function = "Graph.from_scipy"
         directed = check_bool(directed, "directed", function)
-        adjacency, ids = with_ids(adjacency, ids, function)
+        adjacency, fields["ids"] = with_ids(adjacency, fields["ids"], function)
         given = canonical_csr(as_sparse(adjacency, function), function)
         csr = given if directed else symmetrized(given)
         if csr is None:
             remedy = "Pass directed=True, and call .undirected() on the result to ignore directions."
             got = "a matrix that differs from its transpose"
             reject("adjacency", function, "symmetric when directed=False", got, remedy=remedy, error=GraphError)
-        return cls._checked(
-            csr, directed, features=features, labels=labels, ids=ids, class_names=class_names,
-            feature_names=feature_names, name=name, recommended=recommended, recipe=recipe, scaling=scaling,
-        )  # fmt: skip
+        return cls._checked(csr, directed, new_labels=new_labels, **fields)
 
     @classmethod
-    def _checked(cls, csr: Csr, directed: bool, known: Features | None = None, **fields: Any) -> Graph:
+    def _checked(
+        cls, csr: Csr, directed: bool, known: Features | None = None, *, new_labels: bool, **fields: Any
+    ) -> Graph:
         """Make a Graph of a sound matrix and fields that are checked here, but for features that are `known`."""
         for field, kind in {"recipe": Recipe, "scaling": Scaling}.items():
             if not isinstance(fields[field], kind | None):
                 reject(field, "Graph.from_scipy", f"a pprop.graph.{kind.__name__} or None", describe(fields[field]))
         fields = as_arrays(fields, len(csr[0]) - 1, "Graph.from_scipy")
+        if new_labels and fields["class_names"] is None:
+            check_class_indices(fields["labels"], "Graph.from_scipy")
         checked = attributes.check_fields(fields, len(csr[0]) - 1, "Graph.from_scipy", known)
         return cls._of_parts(csr, directed, **checked)
 
@@ -326,9 +336,10 @@ class Graph(Derived, Exchange):
         try:
             if same_structure:
                 csr, directed = (self.indptr, self.indices, self.weights), fields.pop("directed")
-                graph = Graph._checked(csr, directed, known, **fields)
+                graph = Graph._checked(csr, directed, known, new_labels="labels" in changes, **fields)
             else:
-                graph = Graph.from_scipy(**dict[str, Any](adjacency=self.adjacency) | fields)
+                matrix = fields.pop("adjacency", self.adjacency)
+                graph = Graph._of_matrix(matrix, new_labels="labels" in changes, **fields)
         except PpropError as error:
             error.function = "Graph.replace"  # that was called
             raise
@@ -373,4 +384,4 @@ name_methods("Graph", GraphParts, Derived, Exchange)
 
 
 def _rebuild(fields: dict[str, Any]) -> Graph:
-    return Graph.from_scipy(**fields)
+    return Graph._of_matrix(**fields, new_labels=False)  # pyright: ignore[reportPrivateUsage]

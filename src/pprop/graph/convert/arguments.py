@@ -13,7 +13,7 @@ from pprop._memory import usable_memory
 from pprop._validate import check_array, check_texts, describe, reject
 from pprop.graph.attributes import check_names
 from pprop.graph.convert.links import is_a
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.labels import MISSING_LABELS, check_codes
 from pprop.graph.rows import NodeNames, in_node_order, index_of
 
 BYTES_AN_ENTRY = 16  # of a sparse matrix: the value and its column
@@ -153,6 +153,18 @@ def as_class_indices(
             got = f"the label {describe(text)}"
             reject(parameter, function, "text among class_names", got, error=GraphError)
     return np.asarray([-1 if cell is None else index[cast("str", cell)] for cell in cells], dtype=np.int64), names
+
+
+def check_class_indices(labels: object, function: str, parameter: str = "labels", remedy: str = "") -> None:
+    """Refuse labels that are integers with nearly as many values as nodes; all else is checked elsewhere.
+
+    >>> check_class_indices(np.arange(3000), "Graph.from_scipy")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.GraphError: The 'labels' parameter of Graph.from_scipy must be one class per node. Got 3,000 different ...
+    """
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iu":
+        check_codes(labels[labels >= 0], parameter, function, error=GraphError, remedy=remedy)
 
 
 def _unknown(cell: object, class_names: tuple[str, ...]) -> bool:

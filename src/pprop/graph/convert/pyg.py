@@ -13,7 +13,7 @@ from scipy import sparse
 from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_array, check_bool, check_int, describe, reject
-from pprop.graph.convert.arguments import is_frame
+from pprop.graph.convert.arguments import check_class_indices, is_frame
 from pprop.graph.convert.links import EdgeList, check_weights, edge_list, is_a, matrix_of
 from pprop.graph.parts import GraphParts
 
@@ -210,6 +210,10 @@ def _labels(y: object, n: int) -> NDArray[Any]:
             "Where they are classes, data.y = data.y.long(); targets of a regression are left out with data.y = None."
         )
         reject("data.y", FUNCTION, expected, describe(array), remedy=remedy, error=GraphError)
+    remedy = (
+        "Leave them out with data.y = None. Codes of classes are text in graph.replace(labels=y.numpy().astype(str))."
+    )
+    check_class_indices(array, FUNCTION, "data.y", remedy)
     return array.astype(np.int64) if array.dtype.kind == "b" else array
 
 

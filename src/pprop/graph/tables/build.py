@@ -18,7 +18,7 @@ from scipy import sparse
 from pprop._errors import Advice, FormatError, GraphError, Remedy, UnknownNodeError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
 from pprop.graph.attributes import Csr, check_features, check_labels, seal
-from pprop.graph.convert.arguments import as_class_indices, by_nodes, encoded_frame, is_frame
+from pprop.graph.convert.arguments import as_class_indices, by_nodes, check_class_indices, encoded_frame, is_frame
 from pprop.graph.features.dense_rows import STORED, row_blocks
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.structure import DEGREES, degree_columns
@@ -432,5 +432,7 @@ def edge_parts(
     n = len(parts["ids"])
     if labels is not None:
         codes, names = as_class_indices(by_nodes(parts["ids"], n, labels, "labels", function), None, function)
+        if names is None:
+            check_class_indices(codes, function)
         parts |= {"labels": check_labels(codes, n, names, function), "class_names": names}
     return parts

@@ -1,10 +1,7 @@
 """Labels as people write them: a column of cells to class codes and names, unknown ones told by their marks.
 
 A column that holds no classes is refused, unless the caller asks for a category: numbers that measure something, nearly as
-many values as labels, several tags in a cell.
-
-Whole numbers are classes where there are at most `MANY` of them. Above that, a code cannot be told from a measurement: both may
-begin at 0 or 1, leave no number out and have hundreds of labels each. Most codes are fewer (0 and 1, 1 to 7, years).
+many values as labels, several tags in a cell. `pprop.graph.labels` says which whole numbers are classes.
 """
 
 from __future__ import annotations
@@ -21,12 +18,17 @@ from numpy.typing import NDArray
 from pprop._errors import Advice, FormatError, Remedy
 from pprop._validate import describe, reject
 from pprop.graph.features.columns import is_list
-from pprop.graph.labels import MISSING_LABELS, LabelKind, alike_classes
+from pprop.graph.labels import (
+    HANDFUL,
+    MISSING_LABELS,
+    LabelKind,
+    alike_classes,
+    doubt_of_numbers,
+    nearly_distinct,
+)
 from pprop.graph.tables.arrow import pa, pc
 from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 
-MANY = 50  # different numbers: more are no classes
-FEW = 20  # different values: more, each for fewer than two labels, are no classes
 # Names of classes, in lower case, that probably mean an unknown label.
 DOUBTFUL = frozenset(
     {
@@ -79,6 +81,11 @@ def read_labels(
         These are no classes: numbers that are not whole, more than 50 different numbers, nearly as many values as
         labels, several tags in a cell.
 
+    Warns
+    -----
+    Advice
+        Whole numbers that are classes, but may measure something: more than 20, or more than 10 with a few labels each.
+
     Examples
     --------
     >>> from pprop.graph.tables.frames import table_of
@@ -129,14 +136,16 @@ def class_codes(
         warnings.warn(
             f"{got} differ only in case or blanks: each is a class. If they are one, write it one way.", stacklevel=5
         )
-    if kind == "auto":
-        rows = sum(int(count) for name, count in zip(spellings, counts, strict=True) if name not in absent)
-        _refuse_numbers(table, column, names, rows)
-        _refuse_tags(table, column, names)
-    if names and as_integers(pa.chunked_array([names])) is not None:
+    whole = bool(names) and as_integers(pa.chunked_array([names])) is not None
+    if whole:
         names.sort(key=int)
     index = {name: code for code, name in enumerate(names)}
-    return np.asarray([index.get(name, -1) for name in spellings], dtype=np.int64), tuple(names)
+    codes = np.asarray([index.get(name, -1) for name in spellings], dtype=np.int64)
+    if kind == "auto":
+        of_class = np.bincount(codes[codes >= 0], counts[codes >= 0], minlength=len(names)).astype(np.int64)
+        _check_numbers(table, column, names, of_class, whole)
+        _refuse_tags(table, column, names)
+    return codes, tuple(names)
 
 
 def _texts(table: DataTable, name: str, wanted: LabelKind) -> Any:
@@ -172,6 +181,11 @@ QUANTITIES = Remedy(
     "Each value is a class nevertheless if you say so.",
     settings=INSIST,
 )
+MEASURED = Remedy("If they measure something, divide them into a few ranges, or name another column.")
+CODES = Remedy(
+    "If they are codes of classes, pass label_kind='category'.",
+    shell="If they are codes of classes, add: --label-kind category",
+)
 TAGS = "Keep one tag for each node, or make one column of each tag and train a model on each."
 
 
@@ -180,18 +194,27 @@ def _refuse(table: DataTable, column: str, got: str, remedy: str | Remedy) -> No
     reject("label_column", table.function, ONE_CLASS, place, remedy=remedy, error=FormatError)
 
 
-def _refuse_numbers(table: DataTable, column: str, names: list[str], rows: int) -> None:
-    """Refuse numbers that are not whole, many numbers, and nearly as many values as rows."""
+def _check_numbers(table: DataTable, column: str, names: list[str], counts: NDArray[np.int64], whole: bool) -> None:
+    """Refuse numbers that are not whole, many numbers, and nearly as many values as rows; warn of numbers that may measure.
+
+    `counts` are the labels of each name, and `whole` says that all names are integers as people count, ``7`` and not ``007``.
+    """
     numbers = [spelled(name) for name in names]
-    numeric = all(number is not None for number in numbers)
-    if names and numeric:
+    numeric = bool(names) and all(number is not None for number in numbers)
+    if numeric:
         broken = [name for name, number in zip(names, numbers, strict=True) if number is None or number % 1 != 0]
         if broken:
             _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", QUANTITIES)
-    if (len(names) > FEW and 2 * len(names) > rows) or (numeric and len(names) > MANY):
-        what = "different numbers" if numeric else "different texts"
-        texts = Remedy("Name the column with the classes. Each value is a class if you say so.", settings=INSIST)
-        _refuse(table, column, f"{len(names):,} {what} for {rows:,} labels", QUANTITIES if numeric else texts)
+    doubt, rows = doubt_of_numbers(counts, codes=False) if numeric else "none", int(counts.sum())
+    if doubt == "surely":
+        _refuse(table, column, f"{len(names):,} different numbers for {rows:,} labels", QUANTITIES)
+    if nearly_distinct(len(names), rows):
+        remedy = Remedy("Name the column with the classes. Each value is a class if you say so.", settings=INSIST)
+        _refuse(table, column, f"{len(names):,} different texts for {rows:,} labels", remedy)
+    if doubt == "perhaps" and whole:
+        few = f", and most have fewer than {HANDFUL} labels" if np.median(counts) < HANDFUL else ""
+        got = f"The {len(names)} different numbers under {column!r} of {table.title} are read as classes{few}."
+        warnings.warn(Advice(got, MEASURED, CODES), stacklevel=6)
 
 
 def _refuse_tags(table: DataTable, column: str, names: list[str]) -> None:
