@@ -250,9 +250,9 @@ def test_nodes_of_a_subgraph(nodes: Any, sentence: str) -> None:
 def test_replace_of_an_unknown_field_names_the_fields() -> None:
     with pytest.raises(InputError, match=r"no field 'label' to replace\. Its fields are: adjacency, .*, labels, ids"):
         graph().replace(label=[0])
-    for changes in ({"labels": [0]}, {"adjacency": 3}, {"recipe": 3}):
-        with pytest.raises(InputError, match=rf"^The '{[*changes][0]}' parameter of Graph\.replace must be"):
-            graph().replace(**changes)
+    for field, value in (("labels", [0]), ("adjacency", 3), ("recipe", 3)):
+        with pytest.raises(InputError, match=rf"^The '{field}' parameter of Graph\.replace must be"):
+            graph().replace(**{field: value})
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,47 @@ def test_an_attribute_of_vectors_becomes_the_features_as_it_is() -> None:
     nx.set_node_attributes(g, {0: [1.0, 2.0], 1: (3.0, 4.0), 2: np.array([5.0, 6.0])}, "x")
     for wanted in (["x"], "auto"):
         assert np.array_equal(Graph.from_networkx(g, features=wanted).features, [[1, 2], [3, 4], [5, 6]])  # type: ignore[reportArgumentType]
-    del g.nodes[1]["x"]
-    with pytest.raises(
-        GraphError, match=r"a vector of 2 numbers under 'x' for every node. Got None for the node at position 1"
-    ):
-        Graph.from_networkx(g, features=["x"])
+    g.nodes[1]["x"] = [3.0, 4.0, 5.0]
+    for wanted in (["x"], "auto"):
+        with pytest.raises(
+            GraphError,
+            match=r"a vector of 2 numbers under 'x' for every node. Got \[3.0, .*\] for the node at position 1",
+        ):
+            Graph.from_networkx(g, features=wanted)
+
+
+def test_attributes_of_vectors_are_blocks_of_features_beside_others() -> None:
+    rows = np.arange(8.0).reshape(4, 2)
+    columns: dict[str, list[Any]] = {
+        "age": [31.5, 27.0, 38.0, 45.0],
+        "x": rows.tolist(),
+        "flags": [(True,)] * 3 + [(False,)],
+    }
+    network = nx.path_graph(4)
+    for name, values in columns.items():
+        nx.set_node_attributes(network, dict(enumerate(values)), name)
+    other = igraph.Graph(n=4, edges=[(0, 1), (1, 2), (2, 3)], vertex_attrs=columns)
+    expected = np.column_stack([columns["age"], rows, [1, 1, 1, 0]])
+    for read, given in ((Graph.from_networkx, network), (Graph.from_igraph, other)):
+        graph = read(given, features="auto")
+        assert graph.feature_names == ("age", "x[0]", "x[1]", "flags[0]")
+        assert np.array_equal(graph.features, expected)  # type: ignore[reportArgumentType]
+        assert read(given, features=["x", "age"]).feature_names == ("x[0]", "x[1]", "age")
+        assert read(given, features={"x": "unused", "flags": "unused"}).feature_names == ("age",)
+    network.nodes[2]["x"] = [4.0]
+    for wanted in ("auto", ["x", "age"]):
+        with pytest.raises(
+            GraphError, match=r"a vector of 2 numbers under 'x' .* Got \[4.0\] for the node at position 2"
+        ):
+            Graph.from_networkx(network, features=wanted)
+    del network.nodes[2]["x"]
+    for wanted in (["x"], ["x", "age"]):
+        lacking = Graph.from_networkx(network, features=wanted)
+        assert lacking.feature_names[:3] == ("x[0]", "x[1]", "x is missing")  # type: ignore[index]
+        assert lacking.features[2, :3].tolist() == [2, 3, 1]  # type: ignore[index]
+    network.nodes[2]["x"] = torch.tensor([[4.0, 5.0]])
+    with pytest.raises(GraphError, match=r"Got Tensor of shape \(1, 2\) .* for the node at position 2"):
+        Graph.from_networkx(network, features=["x", "age"])
 
 
 def test_attributes_become_features_by_a_recipe() -> None:
@@ -143,7 +179,7 @@ def test_attributes_become_features_by_a_recipe() -> None:
             {"features": {"age": "nubmer", "x": "unused", "mixed": "unused"}},
             r"'features' parameter of Graph\.from_networkx .* kinds of columns.* Did you mean 'number'",
         ),
-        ({"features": ["age", "x"]}, r"one attribute of vectors, or others\. Got 'x', whose values are vectors"),
+        ({"features": {"x": "category"}}, "'x', .* cannot be used .has lists, of which no category can be made"),
         ({"features": ["mixed"]}, r"one type \('b' \(str\) after 1 \(int\) in row 2"),
         (
             {"label": "score"},

@@ -80,8 +80,9 @@ class Exchange(GraphParts):
             As in `read_edges`: ``"category"`` takes each distinct value for a class.
         features
             Node attributes that become features: names, a mapping of names to kinds, or "auto" for all of them; see
-            `from_pandas`. One attribute that holds a vector of numbers for every node is taken as it is. Or an array or a
-            scipy matrix with one row per node, in their order, or a frame with the nodes as index.
+            `from_pandas`. An attribute of vectors, all of one length, is a block of features; alone, and with a vector
+            for every node, it is taken as it is. Or an array or a scipy matrix with one row per node, in their order, or
+            a frame with the nodes as index.
         directed
             None as `g` is; False ignores directions (of an edge and its opposite the larger weight counts).
 

@@ -104,15 +104,12 @@ class NodeColumns:
             chosen = check_sequence(wanted, self.features, self.function, expected)
         columns = {name: self.column(name, self.features) for name in chosen}
         vectors = [name for name, values in columns.items() if any(_is_vector(value) for value in values)]
-        if not vectors:
-            return {} if not columns else self._encoded(columns, wanted)
-        if len(columns) > 1:
-            got = f"{describe(vectors[0])}, whose values are vectors, among {counted(len(columns), 'attribute')}"
-            remedy = f"Pass {self.features}=[{vectors[0]!r}], or the names of the others."
-            reject(self.features, self.function, "one attribute of vectors, or others", got, remedy=remedy)
-        return {"features": self._vectors(vectors[0], columns[vectors[0]])}
+        if len(columns) == len(vectors) == 1 and not any(map(_is_missing, columns[vectors[0]])):
+            return {"features": self._vectors(vectors[0], columns[vectors[0]])}
+        blocks = {name: self._block(name, columns[name]) for name in vectors}
+        return {} if not columns else self._encoded({**columns, **blocks}, wanted)
 
-    def _encoded(self, columns: dict[Any, list[Any]], wanted: Wanted) -> dict[str, Any]:
+    def _encoded(self, columns: Mapping[Any, Any], wanted: Wanted) -> dict[str, Any]:
         from pprop.graph.features.recipe import Recipe
 
         with self._own_words():
@@ -122,7 +119,7 @@ class NodeColumns:
             features, names = recipe.encode(table.columns, **about)
         return {"features": features, "feature_names": names, "recipe": recipe} if names else {"recipe": recipe}
 
-    def _table(self, columns: Mapping[str, list[Any]]) -> DataTable:
+    def _table(self, columns: Mapping[str, Any]) -> DataTable:
         from pprop.graph.tables.frames import table_of
 
         return replace(table_of(columns, "g", self.function), title="the nodes")
@@ -140,12 +137,27 @@ class NodeColumns:
     def _vectors(self, name: object, values: list[Any]) -> NDArray[Any]:
         """Return one array of the vectors of all nodes, shape (n, ...)."""
         arrays = [np.asarray(value.detach().cpu() if is_a(value, "torch.Tensor") else value) for value in values]
+        like = next((array for array in arrays if array.ndim), arrays[0])
         for at, array in enumerate(arrays):
-            if array.ndim == 0 or array.shape != arrays[0].shape or array.dtype.kind not in "buif":
-                expected = f"a vector of {counted(arrays[0].size, 'number')} under {name!r} for every node"
+            if array.ndim == 0 or array.shape != like.shape or array.dtype.kind not in "buif":
+                expected = f"a vector of {counted(like.size, 'number')} under {name!r} for every node"
                 got = f"{describe(values[at])} for the node at position {at}"
                 reject(self.features, self.function, expected, got, error=GraphError)
         return np.stack(arrays)
+
+    def _block(self, name: object, values: list[Any]) -> NDArray[Any]:
+        """Return the vectors of all nodes as a column of lists, shape (n, f); NaN where a node has none."""
+        known = np.array([not _is_missing(value) for value in values])
+        first = next(value for value in values if _is_vector(value))
+        rows = self._vectors(name, [first if _is_missing(value) else value for value in values])
+        if rows.ndim != 2 or not rows.shape[1]:
+            expected = f"vectors of at least one number under {name!r}, to be used beside other attributes"
+            reject(self.features, self.function, expected, f"arrays of shape {rows.shape[1:]}", error=GraphError)
+        if known.all():
+            return rows
+        rows = rows.astype(np.float32 if rows.dtype == np.float32 else np.float64)
+        rows[~known] = np.nan
+        return rows
 
     def _sparse(self, rows: list[Any], facts: Mapping[str, Any]) -> sparse.csr_array:
         """Return the matrix whose rows are mappings of column to value, as `to_networkx` writes sparse features."""
@@ -158,6 +170,10 @@ class NodeColumns:
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
         shape = (len(rows), cast("int", facts["shape"]))
         return sparse.csr_array((values.astype(facts["dtype"]), indices, indptr), shape=shape)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def _is_vector(value: object) -> bool:
