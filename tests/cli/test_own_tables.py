@@ -273,7 +273,10 @@ def test_numbers_that_may_be_scores_are_classes_and_a_line_says_so(pprop_here, t
         "If they are codes of classes, add: --label-kind category\n"
     )
     assert f"Warning: {told}" in pprop_here(*train, "points").err
-    assert told.rstrip() in pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--label-column", "points").out
+    assert (
+        told.rstrip()
+        in pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--label-column", "points").out
+    )
     assert "are read as classes" not in pprop_here(*train, "points", "--label-kind", "category").err
     assert "are read as classes" not in pprop_here(*train, "floor").err
 

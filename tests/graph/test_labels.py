@@ -120,7 +120,9 @@ def test_names_of_classes_may_look_a_little_like_lists(cells: list[Any]) -> None
 def test_whole_numbers_that_may_measure_something_are_classes_and_a_warning_says_so(cells: Any, few: bool) -> None:
     values = len({cell for cell in cells if cell is not None})
     rare = ", and most have fewer than 5 labels" if few else ""
-    told = f"The {values} different numbers under 'y' of the dict are read as classes{rare}. If they measure something, "
+    told = (
+        f"The {values} different numbers under 'y' of the dict are read as classes{rare}. If they measure something, "
+    )
     with pytest.warns(UserWarning, match=rf"^{told}.* If they are codes of classes, pass label_kind='category'\.$"):
         assert labelled(cells).n_classes == values
     assert labelled(cells, label_kind="category").n_classes == values
