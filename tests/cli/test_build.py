@@ -58,6 +58,32 @@ def test_positions_and_files_of_rows(pprop_here: Any, tmp_path: Path):
     assert labels.tolist() == [0, 1, -1, 1]
 
 
+def test_files_of_features_are_used_beside_columns(pprop_here: Any, tmp_path: Path):
+    import numpy as np
+
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "nodes.csv").write_text(NODES)
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+    np.save(tmp_path / "x.npy", rows)
+    edges, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    about: dict[str, Any] = {"label_column": "team", "features": tmp_path / "x.npy"}
+    build = ("build", "edges.csv", "--nodes", "nodes.csv", "--label-column", "team", "--force", "--out", "g")
+    for given, columns in (("x.npy", "auto"), ("age,x.npy", ["age"])):
+        assert pprop_here(*build, "--features", given).code == 0
+        graph = pprop.read_graph(tmp_path / "g")
+        assert graph == pprop.read_edges(edges, nodes, feature_columns=columns, **about)
+        assert graph.feature_names == ("age", "x.npy[0]", "x.npy[1]")
+    assert pprop_here("build", "edges.csv", "--out", "h", "--features", "x.npy", "--nodes", "nodes.csv").code == 0
+    np.save(tmp_path / "x.npy", rows[:4])
+    refused = pprop_here(*build, "--features", "x.npy").err.splitlines()[-1]
+    assert "--features must be a matrix of numbers with 5 rows, one for each of 'nodes.csv'" in refused
+    both = pprop_here(*build, "--features", "x.npy", "--feature-file", "x.npy")
+    assert "leave one of them out" in both.err
+    (tmp_path / "positions.csv").write_text("source,target\n0,1\n1,3\n")
+    assert pprop_here("build", "positions.csv", "--nodes", 4, "--features", "x.npy", "--out", "n").code == 0
+    assert np.array_equal(pprop.read_graph(tmp_path / "n").features, rows[:4])  # type: ignore[arg-type]
+
+
 def test_what_cannot_be_built_is_one_line(pprop_here: Any, tmp_path: Path):
     (tmp_path / "edges.csv").write_text(EDGES)
     (tmp_path / "nodes.csv").write_text("id\nann\n")

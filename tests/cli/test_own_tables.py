@@ -193,7 +193,6 @@ def test_embeddings_in_a_file_are_used_beside_columns_and_a_model_knows_its_file
     np.save(tmp_path / "short.npy", np.zeros((people - 1, 2)))
     assert "with 600 rows, one for each of" in sentence(pprop_here(*command, "--features", "short.npy"))
     assert pprop_here(*command, "--features", "none.npy").err.endswith("There is no file 'none.npy'.\n")
-    assert "--feature-file" in pprop_here("build", "e.csv", "--nodes", "n.csv", "--features", "e.npy", "--out", "g").err
 
 
 def test_ids_and_labels_alone_train_label_propagation_or_a_structure(pprop_here, folder: Path, tmp_path: Path):

@@ -208,6 +208,34 @@ def test_positions_need_no_table(tmp_path: Path):
     assert isinstance(folder.features, np.memmap)
 
 
+@pytest.mark.usefixtures("many_buckets")
+def test_files_beside_the_columns_of_a_recipe_are_read_some_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(build_plan, "LEAST_ROWS", 16)
+    file = write(tmp_path, edge_columns("range"), "parquet")
+    rng = np.random.default_rng(0)
+    nodes = write(
+        tmp_path, {"id": range(200), "age": rng.normal(size=200), "team": ["a", "b"] * 100}, "parquet", "nodes"
+    )
+    files = [tmp_path / "x.npy", tmp_path / "y.npy"]
+    for one in files:
+        np.save(one, rng.normal(size=(200, 3)).astype(np.float32))
+    recipe = compare(tmp_path, file, nodes, memory=1.0, features=files).graph().recipe
+    compare(tmp_path, file, nodes, features=files, feature_columns=recipe)
+    with pytest.raises(pprop.CapacityError, match=r"features='.*x\.npy' uses the file in place of the columns"):
+        pprop.build_graph(file, tmp_path / "h", nodes=nodes, features=files, memory=TINY / 10)
+
+
+def test_a_list_of_files_is_checked(tmp_path: Path):
+    file = write(tmp_path, edge_columns("range"), "parquet")
+    np.save(tmp_path / "x.npy", np.ones((200, 2)))
+    with pytest.raises(pprop.InputError, match=r"'features' .* left out where the order of the nodes is not given"):
+        pprop.build_graph(file, tmp_path / "g", features=[tmp_path / "x.npy"])
+    with pytest.raises(pprop.InputError, match=r"'features' .* one file where nodes is a number"):
+        pprop.build_graph(file, tmp_path / "g", nodes=200, features=[tmp_path / "x.npy"] * 2)
+
+
 def test_sparse_features_of_a_file_are_kept(tmp_path: Path):
     matrix: Any = sparse.random_array(
         (250, 400), density=0.01, rng=np.random.default_rng(2), format="csr", dtype=np.float32

@@ -32,7 +32,10 @@ def build(
     tables: FolderTables,
     feature_file: Annotated[
         Path | None,
-        option("Features in .npy, or sparse in .npz or .data.npy, a row for each node in order.", metavar="FILE"),
+        option(
+            "Features in place of columns: .npy, or sparse .npz or .data.npy, a row for each node in order.",
+            metavar="FILE",
+        ),
     ] = None,
     label_file: Annotated[
         Path | None, option("Class indices in .npy, -1 where unknown, for each node in order.", metavar="FILE")
@@ -52,8 +55,8 @@ def build(
     """
     from pprop.graph.folder_manifest import FILES, manifest_fields
 
-    if tables.files:
-        raise typer.BadParameter("--features names columns here: --feature-file takes the .npy file.")
+    if tables.files and feature_file is not None:
+        raise typer.BadParameter("--feature-file is in place of --features: leave one of them out.")
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
 
@@ -79,7 +82,7 @@ def build(
             label_kind=tables.label_kind.value,
             feature_columns="numbers" if columns == ("numbers",) else columns,
             unknown_nodes=tables.unknown_nodes.value,
-            features=feature_file,
+            features=tables.files or feature_file,
             labels=label_file,
             memory=memory,
             replace=force,
@@ -92,7 +95,7 @@ def build(
             session.keep(half)  # the same command goes on with it
         raise
     except PpropError as error:
-        own = {"features": "feature_file", "labels": "label_file"}
+        own = {"labels": "label_file"} | ({} if tables.files else {"features": "feature_file"})
         error.parameter = own.get(error.parameter or "", error.parameter)
         raise
     session.keep(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from os import PathLike
 from typing import Literal, TypeAlias
 
@@ -42,7 +43,7 @@ def build_graph(
     feature_columns: str | Sequence[str] | Mapping[str, str] | Recipe = "auto",
     missing_labels: Sequence[str] = MISSING_LABELS,
     unknown_nodes: Literal["error", "drop", "add"] = "error",
-    features: Path_ | None = None,
+    features: Path_ | Sequence[Path_] | None = None,
     labels: Path_ | None = None,
     name: str | None = None,
     memory: float | None = None,
@@ -74,7 +75,8 @@ def build_graph(
     features
         An .npy file of a dense matrix; an .npz file of scipy's ``save_npz``, which is read at once; or the file ``X.data.npy``
         of a CSR matrix beside ``X.indices.npy`` and ``X.indptr.npy``, read some rows at a time. It has a row for each
-        node in their order, and is in place of columns of the node table.
+        node in their order, and is in place of columns of the node table. Or a list of .npy files, which are used beside
+        the columns, as in `read_edges`.
     labels
         An .npy file of class indices, -1 where unknown, for each node in their order; in place of a label column.
     name
@@ -114,8 +116,15 @@ def build_graph(
     (GraphFolder(4 nodes, 4 edges, undirected), array(['ann', 'bob', 'cem', 'dee'], dtype='<U3'))
     >>> place.cleanup()
     """
+    beside = features if isinstance(features, list | tuple) and not isinstance(nodes, Integral) else None
+    if isinstance(features, list | tuple):
+        if beside is None and len(features) != 1:
+            reject("features", FUNCTION, "one file where nodes is a number", describe(features))
+        features = features[0] if beside is None else None
+    if beside is not None:
+        _check_order("features", beside, known=nodes is not None)
     columns = TableColumns(
-        FUNCTION, source=source, target=target, weight=weight, directed=directed, id_column=id_column,
+        FUNCTION, features=beside, source=source, target=target, weight=weight, directed=directed, id_column=id_column,
         label_column=label_column, label_kind=label_kind, feature_columns=feature_columns,
         missing_labels=missing_labels, unknown_nodes=unknown_nodes,
     )  # fmt: skip
@@ -159,19 +168,18 @@ def _check_rows(features: object, labels: object, columns: TableColumns, *, know
     for parameter, value in (("features", features), ("labels", labels)):
         if value is not None:
             existing_file(value, parameter, FUNCTION)
-        if value is not None and not known:
-            remedy = "Pass nodes=..., a node table in the order of the rows, or how many there are."
-            reject(
-                parameter,
-                FUNCTION,
-                "left out where the order of the nodes is not given",
-                describe(value),
-                remedy=remedy,
-            )
+            _check_order(parameter, value, known=known)
     if features is not None and columns.feature_columns not in ("auto", "numbers"):
         reject("features", FUNCTION, "left out with feature_columns", describe(features))
     if labels is not None and columns.label_column is not None:
         reject("labels", FUNCTION, "left out with label_column", describe(labels))
+
+
+def _check_order(parameter: str, value: object, *, known: bool) -> None:
+    if not known:
+        remedy = "Pass nodes=..., a node table in the order of the rows, or how many there are."
+        expected = "left out where the order of the nodes is not given"
+        reject(parameter, FUNCTION, expected, describe(value), remedy=remedy)
 
 
 def _memory(memory: float | None) -> int:

@@ -60,6 +60,7 @@ class Build:
             "missing_labels": list(given.missing_labels),
             "feature_columns": kinds.to_json() if isinstance(kinds, Recipe) else kinds,
             "name": self.name,
+            **({"beside": [file_mark(file) for file in given.files]} if given.files else {}),
         }
 
     def run(self, workplace: Workplace) -> None:
@@ -91,6 +92,7 @@ class Build:
         features = (
             0 if self.features is None or not Path(self.features).exists() else Path(self.features).stat().st_size
         )
+        features += sum(file.stat().st_size for file in self.columns.files if file.exists())
         if self.nodes is not None:
             features += sum(4 * file.stat().st_size for file in self.nodes.files) // 2
         return Plan(

@@ -28,6 +28,7 @@ from pprop.scale.sparse_rows import ENDING, SparseFiles
 
 FUNCTION = "build_graph"
 TABLE_FACTOR = 6  # bytes of memory for a byte of a file of columns that become features at once
+FILE_FACTOR = 4  # and for one of an array beside them
 
 Fields = tuple[dict[str, Any], dict[str, Any]]  # what the manifest says of arrays, and of everything else
 
@@ -103,34 +104,32 @@ class NodeTable:
         given = self.columns.feature_columns
         header, _ = next(self.stream.tables(1))
         others = [name for name in header.names if name not in self._exclude]
-        if isinstance(given, Recipe) or given == "numbers" or not others:
+        files = self.columns.files
+        if isinstance(given, Recipe) or given == "numbers" or not (others or files):
             return self._streamed()
         needed = sum(TABLE_FACTOR * _unpacked(file) for file in self.stream.files)
+        needed += sum(FILE_FACTOR * file.stat().st_size for file in files)
         if needed > self.memory:
+            what = f"all the columns of {self.stream.title}" + (" and the files" if files else "")
+            remedy = Remedy(
+                "Columns of numbers alone are read some rows at a time.", settings={"feature_columns": "numbers"}
+            )
+            if files:
+                how = "uses the file in place of the columns, some rows at a time."
+                remedy = Remedy(f"features={str(files[0])!r} {how}", shell=f"--feature-file {files[0]} {how}")
             raise CapacityError(
-                f"Making features of all the columns of {self.stream.title} takes about {needed / 2**30:.1f} GiB, and memory is "
+                f"Making features of {what} takes about {needed / 2**30:.1f} GiB, and memory is "
                 f"{self.memory / 2**30:.1f} GiB.",
-                remedies=[
-                    Remedy(
-                        "Columns of numbers alone are read some rows at a time.",
-                        settings={"feature_columns": "numbers"},
-                    )
-                ],
+                remedies=[remedy],
             )
         table = read_table(self.stream.files[0], "nodes", FUNCTION)
-        table = padded(table, self.n_nodes - table.n_rows)
-        about: dict[str, Any] = {
-            "typed": table.typed,
-            "exclude": self._exclude,
-            "title": table.title,
-            "function": FUNCTION,
-        }
-        recipe = Recipe.fit(table.columns, wanted=given, **about)
-        features, names = recipe.encode(table.columns, **about)
-        if not names:
+        table = self.columns.with_files(table, table.n_rows)
+        found = self.columns.features_of(padded(table, self.n_nodes - table.n_rows))
+        recipe = found["recipe"]
+        if "features" not in found:
             return {}, {"recipe": recipe}
-        arrays, fields = write_features(check_features(features, self.n_nodes, FUNCTION), self.result)
-        return arrays | write_texts(self.result, "feature_names", names), fields | {"recipe": recipe}
+        arrays, fields = write_features(found["features"], self.result)
+        return arrays | write_texts(self.result, "feature_names", found["feature_names"]), fields | {"recipe": recipe}
 
     def _streamed(self) -> Fields:
         """Write columns of numbers, or those of a recipe that was fitted before, which no other row can change."""
@@ -142,7 +141,8 @@ class NodeTable:
         try:
             for part, _ in self.stream.tables(self.rows):
                 done += part.n_rows
-                table = padded(part, self.n_nodes - done) if done == self.known else part
+                with_files = self.columns.with_files(part, self.known)
+                table = padded(with_files, self.n_nodes - done) if done == self.known else with_files
                 title = table.title if not part.first else f"{table.title} from row {part.first + 1:,} on"
                 if recipe is None:
                     recipe = Recipe.fit(table.columns, wanted="numbers", typed=table.typed, title=title, **about)

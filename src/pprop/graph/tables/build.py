@@ -126,7 +126,7 @@ class TableColumns:
                 edges.complain("an edge list with at least one edge, or come with a node table", "no rows")
             source, target, ids = number_nodes(*ends)
         else:
-            nodes = self._with_files(nodes)
+            nodes = self.with_files(nodes, nodes.n_rows)
             ids = _distinct_ids(nodes, self.id_column)
             source, target = look_up_nodes(*ends, ids)
             strange = (source < 0) | (target < 0)
@@ -200,6 +200,14 @@ class TableColumns:
 
     def _attributes(self, nodes: DataTable, beside: Any) -> dict[str, Any]:
         """Return features, of columns and given `beside` them, and labels, with their names."""
+        found = self.features_of(nodes, beside)
+        if self.label_column is not None:
+            codes, names = read_labels(nodes, self.label_column, self.missing_labels, self.label_kind)
+            found |= {"labels": seal(codes), "class_names": names}
+        return found
+
+    def features_of(self, nodes: DataTable, beside: Any = None) -> dict[str, Any]:
+        """Return the recipe, the features and their names, of columns and given `beside` them."""
         exclude = [name for name in (self.id_column, self.label_column) if name is not None]
         about: dict[str, Any] = {
             "typed": nodes.typed,
@@ -228,26 +236,27 @@ class TableColumns:
                 features = self._rows_of_file(recipe, nodes, features)
                 kept = check_features(features, nodes.n_rows, self.function)
                 found |= {"features": kept, "feature_names": names}
-        if self.label_column is not None:
-            codes, names = read_labels(nodes, self.label_column, self.missing_labels, self.label_kind)
-            found |= {"labels": seal(codes), "class_names": names}
         return found
 
-    def _with_files(self, nodes: DataTable) -> DataTable:
-        """Return a node table with a column for each file of features, which has the name of the file."""
+    def with_files(self, nodes: DataTable, n_rows: int) -> DataTable:
+        """Return a node table of `n_rows` rows, or a part of it, with a column for each file of features, named as the file."""
         columns = dict(nodes.columns)
         for file in self.files:
             rows = mapped_array(file, "features", self.function)
-            expected = f"a matrix of numbers with {counted(nodes.n_rows, 'row')}, one for each of {nodes.title}"
-            if rows.ndim != 2 or len(rows) != nodes.n_rows or not rows.shape[1] or rows.dtype.kind not in "buif":
+            expected = f"a matrix of numbers with {counted(n_rows, 'row')}, one for each of {nodes.title}"
+            if rows.ndim != 2 or len(rows) != n_rows or not rows.shape[1] or rows.dtype.kind not in "buif":
                 got = f"{describe(rows)} in {str(file)!r}".replace("memmap", "an array", 1)
                 reject("features", self.function, expected, got, error=FormatError)
-            if rows.dtype.kind == "f" and not any((~np.isnan(rows[part])).any() for part in row_blocks(rows.shape)):
+            if (
+                not nodes.first
+                and rows.dtype.kind == "f"
+                and not any((~np.isnan(rows[part])).any() for part in row_blocks(rows.shape))
+            ):
                 got = f"{str(file)!r}, in which all are missing (NaN),"
                 reject("features", self.function, "a matrix with numbers", got, error=FormatError)
             if file.name in columns:
                 reject("features", self.function, f"files whose names {nodes.title} does not have", repr(file.name))
-            columns[file.name] = list_column(rows)
+            columns[file.name] = list_column(rows[nodes.first : nodes.first + nodes.n_rows])
         return replace(nodes, columns=columns)
 
     def _with_degree(self, nodes: DataTable, csr: Csr) -> DataTable:
