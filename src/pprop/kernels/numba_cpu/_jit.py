@@ -1,13 +1,15 @@
-"""The one decorator of this backend's kernels, with a compile cache that notices changes in any kernel source."""
+"""The one decorator of this backend's kernels, with a compile cache that notices changes in what a kernel is made of."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any, final
@@ -23,14 +25,51 @@ from pprop.kernels.numba_cpu.threads import Choices, size_of, usable_threads
 ROW_BLOCK = 256
 
 
-def _sources_digest() -> str:
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+_FOLDER = Path(__file__).parent
+_PACKAGE = "pprop.kernels.numba_cpu"
+# A regular expression, since all sources are read whenever kernels are imported, and ast takes 0.1 s for them.
+_IMPORT = re.compile(r"^ *from (pprop\.kernels\.[\w.]+) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+
+
+@cache
+def made_of(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what the source of a module of this backend, named by its file, brings into the code of its kernels.
+
+    These are the modules of this backend that it imports, itself among them, and what it takes from other modules of
+    `pprop.kernels`: each of their constants that it imports, as "NAME = value".
+
+    >>> [sorted(part) for part in made_of("attention")]
+    [['_jit', 'attention', 'bits'], ['EDGES = 2', 'SLOPE = 0.2']]
+    """
+    modules, constants = {name}, set[str]()
+    for origin, folded, plain in _IMPORT.findall((_FOLDER / f"{name}.py").read_text(encoding="utf-8")):
+        names = re.findall(r"\w+", re.sub(r"#.*| as \w+", "", folded or plain))
+        if origin == _PACKAGE:
+            modules.update(names)
+        elif origin.startswith(f"{_PACKAGE}."):
+            modules.add(origin.removeprefix(f"{_PACKAGE}."))
+        else:
+            values = vars(import_module(origin))
+            constants.update(f"{one} = {values[one]!r}" for one in names if one.isupper())
+    return frozenset(modules), frozenset(constants)
+
+
+@cache
+def stamp_of(name: str) -> str:
+    """Return a digest of all sources and constants that decide how the kernels of a module compile."""
+    modules, constants, rest = set[str](), set[str](), [name]
+    while rest:
+        if (one := rest.pop()) not in modules:
+            modules.add(one)
+            imported, values = made_of(one)
+            rest += imported
+            constants |= values
+    digest = hashlib.sha256("\n".join(sorted(constants)).encode())
+    for one in sorted(modules):
+        digest.update((_FOLDER / f"{one}.py").read_bytes())
     return digest.hexdigest()
 
 
-_STAMP = _sources_digest()
 # Whether numba's threads belong to a process that this one was forked from. OpenMP ends or hangs who calls them then.
 _threads_lost = False
 
@@ -138,8 +177,9 @@ def part(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _stamped(dispatcher: Any) -> Any:
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _STAMP
+    module = dispatcher.py_func.__module__
+    if cache_file is not None and module.startswith(f"{_PACKAGE}."):
+        cache_file._source_stamp = stamp_of(module.removeprefix(f"{_PACKAGE}."))
     return dispatcher
 
 
