@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pprop.study.experiment import Experiment
-from pprop.study.report.graph_claims import Claim
+from pprop.study.report.claims import Found, claims_table, counts, further_findings
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_order, dataset_title
 from pprop.study.tables.p_values import (
@@ -20,10 +19,9 @@ from pprop.study.tables.p_values import (
 )
 from pprop.study.tables.paper import agreement, overview_table, score
 from pprop.study.tables.runs import search_sentence
-from pprop.study.tables.table import Cells, Number, Strong, Table, listed
+from pprop.study.tables.table import Cells, Number, Table, listed
 from pprop.study.tables.times import cost_sentences, ratio_table
 
-EXPERIMENTS = ("(abstract)", "(section 5)", "(section 6)", "(appendix)")  # where claims are about experiments
 SHORT = {"mlp": "Network alone (MLP)", "gcn": "GCN", "appnp": "APPNP"}  # models of the README's table
 
 LOOKS = (
@@ -46,7 +44,7 @@ def brief_page(
     experiments: Mapping[str, Experiment],
     times: ByDataset | None = None,
     many: ByDataset | None = None,
-    claims: Sequence[Claim] = (),
+    claims: Sequence[Found] = (),
     samples: Samples | None = None,
 ) -> Page:
     """Return the results in short.
@@ -60,7 +58,7 @@ def brief_page(
     experiments
         Those that come with pprop.
     claims
-        Those that were checked.
+        With their figures.
     samples
         The rows that are shown.
 
@@ -77,7 +75,7 @@ def brief_page(
         Section("Significance", tuple(_p_values(main, many or {}))),
         Section("Time and cost", tuple(_times(main, experiments, times or {}))),
         Section("Figures", tuple(replace(each, command="") if isinstance(each, Picture) else each for each in figures)),
-        Section("Claims in the text", tuple(claims_blocks(claims, [dataset_title(name) for name in main]))),
+        Section("Claims in the text", tuple(claims_blocks(claims))),
         Section("Hyperparameters", tuple(_search(experiments, samples or Samples([])))),
         Section("What is missing", tuple(_missing(experiments, samples or Samples([])))),
         Section("Looks at test nodes", tuple(_looks(report))),
@@ -85,21 +83,12 @@ def brief_page(
     return Page("Results", report.lead[1:2], tuple(section for section in sections if section.blocks))
 
 
-def summary(main: ByDataset, many: ByDataset, claims: Sequence[Claim]) -> Iterator[Block]:
+def summary(main: ByDataset, many: ByDataset, claims: Sequence[Found]) -> Iterator[Block]:
     """Yield what reproduces, and what does not, in lines; nothing where there is nothing to say."""
     lines = [agreement(main), significance_sentence(main), more_splits_sentence(main, many), tuned_sentence(main, many)]
     apart = [one.where for one in _apart(main, "accuracy")]
     lines.append(f"Accuracies that disagree with the paper's: {listed(apart)}; why is unknown." if apart else "")
-    verdicts = _by_statement(claims)
-    everywhere = sum(set(each.values()) == {"yes"} for each in verdicts.values())
-    failed = {
-        statement.split(" (")[0]: [where for where, verdict in each.items() if "no" in verdict.split(" / ")]
-        for statement, each in verdicts.items()
-    }
-    if verdicts:
-        lines.append(f"Of {len(verdicts)} claims of the text, {everywhere} hold on every graph.")
-        told = [f"{statement} ({listed(where)})" for statement, where in failed.items() if where]
-        lines.append(f"Claims that fail: {'; '.join(told)}." if told else "")
+    lines += [*counts(claims), further_findings(claims)]
     if lines := [line for line in lines if line]:
         yield Bullets(tuple(lines))
 
@@ -288,51 +277,14 @@ def _times(main: ByDataset, experiments: Mapping[str, Experiment], times: ByData
     yield from cost_sentences(main, experiments.values())[:1]
 
 
-def _by_statement(claims: Sequence[Claim]) -> dict[str, dict[str, str]]:
-    """Return the verdicts by claim and dataset; several on one dataset, of PPNP and APPNP say, between slashes."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for claim in claims:
-        found.setdefault(claim.statement, {}).setdefault(claim.where, []).append(claim.verdict)
-    return {
-        statement: {
-            where: verdicts[0] if len(set(verdicts)) == 1 else " / ".join(verdicts) for where, verdicts in each.items()
-        }
-        for statement, each in found.items()
-    }
-
-
-def claims_blocks(claims: Sequence[Claim], datasets: Sequence[str]) -> Iterator[Block]:
-    """Yield the table of claims that do not hold on all datasets, and a sentence on the others."""
-    uniform: dict[str, list[str]] = {"yes": [], "not comparable": []}
-    rows: list[Cells] = []
-    for statement, verdicts in _by_statement(claims).items():
-        found = "; ".join(set(verdicts.values()))
-        if found in uniform:
-            uniform[found].append(statement)
-        else:
-            cells = [verdicts.get(name, verdicts.get("all")) for name in datasets]
-            rows.append(
-                (_short([statement]), *(Strong(each) if each and "no" in each.split(" / ") else each for each in cells))
-            )
-    if rows:
-        heads = " | ".join(["Claim:text", *(f"{name}:text" for name in datasets)])
-        yield Table.of(
-            "Claims that do not hold everywhere; where verdicts differ, of PPNP, APPNP, then over 200 splits",
-            heads,
-            {None: rows},
+def claims_blocks(claims: Sequence[Found]) -> Iterator[Block]:
+    """Yield the table of claims."""
+    if claims:
+        yield (
+            "The figures are computed from the rows and the graphs. The readings and sentences are written by hand: "
+            "no program decides them. Brackets have the 95 % interval, or the range where the row says so."
         )
-    if uniform["not comparable"]:
-        yield f"Not comparable, of different programs: {_short(uniform['not comparable'])}."
-    if uniform["yes"]:
-        told = [one for one in uniform["yes"] if any(place in one for place in EXPERIMENTS)]
-        yield f"These hold everywhere, and {len(uniform['yes']) - len(told)} of theory: {_short(told)}. Evidence: the report."
-
-
-def _short(statements: Sequence[str]) -> str:
-    """Return statements without their places in the paper, but with what they are taken to mean here."""
-    return "; ".join(
-        re.sub(r" \((abstract|appendix|section \d)\)", "", statement).split(";")[0] for statement in statements
-    )
+        yield claims_table(claims, sentences=True)
 
 
 def _search(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:

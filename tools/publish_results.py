@@ -1,6 +1,7 @@
 """Write the published results from the packed rows alone, or check that they are what the rows give.
 
-``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``, ``docs/results.md`` and the
+``make results`` writes ``results/report.html``, ``results/report.md``, ``results/figures``,
+``results/claims.csv``, ``docs/results.md`` and the
 README's table and sentences on the results. ``make results CHECK=1`` writes them into a temporary folder and compares. Text is
 compared byte by byte; of a picture, its name and the data that it shows and names by a hash, because the bytes of a
 drawing depend on fonts and matplotlib.
@@ -23,6 +24,7 @@ from pprop._errors import PpropError
 from pprop.datasets import load_dataset
 from pprop.study.experiment_folder import experiments_of
 from pprop.study.report import build_page
+from pprop.study.report.claims import claims_csv
 from pprop.study.report.page import page_files, page_markdown
 from pprop.study.report.results import Results
 from pprop.study.store.merge import packs_of, study_folder
@@ -49,13 +51,14 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     """Return the content of every published file by its path; append the datasets that are not here to `lacking`."""
     packs = packs_of(root / "results")
     with study_folder(root / "results") as folder, Store.open(folder) as store:
-        results = Results(store, experiments_of(folder), folder)
+        results = Results(store, experiments_of(folder), folder, sentences=True)
         page, main = build_page(results), results.main
-        shown = (main, results.published, results.times, results.many, results.claims[0], results.samples)
+        shown = (main, results.published, results.times, results.many, results.claims, results.samples)
     lacking += [name for name in main if not _is_here(name)]
     brief = page_markdown(brief_page(page, *shown), "../results/figures", contents=False)
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
+    files["results/claims.csv"] = claims_csv(shown[4])
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
     sentences = " ".join(filter(None, (str(page.lead[0]), significance_sentence(main))))
     text = "\n".join([*short_table(main), "", *textwrap.wrap(sentences, 125, break_on_hyphens=False)])
@@ -156,7 +159,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return _end(f"Wrote {len(files)} files in {time.monotonic() - start:.0f} s.", 0)
     if lacking:
         print(f"NOT CHECKED, because the graphs of {absent} are missing (set PPROP_DATA): {', '.join(NEED_GRAPHS)}.")
-        files = {name: text for name, text in files.items() if "/figures/" not in name}
+        files = {name: text for name, text in files.items() if "/figures/" not in name and name != "results/claims.csv"}
     wrong = list(differences(root, files, graphs=not lacking))
     if wrong:
         return _end("\n\n".join([*wrong, "Published results differ from the rows: run 'make results' and commit."]), 1)

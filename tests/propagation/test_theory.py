@@ -83,6 +83,16 @@ def test_stochastic_matrices_keep_sums(make_graph, library_matrix, backend, norm
     np.testing.assert_allclose(P.sum(axis=1 if normalization == "row" else 0), np.ones(9), rtol=1e-14)
 
 
+def test_the_random_walk_matrix_without_self_loops_is_another_propagation_matrix(make_random, backend):
+    """Section 3: A D^-1 in place of A_hat, against the inverse matrix; every column's sum is kept."""
+    graph, A = make_random(35, weighted=True)
+    H, T = np.random.default_rng(0).standard_normal((35, 3)), A / A.sum(axis=0)
+    Z = propagate(graph, H, 0.1, Exact(), "col", self_loops=False, backend=backend)
+    np.testing.assert_allclose(Z, 0.1 * np.linalg.solve(np.eye(35) - 0.9 * T, H), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(Z.sum(axis=0), H.sum(axis=0), rtol=0, atol=1e-13)
+    assert np.abs(Z - propagate(graph, H, 0.1, Exact(), backend=backend)).max() > 0.01
+
+
 @pytest.fixture(scope="module")
 def citeseer():
     return pprop.load_dataset("citeseer")

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from tools.brief import (
     brief_page,
-    claims_blocks,
     more_splits_sentence,
     short_table,
     significance_sentence,
-    summary,
 )
 
 from pprop.datasets import TEST_SEEDS
@@ -25,7 +23,8 @@ from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.gather import percent_over_splits
 from pprop.study.figures.style import figure_json
 from pprop.study.figures.sweeps import lines_data
-from pprop.study.report.graph_claims import Claim
+from pprop.study.report.claims import Claim, Found, claims_table, counts
+from pprop.study.report.measures import Figure
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
@@ -132,25 +131,22 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
     ]
 
 
-def test_claims_are_a_verdict_for_each_dataset_and_those_that_hold_everywhere_are_named() -> None:
+def test_claims_have_a_row_for_each_dataset_and_are_counted_in_the_summary(paper: Paper) -> None:
+    lead = Figure(0.66, 0.41, 0.91, "points", "20 splits", signed=True)
     claims = [
-        Claim("Holds (section 5), here: so", "Citeseer", "1", True),
-        Claim("Holds (section 5), here: so", "PubMed", "2", True),
-        Claim("A theorem (section 3)", "Citeseer", "1", True),
-        Claim("Mixed (section 6)", "Citeseer", "PPNP: 1", True),
-        Claim("Mixed (section 6)", "Citeseer", "APPNP: 0", False),
-        Claim("Mixed (section 6)", "PubMed", "?", None),
-        Claim("Timed", "all", "0.5", "not comparable"),
+        Found(Claim("GAT is not above GCN (section 6)", "citeseer", "gat_gcn", "does not hold", "By {value}."), lead),
+        Found(Claim("Other sizes", "citeseer", "gat_appnp_60", "finding", "By {low} at least."), lead),
     ]
-    table, timed, rest = claims_blocks(claims, ["Citeseer", "PubMed"])
-    assert isinstance(table, Table)
-    assert [tuple(map(str, row)) for row in table.groups[0].rows] == [("Mixed", "yes / no", "not decided")]
-    assert isinstance(table.groups[0].rows[0][1], Strong)
-    assert str(timed).endswith(": Timed.")
-    assert str(rest) == "These hold everywhere, and 1 of theory: Holds, here: so. Evidence: the report."
-    (lines,) = summary({}, {}, claims)
+    page = brief_page(Page("Study", (), ()), {}, paper, claims=claims)
+    assert [part.title for part in page.sections] == ["Summary", "Claims in the text"]
+    (lines,) = page.sections[0].blocks
     assert isinstance(lines, Bullets)
-    assert lines.items == ("Of 4 claims of the text, 2 hold on every graph.", "Claims that fail: Mixed (Citeseer).")
+    assert lines.items[:-1] == counts(claims)
+    assert lines.items[-1].endswith(": +0.66 (+0.41 to +0.91) points.")
+    _, table = page.sections[1].blocks
+    assert table == claims_table(claims, sentences=True)
+    assert isinstance(table, Table)
+    assert [str(group.rows[0][-1]) for group in table.groups] == ["By +0.66.", "By +0.41 at least."]
 
 
 def test_one_sentence_counts_the_comparisons_and_names_those_that_are_not_won(

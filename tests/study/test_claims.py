@@ -1,24 +1,39 @@
-"""The paper's claims: checks against dense twins, known numbers, and a break that each check must notice."""
+"""The paper's claims: every published figure again from the rows, each measure against a twin, and graphs against dense matrices."""
 
 from __future__ import annotations
 
-import re
+import csv
+import io
+import string
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse, stats
 
-import pprop.propagation
 from pprop import Graph, load_dataset, transition_matrix
-from pprop.study.cell import MODELS, Seeds, make_cell, name_of
+from pprop._errors import DatasetError
+from pprop.datasets import DATASETS
+from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.accuracies import PropagationPanel, Way
 from pprop.study.figures.distance import Distance, Ring
-from pprop.study.report.graph_claims import GRAPH_CLAIMS, graph_claims
-from pprop.study.report.row_claims import row_claims
+from pprop.study.report.claims import CLAIMS, Claim, Found, claims_csv, claims_table, counts, further_findings
+from pprop.study.report.measures import (
+    MEASURES,
+    OF_GRAPHS,
+    OF_ROWS,
+    Figure,
+    far_minus_near,
+    lead_by_labels,
+    steps_to,
+    weighted_slope,
+)
+from pprop.study.report.results import Results
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
@@ -26,7 +41,101 @@ from pprop.study.tables.entries import Entry, Sample
 
 pytestmark = pytest.mark.slow
 
-SPECTRUM, PARTIAL_SUM, INFLUENCE, LIMIT, REACH, PARAMETERS, FEWER, CONVERGENCE, RANDOM_WALK = GRAPH_CLAIMS
+ROOT = Path(__file__).parents[2]
+
+
+class InMemory:
+    """The rows of a study, as a store gives them."""
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self.by_config: dict[str, list[Row]] = {}
+        for row in rows:
+            self.by_config.setdefault(row.key.config, []).append(row)
+
+    def cells(self) -> list[Cell]:
+        return [Cell.parse(rows[0].cell) for rows in self.by_config.values()]
+
+    def rows(self, config: str) -> list[Row]:
+        return sorted(self.by_config[config], key=lambda row: row.key)
+
+
+def test_every_published_figure_is_what_the_rows_and_graphs_give(published: tuple[Row, ...]) -> None:
+    def is_here(name: str) -> bool:
+        try:
+            return bool(load_dataset(name).n_nodes)
+        except (DatasetError, OSError):
+            return False
+
+    stored = (ROOT / "results/claims.csv").read_text(encoding="utf-8")
+    results: Any = Results(InMemory(published), load_experiments(), ROOT)  # pyright: ignore[reportArgumentType]
+    needs_graph = {*OF_GRAPHS, "far_near", "per_hop"} - {"hidden_units"}
+    absent = {name for name in DATASETS if not is_here(name)}
+
+    def lines(text: str) -> list[dict[str, str]]:
+        every = csv.DictReader(io.StringIO(text))
+        return [one for one in every if one["about"] not in absent or one["measure"] not in needs_graph]
+
+    found = results.claims
+    assert lines(claims_csv(found)) == lines(stored)
+    with_measure = [claim for claim in CLAIMS if claim.measure]
+    assert len(csv_lines := list(csv.DictReader(io.StringIO(stored)))) == len(with_measure)  # none is without a figure
+    assert [(one["said"], one["about"], one["measure"]) for one in csv_lines] == [
+        (claim.said, claim.about, claim.measure) for claim in with_measure
+    ]
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    for one in found:
+        assert one.figure is None or f"| {one.figure.text} |".replace("\\", "") in page.replace("\\", "")
+
+
+def test_sentences_name_no_number_that_their_figure_does_not_have() -> None:
+    for claim in CLAIMS:
+        fields = {name for _, name, _, _ in string.Formatter().parse(claim.sentence) if name}
+        assert fields <= {"value", "low", "high"} if claim.measure else not fields
+        assert claim.about in ("all", *DATASETS)
+        assert len(claim.sentence.split()) <= 25
+    assert {claim.measure for claim in CLAIMS if claim.measure} == MEASURES.keys()
+    assert len({(claim.said, claim.about, claim.measure) for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_counts_follow_the_readings_and_nothing_else() -> None:
+    def one(said: str, measure: str, about: str, reading: Any, low: float = -1.0) -> Found:
+        return Found(Claim(said, about, measure, reading, ""), Figure(1.0, low, 2.0, "points", "20 splits"))
+
+    claims = [
+        one("True of all (section 1)", "gat_gcn", "citeseer", "holds"),
+        one("True of all (section 1)", "gat_gcn", "pubmed", "holds"),
+        one("True of some (section 2)", "gat_gcn", "citeseer", "holds"),
+        one("True of some (section 2)", "gat_gcn", "pubmed", "does not hold"),
+        one("Open", "gat_gcn", "pubmed", "open"),
+        one("False", "gat_gcn", "pubmed", "does not hold"),
+        one("Timed", "gat_appnp_time", "pubmed", "not comparable"),
+        one("Beside", "gat_appnp_60", "citeseer", "finding", 0.5),
+        one("Beside", "gat_appnp_60", "pubmed", "finding", -0.5),
+        one("A fact", "farthest", "citeseer", "finding", 0.5),
+        Found(Claim("A theorem", "all", "", "holds", ""), None),
+    ]
+    assert counts(claims) == (
+        "Of 1 claims on theory and sizes, 1 hold on every graph.",
+        "Of 5 claims on trained models, 1 hold on every graph, 2 on some graphs and 1 on none; 1 cannot be compared.",
+        "Claims that do not hold: True of some (PubMed); False (PubMed).",
+    )
+    assert counts([]) == ()
+    lead = (
+        "Not in the text of the paper: GAT minus APPNP, 60 labels per class, on Citeseer: 1.00 (0.50 to 2.00) points."
+    )
+    assert further_findings(claims) == lead
+    assert further_findings([]) == ""
+    shown, bare = claims_table(claims, True), claims_table(claims, False)
+    assert [column.title for column in bare.columns] == ["Dataset", "Measured", "Figure", "From"]
+    assert shown.n_rows == bare.n_rows == len(claims)
+    assert [str(value) for value in shown.groups[0].rows[0]][2:5] == [
+        "1.00 (−1.00 to 2.00) points",
+        "20 splits",
+        "holds",
+    ]
+
+
+# --- graphs
 
 
 @pytest.fixture(scope="module")
@@ -36,48 +145,35 @@ def small() -> Graph:
     return Graph.from_scipy(sparse.csr_array((upper | upper.T).astype(np.float64)))
 
 
-def test_every_claim_is_checked_on_citeseer() -> None:
-    claims = graph_claims(load_dataset("citeseer"), "Citeseer")
-    assert [claim.statement for claim in claims] == list(GRAPH_CLAIMS)
-    assert all(claim.holds for claim in claims)
-    found = {claim.statement: claim.found for claim in claims}
-    assert found[REACH] == "9 to 14 over the 20 test splits"
-    assert found[PARAMETERS] == f"{3703 * 64 + 64 * 6:,} each"
-    ours = 3703 * 64 + 64 * 6
-    gat = (
-        8 * (3703 * 8 + 8 + 2 * 8 + 2) + 64 * 6 + 6 + 2 * 6 + 2
-    )  # weights, bias, and two attention vectors with theirs
-    ngcn = 20 * (3703 * 16 + 16 * 6) + 20
-    assert f"GCN 1.00, GAT {gat / ours:.2f}" in found[FEWER]
-    assert f"N-GCN {ngcn / ours:.2f}; the small ones: V. GCN {0.25:.2f}, Bt. FP {6 * 3704 / ours:.2f}" in found[FEWER]
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("name", "reach", "holds"),
-    [("cora_ml", "6 to 9", False), ("pubmed", "9 to 10", True), ("ms_academic", "7 to 9", False)],
-)
-def test_the_largest_distances_to_the_training_set_are_those_of_the_protocol(
-    name: str, reach: str, holds: bool
-) -> None:
-    assert GRAPH_CLAIMS[REACH](load_dataset(name)) == (f"{reach} over the 20 test splits", holds)
+def of_graph(measure: str, graph: Graph) -> Figure:
+    results: Any = SimpleNamespace(graph_of=lambda name: graph)
+    found = MEASURES[measure].of(results, "mine")
+    assert found is not None
+    return found
 
 
 def test_the_spectrum_is_that_of_the_dense_matrix(small: Graph) -> None:
-    found, holds = GRAPH_CLAIMS[SPECTRUM](small)
+    found = of_graph("second_eigenvalue", small)
     values = np.linalg.eigvalsh(transition_matrix(small).to_scipy().toarray())
-    numbers = [float(text.replace("\u2212", "-")) for text in re.findall(r"[\u2212\d.]+\d", found)]
-    assert numbers == pytest.approx([values[-1], values[-2], values[0]], abs=6e-5)
-    assert holds
+    assert [found.value, found.low, found.high] == pytest.approx([values[-2], values[0], values[-1]], abs=1e-7)
 
 
-def test_two_components_break_the_claim_about_the_spectrum() -> None:
+def test_two_components_have_two_largest_eigenvalues_and_walks_that_never_meet() -> None:
     pair = sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
     graph = Graph.from_scipy(sparse.block_diag([pair] * 3, format="csr"))
-    found, holds = GRAPH_CLAIMS[SPECTRUM](graph)
-    assert found.startswith("largest 1.0000, second 1.0000, ")
-    assert not holds
-    assert not GRAPH_CLAIMS[LIMIT](graph)[1]  # the walks never meet
+    assert of_graph("second_eigenvalue", graph).value == pytest.approx(1.0)
+    assert of_graph("steps_to_forget", graph).value == np.inf
+
+
+def test_walks_forget_their_roots_as_the_powers_of_the_dense_matrix_do(small: Graph) -> None:
+    walk = transition_matrix(small, "row").to_scipy().toarray()
+    steps = int(of_graph("steps_to_forget", small).value)
+
+    def apart(steps: int) -> float:
+        rows = np.linalg.matrix_power(walk, steps)[[0, 9, 19, 29, 39]]
+        return max(float(np.abs(a - b).sum() / 2) for a in rows for b in rows)
+
+    assert apart(steps) <= 0.01 < apart(steps - 1)
 
 
 def test_convergence_counts_the_steps_of_the_dense_iteration(small: Graph) -> None:
@@ -86,285 +182,255 @@ def test_convergence_counts_the_steps_of_the_dense_iteration(small: Graph) -> No
     now, steps = H, 0
     while np.linalg.norm(now - exact) > 1e-4 * np.linalg.norm(exact):
         now, steps = 0.8 * T @ now + 0.2 * H, steps + 1
-    assert f"{steps} (α = 0.2)" in GRAPH_CLAIMS[CONVERGENCE](small)[0]
+    assert steps_to(T, H, 0.2, 1e-4) == steps
 
 
-@pytest.mark.parametrize("statement", [PARTIAL_SUM, RANDOM_WALK])
-def test_a_wrong_propagation_is_noticed(statement: str, small: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert GRAPH_CLAIMS[statement](small) == ("agrees to 1e\u22129", True)
-    right = pprop.propagation.propagate
+def test_parameters_are_counted_by_hand() -> None:
+    graph = load_dataset("citeseer")
+    ours = 3703 * 64 + 64 * 6
+    gat = (
+        8 * (3703 * 8 + 8 + 2 * 8 + 2) + 64 * 6 + 6 + 2 * 6 + 2
+    )  # weights, bias, and two attention vectors with theirs
+    ngcn = 20 * (3703 * 16 + 16 * 6) + 20
+    found = of_graph("parameters", graph)
+    assert found.n == f"{ours:,} of APPNP"
+    assert (found.low, found.high) == pytest.approx((min(1.0, gat / ours), ngcn / ours))
+    assert of_graph("gcn_parameters", graph).value == 1.0
+    units = MEASURES["hidden_units"].of(SimpleNamespace(), "all")  # pyright: ignore[reportArgumentType]
+    assert units is not None
+    assert (units.value, units.n) == (5.0, "320 and 64 units")
 
-    def wrong(graph: Graph, H: Any, alpha: float, *more: Any, **options: Any) -> Any:
-        return right(graph, H, 1.001 * alpha, *more, **options)
 
-    monkeypatch.setattr(pprop.propagation, "propagate", wrong)
-    found, holds = GRAPH_CLAIMS[statement](small)
-    assert not holds
-    assert found.startswith("off by")
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "low", "high"), [("cora_ml", 6, 9), ("pubmed", 9, 10), ("ms_academic", 7, 9)])
+def test_the_largest_distances_to_the_training_set_are_those_of_the_protocol(name: str, low: int, high: int) -> None:
+    found = of_graph("farthest", load_dataset(name))
+    assert (found.low, found.high) == (low, high)
 
 
-def test_the_influence_is_symmetric_and_exact_on_a_small_graph(small: Graph) -> None:
-    assert GRAPH_CLAIMS[INFLUENCE](small) == ("agrees to 1e\u22129", True)
+def test_a_graph_that_is_not_here_has_no_figure() -> None:
+    def absent(name: str) -> Graph:
+        raise DatasetError(f"{name} is not here.")
+
+    results: Any = SimpleNamespace(graph_of=absent, main={})
+    assert all(MEASURES[name].of(results, "pubmed") is None for name in OF_GRAPHS if name != "hidden_units")
+
+
+# --- rows
 
 
 def runs(mean: float, *deviations: float) -> dict[Seeds, float]:
     return {Seeds(split, 0): mean + deviation for split, deviation in enumerate(deviations or (-9.0, 0.0, 9.0))}
 
 
-def entry_of(make_rows: Callable[..., list[Row]], model: str, values: dict[Seeds, float]) -> Entry:
-    """Return the entry of a model on Citeseer whose runs have some accuracies, in percent."""
-    cell = make_cell(model, {}, "citeseer")
-    made = {row.key.seeds: row for row in make_rows(cell, 0.7, [*values])}
-    rows = tuple(replace(made[seeds], accuracy=value / 100) for seeds, value in values.items())
-    return Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", rows)))
+def measured(measure: str, **data: Any) -> Figure | None:
+    """Return a figure of one dataset: of the accuracies in a sweep, or of what else results have."""
+    sweeps = {name: data.pop(name) for name in ("alpha", "steps", "labels", "depth", "propagation") if name in data}
+    given = {"main": {}, "many": {}, "times": {}, "drawn": [], "sweep": lambda name, _: sweeps.get(name, {}), **data}
+    results: Any = SimpleNamespace(**given)
+    return MEASURES[measure].of(results, "citeseer")
 
 
-def accuracies(entries: list[Entry]) -> dict[str, dict[Seeds, float]]:
-    return {entry.cell.model: entry.accuracies for entry in entries}
+def numbers(figure: Figure | None) -> tuple[float, float, float]:
+    assert figure is not None
+    return figure.value, figure.low, figure.high
 
 
-def found_in(**evidence: Any) -> dict[str, tuple[str, bool | str | None]]:
-    claims, missing = row_claims({part: {"citeseer": data} for part, data in evidence.items()})
-    assert len({claim.statement for claim in claims}) + len(missing) == 16
-    return {claim.statement.split(" (")[0]: (claim.found, claim.holds) for claim in claims}
+@pytest.fixture
+def table(make_rows: Callable[..., list[Row]]) -> Callable[..., dict[str, list[Entry]]]:
+    """Return the accuracy table of Citeseer from accuracies in percent, by model; macro F1 is the accuracy."""
+
+    def entries(**models: dict[Seeds, float]) -> dict[str, list[Entry]]:
+        made: list[Entry] = []
+        for model, values in models.items():
+            cell = make_cell(model, {"feature_kind": "l2"} if model == "tuned" else {}, "citeseer")
+            there = {row.key.seeds: row for row in make_rows(cell, 0.7, [*values])}
+            rows = (replace(there[seeds], accuracy=value / 100, f1=value / 100) for seeds, value in values.items())
+            pool = Pool(cell, "c1", "d1", tuple(rows))
+            made.append(Entry(cell, TITLES.get(model, MODELS[model].title), None, Sample(cell, pool)))
+        return {"citeseer": made}
+
+    return entries
 
 
-def in_figure(figure: str, places: dict[Any, dict[Seeds, float]]) -> dict[str, tuple[str, bool | str | None]]:
-    return found_in(**{figure: places})
+TITLES = {"bootstrapped_fp": "Bt. FP"}
+BASELINES = ("vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp")
 
 
-@pytest.mark.parametrize(
-    ("outside", "deviations", "found", "holds"),
-    [
-        (75.0, (-9.0, 0.0, 9.0), "+1.00 ± 0.00", True),
-        (76.5, (-9.0, 0.0, 9.0), "\u22120.50 ± 0.00", False),
-        (75.0, (-7.0, 0.0, 7.0), "+1.00 ± 4.97", None),  # better on the whole, but not on every split
-    ],
-)
-def test_the_best_alpha_is_held_against_the_best_outside(
-    outside: float, deviations: tuple[float, ...], found: str, holds: bool | None
-) -> None:
-    points = {("APPNP", 0.05): runs(74.0), ("APPNP", 0.1): runs(76.0), ("APPNP", 0.01): runs(70.0)}
-    points |= {("APPNP", 0.5): runs(outside, *deviations), ("PPNP", 0.9): runs(99.0)}
-    statement = "The best α lies in [0.05, 0.2]"
-    told = f"APPNP: α = 0.1 is {found} points from α = 0.5, the best outside"
-    assert in_figure("alpha", points) == {statement: (told, holds)}
-    assert in_figure("alpha", {("APPNP", 0.1): runs(76.0)}) == {}
-
-
-def test_no_teleport_is_compared_with_its_own_best() -> None:
-    points = {("α = 0", K): runs(mean) for K, mean in {2.0: 76.0, 10.0: 70.0, 100.0: 40.0, np.inf: 20.0}.items()}
-    points |= {("α = 0.1", 2.0): runs(74.0), ("α = 0.1", 10.0): runs(79.0)}
-    broken = "Without teleport, accuracy breaks down with more steps"
-    assert in_figure("steps", points) == {broken: ("K = 100 is \u221236.0 ± 0.0 points from K = 2, the best", True)}
-
-
-@pytest.mark.parametrize(("gap", "noise", "holds"), [(0.1, 0.1, True), (1.5, 0.1, False), (0.1, 3.0, None)])
-def test_ten_steps_are_compared_with_ppnp_split_by_split(
-    make_rows: Callable[..., list[Row]], gap: float, noise: float, holds: bool | None
-) -> None:
+def test_a_difference_is_of_split_means_with_students_interval(table: Any) -> None:
     hard = np.random.default_rng(0).normal(0, 9, 20)  # splits differ far more than the models do on one of them
-    off = np.random.default_rng(1).normal(0, noise, 20)
-    means = {"ppnp": 70 + hard, "appnp": 70 + hard + gap + off}
-    entries = [entry_of(make_rows, model, runs(0.0, *values.tolist())) for model, values in means.items()]
-    (claim,) = row_claims({"accuracy": {"citeseer": accuracies(entries)}})[0]
-    assert claim.statement.startswith("Ten steps approximate PPNP")
+    off = np.random.default_rng(1).normal(0, 0.5, 20)
+    main = table(ppnp=runs(70, *hard.tolist()), appnp=runs(70.1, *(hard + off).tolist()))
     half = float(stats.t.ppf(0.975, 19) * stats.sem(off))
-    mean = f"{gap + off.mean():+.2f}".replace("-", "\u2212")
-    assert claim.found == f"APPNP (K = 10) is {mean} ± {half:.2f} points from PPNP on the test splits"
-    assert claim.holds is holds
+    mean = float(off.mean()) + 0.1
+    assert numbers(measured("appnp_ppnp", main=main)) == pytest.approx((mean, mean - half, mean + half))
+    assert numbers(measured("ppnp_appnp", main=main)) == pytest.approx((-mean, -mean - half, half - mean))
+    assert measured("gat_gcn", main=main) is None
 
 
-def few_labels(**places: dict[Seeds, float]) -> tuple[str, bool | str | None]:
-    keys = {
-        "gcn": ("GCN", 20),
-        "gcn_few": ("GCN", 1),
-        "ngcn": ("N-GCN", 20),
-        "ngcn_few": ("N-GCN", 1),
-        "mine": ("APPNP", 20),
-        "mine_few": ("APPNP", 1),
+def test_the_nearest_of_all_baselines_counts_and_none_may_be_missing(table: Any) -> None:
+    means = dict(zip(BASELINES, (70.0, 71.0, 72.0, 73.0, 74.0, 75.0), strict=True))
+    every = {model: runs(mean) for model, mean in means.items()} | {"appnp": runs(77.5), "ppnp": runs(74.5)}
+    assert numbers(measured("appnp_nearest", main=table(**every)))[0] == pytest.approx(2.5)
+    assert numbers(measured("ppnp_nearest_200", many=table(**every)))[0] == pytest.approx(-0.5)
+    assert measured("ppnp_nearest_200", main=table(**every)) is None
+    without = {model: values for model, values in every.items() if model != "bootstrapped_fp"}
+    assert measured("appnp_nearest", main=table(**without)) is None
+
+
+def test_gcn_is_above_two_where_its_second_lead_is(table: Any) -> None:
+    means = {"gcn": 80.0, "gat": 79.0, "jk": 78.0, "ngcn": 81.0, "bootstrapped_fp": 83.0}
+    figure = measured("gcn_over_two", main=table(**{model: runs(mean) for model, mean in means.items()}))
+    assert numbers(figure)[0] == pytest.approx(1.0)
+
+
+def test_macro_f1_of_ppnp_is_held_against_the_best_of_the_papers_other_models(table: Any) -> None:
+    main = table(ppnp=runs(80.0), appnp=runs(79.0), bootstrapped_fp=runs(81.0), mlp=runs(99.0))
+    figure = measured("ppnp_f1", main=main)
+    assert numbers(figure)[0] == pytest.approx(-0.01)  # the paper has no MLP
+    assert figure is not None
+    assert figure.text.startswith("−0.0100 (")
+
+
+def test_a_lower_variance_is_the_largest_of_three_against_a_median_by_resampling_splits(table: Any) -> None:
+    spreads = {
+        "ppnp": 1.0,
+        "appnp": 1.0,
+        "gat": 2.0,
+        "gcn": 3.0,
+        "jk": 3.1,
+        "ngcn": 2.9,
+        "vanilla_gcn": 9.0,
+        "mlp": 0.1,
     }
-    found = in_figure("labels", {keys[name]: values for name, values in places.items()})
-    assert list(found) == ["The dominance of PPNP and APPNP increases as labels become fewer"]
-    return found.popitem()[1]
+    seeds = [Seeds(split, init) for split in range(20) for init in range(2)]
+    drawn = {
+        model: 70 + spread * np.random.default_rng(number).standard_normal(len(seeds))
+        for number, (model, spread) in enumerate(spreads.items())
+    }
+    main = table(**{model: dict(zip(seeds, each.tolist(), strict=True)) for model, each in drawn.items()})
+    told = {model: float(np.std(each, ddof=1)) for model, each in drawn.items()}
+    value, low, high = numbers(measured("steadiness", main=main))
+    assert value == pytest.approx(told["gat"] - np.median([told[m] for m in ("gcn", "jk", "ngcn", "vanilla_gcn")]))
+    assert low < value < high < 0
 
 
-def test_the_lead_with_few_labels_is_held_against_that_with_twenty_split_by_split() -> None:
-    hard = (-9.0, 0.0, 9.0)  # splits differ far more than models do on one of them
-    twenty = {"gcn": runs(75.0, *hard), "mine": runs(76.0, -9.1, 0.0, 9.1)}
-    few = {"gcn_few": runs(50.0, *hard), "mine_few": runs(54.0, -9.1, 0.0, 9.1)}
-    half = float(stats.t.ppf(0.975, 2) * 0.1 / np.sqrt(3))
-    one, other = (f"+{lead}.0 ± {half:.1f} points over GCN with {x} a class" for lead, x in ((4, 1), (1, 20)))
-    # what both leads have in common cancels: not one of the splits differs
-    assert few_labels(**twenty, **few) == (f"APPNP: {one}, {other}, +3.0 ± 0.0 more", True)
-    rival = few_labels(**twenty, **few, ngcn_few=runs(53.9, *hard))
-    assert rival[1] is False  # over the best of all baselines the lead is smaller with one label
-    assert rival[0].startswith("APPNP: +0.1 ± ")
-    assert "points over N-GCN with 1 a class" in rival[0]
-    assert rival[0].endswith("\u22120.9 ± 0.0 more")
-    assert few_labels(**twenty, **few, ngcn=runs(60.0, *hard))[0].endswith(" more (N-GCN not run with 1)")
+def test_the_best_alpha_is_held_against_the_best_outside() -> None:
+    points = {("APPNP", 0.05): runs(74.0), ("APPNP", 0.1): runs(76.0), ("APPNP", 0.01): runs(70.0)}
+    points |= {("APPNP", 0.5): runs(76.5, -7.0, 0.0, 7.0), ("PPNP", 0.9): runs(99.0)}
+    value, low, _ = numbers(measured("appnp_alpha", alpha=points))
+    assert (value, value - low) == pytest.approx((-0.5, student(-2.0, 0.0, 2.0)))
+    assert measured("ppnp_alpha", alpha=points) is None
+    assert measured("appnp_alpha", alpha={("APPNP", 0.1): runs(76.0)}) is None
 
 
-def test_a_larger_lead_that_may_be_chance_decides_nothing() -> None:
-    twenty = {"gcn": runs(75.0, -1.0, 0.0, 1.0), "mine": runs(76.0, -1.0, 0.0, 1.0)}
-    assert few_labels(**twenty, gcn_few=runs(50.0, 0.0, 0.0, 0.0), mine_few=runs(54.0, -5.0, 0.0, 5.0))[1] is None
-    assert few_labels(**twenty, gcn_few=runs(50.0, 0.0), mine_few=runs(54.0, 0.0))[1] is None  # one split, no interval
+def student(*values: float) -> float:
+    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+
+
+def test_steps_without_teleport_are_compared_with_their_own_best_and_others_with_fewer() -> None:
+    points = {("α = 0", K): runs(mean) for K, mean in {2.0: 76.0, 10.0: 70.0, 100.0: 40.0, np.inf: 20.0}.items()}
+    points |= {("α = 0.1", 1.0): runs(74.0), ("α = 0.1", 100.0): runs(79.0), ("α = 0.2", 10.0): runs(50.0)}
+    assert numbers(measured("no_teleport", steps=points))[0] == pytest.approx(-36.0)
+    assert numbers(measured("steps_1_100", steps=points))[0] == pytest.approx(5.0)
+    assert measured("steps_10_100", steps=points) is None
+    assert measured("steps_1_100_alpha_02", steps=points) is None
+
+
+def test_the_lead_over_labels_is_a_slope_per_doubling_on_each_split() -> None:
+    points: dict[tuple[str, float], dict[Seeds, float]] = {}
+    for labels, lead in {1: 4.0, 2: 3.0, 4: 2.0, 20: 2 - np.log2(5), 60: 50.0}.items():
+        points["GCN", float(labels)] = runs(70.0 + labels)
+        points["JK", float(labels)] = runs(69.0)  # never the best
+        points["Bt. FP, tuned", float(labels)] = runs(99.0)  # no baseline of the paper
+        points["APPNP", float(labels)] = runs(70.0 + labels + lead, -9.0, 0.0, 9.0 + 0.3 * np.log2(labels))
+    assert numbers(measured("appnp_labels", labels=points)) == pytest.approx(
+        (-0.9, -0.9 - student(0.0, 0.0, 0.3), -0.9 + student(0.0, 0.0, 0.3))
+    )
+    leads = lead_by_labels(points, "APPNP")
+    assert [*leads] == [1.0, 2.0, 4.0, 20.0]
+    assert leads[1.0][0] == pytest.approx(4.0)
+    assert measured("ppnp_labels", labels=points) is None
+    points = {place: each for place, each in points.items() if place[1] != 1}
+    assert measured("appnp_labels", labels=points) is None
+    points["GAT", 60.0] = points["PPNP", 1.0] = points["APPNP", 1.0] = runs(80.0)
+    assert numbers(measured("gat_appnp_60", labels=points))[0] == pytest.approx(80 - 180.0 - 0.3 * np.log2(60) / 3)
+    assert numbers(measured("ppnp_appnp_1", labels=points)) == (0.0, 0.0, 0.0)
+    assert measured("ppnp_appnp_2", labels=points) is None
+
+
+def ring(hops: int, gap: float, half: float) -> Ring:
+    return Ring(hops, hops, 9.0, Estimate(gap, gap - half, gap + half, 20))
 
 
 def test_the_gap_by_distance_is_a_slope_weighted_by_its_intervals() -> None:
-    def ring(hops: int, gap: float, half: float) -> Ring:
-        return Ring(hops, hops, 9.0, Estimate(gap, gap - half, gap + half, 20))
-
-    statement = "The gap between APPNP and GCN tends to increase with the distance from the training nodes"
-    grows = found_in(distance=Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 1.5, 0.1), ring(3, 2.0, 0.1)), (5, 5)))
-    assert grows[statement] == ("+0.50 ± 0.07 points a hop over 3 distances", True)
-    noise = found_in(
-        distance=Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 0.9, 0.1), ring(9, 30.0, 400.0)), (5, 5))
-    )
-    assert noise[statement][1] is None
+    grows = weighted_slope(Distance("Citeseer", (ring(1, 1.0, 0.1), ring(2, 1.5, 0.1), ring(3, 2.0, 0.1)), (5, 5)))
+    assert numbers(grows) == pytest.approx((0.5, 0.5 - 0.1 / np.sqrt(2), 0.5 + 0.1 / np.sqrt(2)))
     alone = Ring(4, 4, 9.0, Estimate(3.0, 3.0, 3.0, 20))  # no interval
-    flat = found_in(distance=Distance("Citeseer", (ring(1, 1.0, 0.9), ring(2, 1.1, 0.9), alone), (5, 5)))
-    assert flat[statement] == (
-        "+0.10 ± 1.27 points a hop over 2 distances of 3, the others having no interval",
-        None,
-    )
+    flat = weighted_slope(Distance("Citeseer", (ring(1, 1.0, 0.9), ring(2, 1.1, 0.9), alone), (5, 5)))
+    assert numbers(flat)[0] == pytest.approx(0.1)
+    assert flat is not None
+    assert flat.n == "2 distances"
+    assert weighted_slope(Distance("Citeseer", (ring(1, 1.0, 0.9), alone), (5, 5))) is None
 
 
 def test_a_slope_that_the_rings_scatter_about_is_unsure() -> None:
-    def ring(hops: int, gap: float) -> Ring:
-        return Ring(hops, hops, 9.0, Estimate(gap, gap - 0.098, gap + 0.098, 20))  # a standard error of 0.05
-
-    statement = "The gap between APPNP and GCN tends to increase with the distance from the training nodes"
     gaps = np.array([1.0, 1.6, 1.2, 1.9])
     fit = stats.linregress(np.arange(4), gaps)  # equal weights: its error comes from the scatter alone
-    found = found_in(distance=Distance("Citeseer", tuple(ring(*each) for each in enumerate(gaps, 1)), (5, 5)))
-    slope, half = found[statement][0].split(" points")[0].split(" ± ")
-    assert float(slope) == pytest.approx(fit.slope, abs=0.005)
-    assert float(half) == pytest.approx(1.96 * fit.stderr, abs=0.005)
-    assert found[statement][1] is None  # 0.04 from the intervals alone would have been a yes
+    found = weighted_slope(
+        Distance("Citeseer", tuple(ring(hops, gap, 0.098) for hops, gap in enumerate(gaps, 1)), (5, 5))
+    )
+    value, low, _ = numbers(found)
+    assert (value, value - low) == pytest.approx((fit.slope, 1.96 * fit.stderr))
 
 
-@pytest.mark.parametrize(
-    ("deeper", "deviations", "gap", "holds"),
-    [
-        (75.9, (-9.0, 0.0, 9.0), "\u22120.1 ± 0.0", True),
-        (77.0, (-9.0, 0.0, 9.0), "+1.0 ± 0.0", False),
-        (76.1, (-8.0, 0.0, 8.0), "+0.1 ± 2.5", None),
-    ],
-)
-def test_depth_is_judged_by_the_best_deep_network(
-    deeper: float, deviations: tuple[float, ...], gap: str, holds: bool | None
-) -> None:
-    points = {("APPNP", 1): runs(70.0), ("APPNP", 2): runs(76.0), ("APPNP", 4): runs(74.0)}
-    points["APPNP", 3] = runs(deeper, *deviations)
-    told = f"the best of 2 deeper networks (3 layers) is {gap} points from two layers; one layer is \u22126.0 ± 0.0"
-    assert in_figure("depth", points) == {"Deep networks do not improve the accuracy": (told, holds)}
+def test_far_nodes_are_pooled_and_held_against_near_ones_on_each_split() -> None:
+    nodes = np.array(
+        [[5.0, 10.0, 30.0, 50.0, 6.0, 2.0], [5.0, 20.0, 20.0, 50.0, 4.0, 4.0], [5.0, 20.0, 20.0, 50.0, 0.0, 0.0]]
+    )
+    gains = np.array([[5.0, 1.0, 3.0, 50.0, 4.0, 0.0], [5.0, 2.0, 2.0, 50.0, 0.0, 2.0], [5.0, 9.0, 9.0, 9.0, 0.0, 0.0]])
+    first, second = 100 * (4 / 8 - 4 / 40), 100 * (2 / 8 - 4 / 40)  # the third split has no far node
+    value, low, _ = numbers(far_minus_near(gains, nodes))
+    assert (value, value - low) == pytest.approx(((first + second) / 2, student(first, second)))
 
 
-def test_propagation_is_judged_split_by_split() -> None:
-    full = "The best results are achieved with full propagation"
-    partly = "Propagating in inference alone, or in training alone, improves the network, too"
+def test_depth_is_of_the_best_deep_network() -> None:
+    points = {("APPNP", 1): runs(70.0), ("APPNP", 2): runs(76.0), ("APPNP", 4): runs(74.0), ("APPNP", 3): runs(75.9)}
+    assert numbers(measured("deeper", depth=points))[0] == pytest.approx(-0.1)
+
+
+def test_ways_to_propagate_are_compared_split_by_split() -> None:
     ways = {"never": runs(60.0), "training": runs(65.0), "inference": runs(70.0), "both": runs(75.0)}
-    good = in_figure("propagation", ways)
-    means = "never 60.00, training 65.00, inference 70.00, both 75.00"
-    assert good[full] == (f"{means}: +5.0 ± 0.0 points from inference alone", True)
-    assert good[partly] == ("+10.0 ± 0.0 points in inference alone, +5.0 ± 0.0 points in training alone", True)
-    worse = in_figure("propagation", ways | {"training": runs(59.0), "inference": runs(76.0)})
-    assert worse[full][1] is False
-    assert worse[partly][1] is False
-    unsure = in_figure("propagation", ways | {"training": runs(65.0, 0.0, 0.0, 0.0), "both": runs(75.0, 0.0, 0.0, 0.0)})
-    assert unsure[full][1] is None
-    assert unsure[partly][1] is None
-    assert in_figure("propagation", {"never": runs(60.0), "both": runs(75.0)}) == {}
+    wanted = {"full": 5.0, "inference_never": 10.0, "training_never": 5.0, "inference_both": -5.0}
+    assert {name: numbers(measured(name, propagation=ways))[0] for name in wanted} == pytest.approx(wanted)
+    assert measured("full", propagation={"never": runs(60.0), "both": runs(75.0)}) is None
 
 
-@pytest.mark.parametrize(("of_gat", "holds"), [(1.0, True), (3.0, None), (9.0, False)])
-def test_a_lower_variance_is_judged_by_resampling_splits(
-    make_rows: Callable[..., list[Row]], of_gat: float, holds: bool | None
-) -> None:
-    spreads = {"ppnp": 1.0, "appnp": 1.0, "gat": of_gat, "gcn": 3.0, "jk": 3.1, "ngcn": 2.9, "mlp": 0.1}
-    seeds = [Seeds(split, init) for split in range(20) for init in range(2)]
-    entries: list[Entry] = []
-    for number, (model, spread) in enumerate(spreads.items()):
-        values = 70 + spread * np.random.default_rng(number).standard_normal(len(seeds))
-        entries.append(entry_of(make_rows, model, dict(zip(seeds, values.tolist(), strict=True))))
-    found = found_in(accuracy=accuracies(entries))["PPNP, APPNP and GAT have lower variance"]
-    assert found[1] is holds
-    told = {entry.cell.model: float(np.std([*entry.accuracies.values()], ddof=1)) for entry in entries}
-    gap = max(told[model] for model in ("ppnp", "appnp", "gat")) - sorted(told[m] for m in ("gcn", "jk", "ngcn"))[1]
-    assert f"; the largest is {gap:+.2f} (".replace("-", "\u2212") in found[0]
-
-
-@pytest.mark.parametrize(
-    ("means", "found", "holds"),
-    [
-        ({"gcn": 80.0, "gat": 79.0, "jk": 78.0, "ngcn": 81.0}, "significantly above 2 of 3 of them, below 1", True),
-        ({"gcn": 80.0, "gat": 81.0, "jk": 82.0, "ngcn": 79.0}, "significantly above 1 of 3 of them, below 2", False),
-        ({"gcn": 80.0, "gat": 80.0, "jk": 82.0, "ngcn": 79.0}, "significantly above 1 of 3 of them, below 1", None),
-    ],
-)
-def test_gcn_outperforms_what_it_is_significantly_above(
-    make_rows: Callable[..., list[Row]], means: dict[str, float], found: str, holds: bool | None
-) -> None:
-    entries = [entry_of(make_rows, model, runs(mean)) for model, mean in means.items()]
-    statement = "A GCN with good hyperparameters outperforms several recent models"
-    assert found_in(accuracy=accuracies(entries))[statement] == (found, holds)
-
-
-def test_times_that_do_not_compare_are_no_evidence() -> None:
+def test_times_that_do_not_compare_have_no_figure() -> None:
     def way(name: str, seconds: float, device: str) -> Way:
         estimate = Estimate(seconds, seconds, seconds, 5)
         return Way(name, estimate, estimate, 1.0, (20,), (device,))
 
     same = PropagationPanel("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))
     unlike = PropagationPanel("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))
-    assert found_in(ways=same)["Skipping propagation in training saves time"] == (
-        "1.00 s a run instead of 2.50 s",
-        True,
-    )
-    assert found_in(ways=unlike) == {}
+    drawn = [[SimpleNamespace(name="propagation", data=[panel])] for panel in (same, unlike)]
+    assert numbers(measured("skipping", drawn=drawn[0]))[0] == pytest.approx(0.4)
+    assert measured("skipping", drawn=drawn[1]) is None
 
 
-def test_no_verdict_for_all_baselines_where_one_was_not_run(make_rows: Callable[..., list[Row]]) -> None:
-    paper = load_experiments()
-    baselines = ("vanilla_gcn", "gcn", "ngcn", "gat", "jk", "bootstrapped_fp")
-    experiments = {model: paper[f"gasteiger_2019_{model}_citeseer"] for model in (*baselines, "appnp")}
-
-    def significance(ours: float, *models: str) -> tuple[str, bool | str | None]:
-        entries: list[Entry] = []
-        for model, mean in [*((model, 75.0) for model in models), ("appnp", ours)]:
-            cell, deviations = (
-                experiments[model].points[0].cell,
-                np.linspace(-1, 1, 20) * (1.01 if model == "appnp" else 1),
-            )
-            values = runs(mean, *deviations)
-            rows = tuple(replace(row, accuracy=values[row.key.seeds] / 100) for row in make_rows(cell, 0.7, [*values]))
-            entries.append(Entry(cell, name_of(cell), experiments[model], Sample(cell, Pool(cell, "c1", "d1", rows))))
-        return found_in(main=entries)["Both models outperform all baselines significantly, p < 0.05"]
-
-    found, holds = significance(80.0, *baselines)
-    assert (found.partition(";")[0], holds) == ("APPNP over 20 splits: better than 6 of 6 baselines", True)
-    found, holds = significance(80.0, *baselines[:-1])
-    assert "better than 5 of 5 baselines" in found
-    assert found.endswith("; Bt. FP not run")
-    assert holds is None
-    assert significance(70.0, *baselines[:-1])[1] is False
+def test_times_per_epoch_are_ratios_on_one_device(make_rows: Callable[..., list[Row]]) -> None:
+    times: dict[str, list[Entry]] = {}
+    for dataset, factor in (("citeseer", 1.0), ("pubmed", 3.0)):
+        for model, ms in (("gcn", 2.0), ("gat", 6.0), ("appnp", 3.0 * factor)):
+            cell = make_cell(model, {}, dataset)
+            rows = make_rows(cell, 0.7, [Seeds(7, 0)], seconds=0.4 * ms * factor, epochs=400, together=1)
+            entry = Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", tuple(rows))))
+            times.setdefault(dataset, []).append(entry)
+    assert numbers(measured("appnp_gcn_time", times=times))[0] == pytest.approx(1.5)
+    assert numbers(measured("gat_appnp_time", times=times))[0] == pytest.approx(2.0)
+    assert numbers(measured("growth", times=times))[0] == pytest.approx(3.0)
+    assert measured("growth", times={"citeseer": times["citeseer"]}) is None
 
 
-def test_tuning_counts_where_it_gains_more_than_half_a_point(make_rows: Callable[..., list[Row]]) -> None:
-    for gap, holds in ((2.0, True), (0.1, False), (0.5, None)):
-        entries = [
-            entry_of(make_rows, "vanilla_gcn", runs(80.0)),
-            entry_of(make_rows, "gcn", runs(80.0 + gap, -9.1, 0.0, 9.1)),
-        ]
-        found = found_in(accuracy=accuracies(entries))
-        assert found["Early stopping and optimised hyperparameters have a strong impact"][1] is holds
-
-
-def test_the_tuned_linear_model_is_no_baseline_of_the_lead() -> None:
-    places = {("GCN", 20): runs(75.0), ("GCN", 1): runs(50.0), ("APPNP", 20): runs(76.0), ("APPNP", 1): runs(54.0)}
-    (alone,) = in_figure("labels", places).values()
-    (beside,) = in_figure(
-        "labels", places | {("Bt. FP, tuned", 20): runs(90.0), ("Bt. FP, tuned", 1): runs(90.0)}
-    ).values()
-    assert alone == beside
+def test_without_rows_no_measure_has_a_figure() -> None:
+    assert all(measured(name) is None for name in OF_ROWS)

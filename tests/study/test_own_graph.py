@@ -22,8 +22,8 @@ from pprop.study.cell import Cell, make_cell
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import TEMPLATE, check_graph_name, experiments_on, load_experiments, on_graph
 from pprop.study.graphs import keep_graph, load_graph, own_graph, own_names, protocol_of
-from pprop.study.report import results, write_report
-from pprop.study.report.graph_claims import Claim
+from pprop.study.report import write_report
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, Figure, Measure
 from pprop.study.run import user_model
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
@@ -397,7 +397,9 @@ def test_experiments_on_a_graph_are_those_on_citeseer_with_the_default_alpha():
 
 
 def test_beside_the_papers_graphs_the_users_has_rows_of_its_own_and_no_claims(tmp_path: Path, make_rows, monkeypatch):
-    monkeypatch.setattr(results, "graph_claims", lambda graph, where: [Claim("On graphs", where, "42", True)])
+    measure = Measure("On graphs", lambda results, where: Figure(42.0, 41.0, 43.0, "steps", where))
+    for name in OF_GRAPHS:
+        monkeypatch.setitem(MEASURES, name, measure)
     graph, mine = load_dataset("citeseer"), own_graph(animals(), "animals")
     with Store.open(tmp_path, create=True) as store:
         keep_graph(mine, tmp_path)
@@ -412,7 +414,7 @@ def test_beside_the_papers_graphs_the_users_has_rows_of_its_own_and_no_claims(tm
     assert found["Model"] == ["Citeseer", "animals"]
     details = text.partition("Accuracy in percent, beside the paper's")[2]
     assert "| Model | Runs | Ours | Paper | Difference | In intervals | Command |" in details
-    claims = text.partition("What the paper's text claims")[2].partition("\n## ")[0]
+    claims = text.partition("What the paper claims")[2].partition("\n## ")[0]
     assert "Citeseer" in claims
     assert "animals" not in claims
 

@@ -17,8 +17,8 @@ from pprop.datasets import TEST_SEEDS
 from pprop.graph import Graph
 from pprop.study import graphs
 from pprop.study.cell import Seeds, make_cell
-from pprop.study.report import results, sections
-from pprop.study.report.graph_claims import Claim
+from pprop.study.report import sections
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, Figure, Measure
 from pprop.study.store.pack import pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
@@ -34,13 +34,14 @@ QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims about graphs and drawings have tests of their own, and take seconds."""
 
-    def one(graph: object, where: str) -> list[Claim]:
-        return [Claim("Checked elsewhere", where, "42", True)]
+    def one(results: object, where: str) -> Figure:
+        return Figure(42.0, 41.0, 43.0, "steps", "5 nodes")
 
     def saved(figure: object, kind: str) -> bytes:
         return b"<svg></svg>"
 
-    monkeypatch.setattr(results, "graph_claims", one)
+    for name in OF_GRAPHS:
+        monkeypatch.setitem(MEASURES, name, Measure("Checked elsewhere", one))
     monkeypatch.setattr(sections, "save_figure", saved)
 
 
@@ -74,10 +75,15 @@ def test_what_was_written_passes_and_every_change_of_it_is_found(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([], root) == 0
-    written = [path for path in root.rglob("*") if path.is_file() and path.suffix in (".md", ".html", ".json", ".svg")]
+    written = [
+        path for path in root.rglob("*") if path.is_file() and path.suffix in (".md", ".html", ".json", ".svg", ".csv")
+    ]
     names = {path.relative_to(root).as_posix() for path in written if "store" not in str(path.relative_to(root))}
     figures = {f"results/figures/{name}.{kind}" for name in ("distributions", "distance") for kind in ("svg", "json")}
-    assert names == {"README.md", "docs/results.md", "results/report.html", "results/report.md"} | figures
+    assert (
+        names
+        == {"README.md", "docs/results.md", "results/report.html", "results/report.md", "results/claims.csv"} | figures
+    )
     assert main(["--check"], root) == 0
     drawing = root / "results/figures/distance.svg"
     mark = drawing.read_text().rpartition("</svg>")[2]
@@ -92,6 +98,7 @@ def test_what_was_written_passes_and_every_change_of_it_is_found(
         ("docs/results.md", "20 of 100 runs", "100 of 100 runs"),
         ("results/report.html", "<td", "<th"),
         ("results/figures/distributions.json", "GCN", "GNN"),
+        ("results/claims.csv", "42", "43"),
     ):
         text = (root / name).read_text(encoding="utf-8")
         assert old in text
@@ -100,7 +107,7 @@ def test_what_was_written_passes_and_every_change_of_it_is_found(
     (root / "results/figures/old.svg").write_text("")
     assert main(["--check"], root) == 1
     told = capsys.readouterr().err
-    for name in ("README.md", "docs/results.md", "results/report.html", "results/figures/distributions.json"):
+    for name in ("README.md", "docs/results.md", "results/report.html", "results/claims.csv"):
         assert f"{name} is not what the rows give" in told
     assert "| APPNP again |" in told
     assert "| APPNP |" in told

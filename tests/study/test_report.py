@@ -20,7 +20,7 @@ from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.figures import figures_of, style
 from pprop.study.figures.gather import Drawn
 from pprop.study.report import results, sections, write_report
-from pprop.study.report.graph_claims import Claim
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, Figure, Measure
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.merge import merge_studies
 from pprop.study.store.row import Row
@@ -36,11 +36,12 @@ QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 def quick_claims() -> Iterator[None]:
     """The claims about graphs have tests of their own, and take seconds."""
 
-    def one(graph: object, where: str) -> list[Claim]:
-        return [Claim("Checked elsewhere", where, "42", True)]
+    def one(results: object, where: str) -> Figure:
+        return Figure(42.0, 41.0, 43.0, "steps", "5 nodes")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results, "graph_claims", one)
+        for name in OF_GRAPHS:
+            patch.setitem(MEASURES, name, Measure("Checked elsewhere", one))
         yield
 
 
@@ -262,7 +263,8 @@ def test_times_in_the_figure_on_propagation_are_of_its_device_though_another_was
     on_gpu = [replace(row, **cuda) for row in quick]
     text = report(study(tmp_path, on_gpu + rows))["report.md"]
     assert "Times are milliseconds an epoch of runs timed alone, times each run's epochs." in text
-    assert "| Citeseer | 0.20 s a run instead of 0.60 s | yes |" in text  # 400 epochs
+    wanted = "| Citeseer | Seconds of a training: without propagation over with it | 0.33 times the seconds |"
+    assert wanted in text  # 400 epochs of 0.5 and 1.5 ms
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -387,7 +389,7 @@ def test_an_own_figure_is_drawn_apart_from_the_published_one(
     section = written["report.md"].split("\n## Other experiments\n")[1]
     assert "### Title of mine: Accuracy over the teleport probability" in section
     assert "pprop study run mine --out DIR\n" in section
-    assert "- The best α lies in" in section  # it is not checked on these
+    assert "- The best α is around" in section  # it is not measured on these
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -112,23 +112,58 @@ def distance_data(
     >>> [(ring.name, ring.nodes, ring.improvement.mean) for ring in distance.rings]
     [('1', 1.0, 0.0), ('2', 1.0, 100.0), ('3', 1.0, 0.0)]
     """
-    if graph.labels is None:
-        reject("graph", "distance_data", "a graph with labels", "a graph without")
     better, baseline = ([row for row in rows if len(row.predictions)] for rows in (better, baseline))
-    seeds = sorted({row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline})
-    if not seeds:
-        reject("better", "distance_data", "rows of a split that 'baseline' has too", "none")
-    # One row for each split, one column for each number of hops from 0.
-    hops = {seed: hops_from(graph, splits[seed].train)[splits[seed].evaluation] for seed in seeds}
-    width = max(int(far.max(initial=0)) for far in hops.values()) + 1
-    nodes = np.stack([np.bincount(far[far >= 0], minlength=width) for far in hops.values()]).astype(np.float64)
-    gains = _right(graph.labels, splits, hops, better, width) - _right(graph.labels, splits, hops, baseline, width)
+    gains, nodes = gains_by_hop(graph, splits, better, baseline)
     rings = [
         Ring(first, last, float(nodes[:, first : last + 1].sum(1).mean()), _improvement(gains, nodes, first, last))
         for first, last in _merge(nodes.mean(axis=0), fewest)
     ]
-    n_better, n_baseline = (sum(row.key.seeds.split in hops for row in rows) for rows in (better, baseline))
+    shared = _shared_splits(better, baseline)
+    n_better, n_baseline = (sum(row.key.seeds.split in shared for row in rows) for rows in (better, baseline))
     return Distance(dataset, tuple(rings), (n_better, n_baseline))
+
+
+def gains_by_hop(
+    graph: Graph, splits: Mapping[int, Split], better: Sequence[Row], baseline: Sequence[Row]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return by split and number of hops how many nodes more `better` gets right than `baseline`, and how many there are.
+
+    Parameters
+    ----------
+    graph, splits, better, baseline
+        As for `distance_data`; every row has predictions.
+
+    Returns
+    -------
+    gains, nodes
+        Shape (splits, hops from 0): means over initialisations of the splits that both have, in the order of their seeds.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from types import SimpleNamespace as Run  # in place of a Row
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(4, 4))
+    >>> graph = Graph.from_scipy(path, labels=[0, 0, 1, 1])
+    >>> splits = {7: Split(np.array([0]), np.array([], dtype=int), np.array([1, 2, 3]))}
+    >>> key = Run(seeds=Run(split=7, init=0))
+    >>> appnp, gcn = Run(key=key, predictions=np.array([0, 0, 1, 1])), Run(key=key, predictions=np.array([0, 0, 0, 1]))
+    >>> gains_by_hop(graph, splits, [appnp], [gcn])
+    (array([[0., 0., 1., 0.]]), array([[0., 1., 1., 1.]]))
+    """
+    if graph.labels is None:
+        reject("graph", "gains_by_hop", "a graph with labels", "a graph without")
+    seeds = _shared_splits(better, baseline)
+    if not seeds:
+        reject("better", "gains_by_hop", "rows of a split that 'baseline' has too", "none")
+    hops = {seed: hops_from(graph, splits[seed].train)[splits[seed].evaluation] for seed in seeds}
+    width = max(int(far.max(initial=0)) for far in hops.values()) + 1
+    nodes = np.stack([np.bincount(far[far >= 0], minlength=width) for far in hops.values()]).astype(np.float64)
+    right = (_right(graph.labels, splits, hops, rows, width) for rows in (better, baseline))
+    return next(right) - next(right), nodes
+
+
+def _shared_splits(better: Sequence[Row], baseline: Sequence[Row]) -> list[int]:
+    return sorted({row.key.seeds.split for row in better} & {row.key.seeds.split for row in baseline})
 
 
 def _right(

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
-from pprop._errors import PpropError
-from pprop.datasets import DATASETS
 from pprop.graph import Graph
-from pprop.study.cell import Cell, is_original
+from pprop.study.cell import Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
-from pprop.study.figures.gather import Drawn, RowsOf
+from pprop.study.figures.accuracies import propagation_place
+from pprop.study.figures.gather import Drawn, PlaceOf, RowsOf, collect
+from pprop.study.figures.sweeps import alpha_place, depth_place, labels_place, steps_place
 from pprop.study.graphs import load_graph
-from pprop.study.report.graph_claims import Claim, graph_claims, model_claims
-from pprop.study.report.row_claims import Evidence, row_claims, sweep_runs
+from pprop.study.report.claims import Found, found
+from pprop.study.report.measures import Runs
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
-from pprop.study.tables.entries import ByDataset, Samples, dataset_order, dataset_title, entries, read_all_samples
+from pprop.study.tables.entries import (
+    ByDataset,
+    Entry,
+    Samples,
+    dataset_order,
+    dataset_title,
+    entries,
+    read_all_samples,
+)
 from pprop.study.tables.runs import published_and_own
 from pprop.study.tables.spread import more_runs_entries
 
 # What experiments show that have no figure.
 IN_TABLES = ("accuracy", "time", "rerun", "quick")
 
-
-def _key(cell: Cell) -> str:
-    """Return the name of a model for claims; the paper's own of the two ways to propagate features has the plain one."""
-    return f"{cell.model}_tuned" if cell.model == "bootstrapped_fp" and not is_original(cell) else cell.model
+# The place of a cell in a figure, and the kind of splits that the figure is of.
+_PLACES: Mapping[str, tuple[PlaceOf, Splits]] = {
+    "labels": (labels_place, "test"),
+    "steps": (steps_place, "validation"),
+    "alpha": (alpha_place, "validation"),
+    "depth": (depth_place, "validation"),
+    "propagation": (propagation_place, "test"),
+}
 
 
 @final
@@ -48,6 +59,8 @@ class Results:
         others have a section of their own. The paper's claims are checked on the paper's graphs alone.
     folder
         The study's, which has the user's graphs, and keeps what takes long to compute.
+    sentences
+        Whether the claims' readings and sentences are shown, which were written about the published rows.
 
     Examples
     --------
@@ -60,6 +73,7 @@ class Results:
     store: Store
     experiments: Mapping[str, Experiment]
     folder: Path
+    sentences: bool = False
 
     @cached_property
     def everything(self) -> Samples:
@@ -130,43 +144,32 @@ class Results:
         return figures_of(self.begun.values(), self._rows_of, self.graph_of)
 
     @cached_property
-    def evidence(self) -> Evidence:
-        """What the paper's claims are checked on."""
-        main, many, times = (
-            {name: group for name, group in each.items() if name in DATASETS}
-            for each in (self.main, self.many, self.times)
-        )
-        run = {name: [entry for entry in group if entry.sample is not None] for name, group in main.items()}
-        papers = {dataset_title(name) for name in DATASETS}
-        panels = {
-            each.name: {one.dataset: one for one in each.data if one.dataset in papers}
-            for each in self.drawn
-            if each.name in ("distance", "propagation")
-        }
-        begun = [one for one in self.begun.values() if any(point.cell.dataset in DATASETS for point in one.points)]
-        return {
-            "main": main,
-            "many": many,
-            "times": times,
-            "growth": {"all": times},
-            "accuracy": {name: {_key(each.cell): each.accuracies for each in group} for name, group in run.items()},
-            "distance": panels.get("distance", {}),
-            "ways": panels.get("propagation", {}),
-            **sweep_runs(begun, self._rows_of),
-        }
+    def claims(self) -> list[Found]:
+        """The paper's claims with their figures; none of a user's graphs."""
+        return found(self)
+
+    def sweep(self, figure: str, dataset: str) -> Mapping[Any, Runs]:
+        """Return the runs behind a figure over one setting, or over ways to propagate, on one dataset: by their place.
+
+        The figure is one of labels, steps, alpha, depth and propagation.
+        """
+        return self._sweeps.get((figure, dataset_title(dataset)), {})
 
     @cached_property
-    def claims(self) -> tuple[list[Claim], list[str]]:
-        """The paper's claims that were checked, and the statements for which rows are missing; none of a user's graphs."""
-        papers = [name for name in self.datasets if name in DATASETS]
-        if self.datasets and not papers:
-            return [], []
-        found = model_claims() if any(name in DATASETS for name in self.main) else []
-        for name in papers:
-            with suppress(PpropError, OSError):  # the table of datasets says why
-                found += graph_claims(self.graph_of(name), dataset_title(name))
-        of_rows, missing = row_claims(self.evidence)
-        return [*found, *of_rows], missing
+    def _sweeps(self) -> Mapping[tuple[str, str], Mapping[Any, Runs]]:
+        found: dict[tuple[str, str], Mapping[Any, Runs]] = {}
+        for figure, (place_of, splits) in _PLACES.items():
+            shown = [one for one in self.begun.values() if one.shows == figure]
+            for dataset, places in collect(shown, self._rows_of, place_of, splits).rows.items():
+                found[figure, dataset] = {
+                    place: {row.key.seeds: 100 * row.accuracy for row in rows} for place, rows in places.items()
+                }
+        return found
+
+    def with_predictions(self, entry: Entry) -> list[Row]:
+        """Return the rows of an entry of the accuracy table with their predictions, where the store has these."""
+        keys = {row.key for row in entry.rows}
+        return [row for row in self.store.rows(entry.cell.config) if row.key in keys and len(row.predictions)]
 
     @cached_property
     def _rows_of(self) -> RowsOf:

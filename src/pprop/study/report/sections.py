@@ -13,12 +13,13 @@ from pprop.study.figures import figures_of
 from pprop.study.figures.gather import Drawn
 from pprop.study.figures.style import figure_json, save_figure
 from pprop.study.graphs import of_own
+from pprop.study.report import claims
 from pprop.study.report.page import Block, Bullets, Picture
 from pprop.study.report.results import IN_TABLES, Results
 from pprop.study.stats.variance import init_tails
 from pprop.study.tables import p_values, paper, runs, spread, times
 from pprop.study.tables.entries import ByDataset, Metric, Samples, entries, run_command
-from pprop.study.tables.table import Cells, Strong, Table
+from pprop.study.tables.table import Table
 
 METHOD = (
     "Every mean is over runs: splits by the paper's rule times initialisations. The number after ± is the larger distance "
@@ -50,6 +51,12 @@ TIMES_PUBLISHED = (
 TIMES_OWN = (
     "An epoch is a training step and one evaluation on the stopping set. Ratios to GCN are of programs, too: MLP, PPNP "
     "and APPNP have a fused training step, the other models use torch's autograd with the same sparse kernels."
+)
+CLAIMS_TEXT = (
+    "Differences in accuracy are in points: the mean over splits, with its 95 % interval (Student's t) in brackets. Intervals "
+    "of spreads and of slopes over distances come from resampling splits. Where a unit names a range, the brackets have the "
+    "range. The best of several is the one with the highest mean on the same splits, which favours it a little. The readings "
+    "and sentences are written by hand; no program decides them."
 )
 # Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
@@ -250,23 +257,12 @@ def _command(names: Sequence[str], experiments: Mapping[str, Experiment], sample
 
 
 def _claims(results: Results) -> Iterator[Block]:
-    claims, missing = results.claims
-    groups: dict[str | None, list[Cells]] = {}
-    for claim in claims:
-        verdict = Strong("no") if claim.holds is False else claim.verdict
-        groups.setdefault(claim.statement, []).append((claim.where, claim.found, verdict))
-    if groups:
-        caption = "What the paper's text claims, and what was found"
-        yield Table.of(caption, "Dataset:text | Found:text | Holds:text", groups)
-    if claims:
-        yield (
-            "Differences in accuracy are judged split by split, ± half the 95 % interval of their mean: where it "
-            "contains zero, nothing is decided. The best of several is the one with the highest mean on these "
-            "splits, which favours it a little."
-        )
-    if missing:
-        yield "Not checked, because rows are missing:"
-        yield Bullets(tuple(missing))
+    if shown := results.claims:
+        yield CLAIMS_TEXT if results.sentences else CLAIMS_TEXT.partition(" The readings")[0]
+        yield claims.claims_table(shown, results.sentences)
+        if missing := claims.not_computed(shown):
+            yield "Claims without a figure, because rows or graphs are missing:"
+            yield Bullets(tuple(missing))
 
 
 def _costs(results: Results) -> Iterator[Block]:
