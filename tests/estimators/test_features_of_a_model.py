@@ -26,7 +26,7 @@ from pprop import (
     LabelPropagationClassifier,
     MLPNodeClassifier,
 )
-from pprop.estimators.inputs import TrainedFeatures
+from pprop.estimators.features import TrainedFeatures
 from pprop.estimators.loading import saved_recipe
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0, "backend": "reference"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pprop import Graph, MLPNodeClassifier
-from pprop.estimators.samples import hold_out
+from pprop.estimators.reading import hold_out
 
 
 def sizes(nodes: Any, codes: Any, chosen: Any) -> list[int]:

@@ -12,7 +12,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from pprop import Graph, InputError, MLPNodeClassifier, PropagatedClassifier, load
-from pprop.estimators.samples import node_positions
+from pprop.estimators.reading import node_positions
 from pprop.estimators.targets import class_labels
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 3, "random_state": 0, "backend": "reference"}

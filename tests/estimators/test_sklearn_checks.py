@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import pprop.estimators.samples
+import pprop.estimators.reading
 import pprop.estimators.scores
 from pprop import (
     APPNPClassifier,
@@ -233,7 +233,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     """Run a check until it shows no new row; return how the last run ended."""
     name, check = CHECKS[kind][key]
     rows = SEEN.setdefault(key, Rows())
-    check_positions = pprop.estimators.samples.node_positions
+    check_positions = pprop.estimators.reading.node_positions
 
     def adapt(estimator: object, X: object, X_test: object = None, kernel: object = None) -> Any:
         return rows.to_positions(X) if X_test is None else (rows.to_positions(X), rows.to_positions(X_test))
@@ -249,7 +249,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
         monkeypatch.setattr(estimator_checks, "assert_allclose_dense_sparse", close)
     monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", adapt)
     if name in AT_THE_BORDER:
-        for module in (pprop.estimators.scores, pprop.estimators.samples):
+        for module in (pprop.estimators.scores, pprop.estimators.reading):
             monkeypatch.setattr(module, "node_positions", enter)
     epochs = 60 if name in WITH_CLASS_WEIGHTS else 12 if name in NEEDS_LEARNING else 2
     for _ in range(6):

@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import pprop
 from pprop import Graph, InputError, Split
-from pprop.estimators.weighting import class_weights, node_weights
+from pprop.estimators.reading import class_weights, node_weights
 from pprop.settings import MAX_EPOCHS
 
 Nodes = NDArray[np.int64]

@@ -166,7 +166,7 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
     import numpy as np
 
     from pprop.datasets import Split
-    from pprop.estimators.samples import hold_out
+    from pprop.estimators.reading import hold_out
     from pprop.graph.features.kinds import SPLIT_WORDS
 
     labels = _known(graph)

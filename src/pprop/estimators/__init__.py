@@ -7,7 +7,7 @@ from pprop.estimators.appnp import (
     PPNPClassifier,
     SolvedPPNPClassifier,
 )
-from pprop.estimators.base import NodeClassifier
+from pprop.estimators.auto import AutoClassifier
 from pprop.estimators.baselines import (
     BootstrappedFPClassifier,
     GATClassifier,
@@ -15,13 +15,13 @@ from pprop.estimators.baselines import (
     JKClassifier,
     NGCNClassifier,
 )
-from pprop.estimators.choice import AutoClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.live_model import live
 from pprop.estimators.loading import load
+from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.estimators.source import GraphSource
 

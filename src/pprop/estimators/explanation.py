@@ -16,7 +16,7 @@ from pprop._errors import InputError
 from pprop._optional import require
 from pprop._validate import check_choice, describe, reject
 from pprop.estimators.fitted import FittedScores, check_same_graph
-from pprop.estimators.samples import node_positions
+from pprop.estimators.reading import node_positions
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
 
 # Of the fast mode, where none is given.

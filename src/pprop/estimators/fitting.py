@@ -9,10 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 from numpy.typing import ArrayLike, NDArray
 
 from pprop._validate import reject
-from pprop.estimators.samples import labelled_nodes, read_stopping
+from pprop.estimators.reading import Weights, check_sample_weight, labelled_nodes, read_stopping
 from pprop.estimators.scores import NodeScores
 from pprop.estimators.targets import LabelsLike
-from pprop.estimators.weighting import Weights, check_sample_weight
 from pprop.graph.labels import MISSING_LABELS
 from pprop.settings import OPTIONAL_STOPPING
 

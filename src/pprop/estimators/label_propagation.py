@@ -15,13 +15,12 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.base import NodeClassifier
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.fitted import TrainingRecord, Weights
 from pprop.estimators.fitting import Given
+from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, MatrixParameters, parameters
-from pprop.estimators.samples import divide_nodes
-from pprop.estimators.weighting import class_weights
+from pprop.estimators.reading import class_weights, divide_nodes
 from pprop.graph import Graph
 from pprop.models.label_propagation import LabelPropagation
 from pprop.propagation.attribution import Attributor

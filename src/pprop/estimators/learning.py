@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.datasets import Split
-from pprop.estimators.base import NodeClassifier
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.fitting import Given
+from pprop.estimators.node import NodeClassifier
 from pprop.estimators.options import train_options, uses_bias, warn_unfinished
 from pprop.estimators.parameters import FitParameters, TrainingParameters
-from pprop.estimators.samples import divide_nodes, seed_of
-from pprop.estimators.weighting import Weights, node_weights
+from pprop.estimators.reading import Weights, divide_nodes, node_weights, seed_of
 from pprop.graph import Graph
 from pprop.models import Architecture, Model
 from pprop.training import train

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.base import NodeClassifier
 from pprop.estimators.decomposed import EXPECTED, decompose
 from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier, agreed, outputs
 from pprop.estimators.scores import NodeScores
 from pprop.graph import Graph

@@ -21,11 +21,11 @@ from safetensors.numpy import load as read_tensors
 from pprop._errors import FormatError, InputError, MismatchError, Remedy
 from pprop._validate import describe, reject
 from pprop.estimators import appnp, baselines, ensemble, label_propagation
-from pprop.estimators.base import NodeClassifier
+from pprop.estimators.features import FILE as FEATURES
+from pprop.estimators.features import TrainedFeatures, check_shape, scaled_alike, shape_text
 from pprop.estimators.fitted import ExpectedWeight, Weights, backend_again, expected_weights, logits_from
-from pprop.estimators.inputs import FILE as FEATURES
-from pprop.estimators.inputs import TrainedFeatures, check_shape, scaled_alike, shape_text
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
+from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import NEIGHBOURS, ModuleOrFactory
 from pprop.estimators.saving import (
     EXTRA_PREFIX,

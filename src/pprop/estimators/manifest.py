@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pprop._errors import FormatError
 from pprop._validate import describe
 from pprop._version import __version__
+from pprop.estimators.features import FILE as FEATURES
+from pprop.estimators.features import feature_shape
 from pprop.estimators.fitted import FittedModel, TrainingRecord
-from pprop.estimators.inputs import FILE as FEATURES
-from pprop.estimators.inputs import feature_shape
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model

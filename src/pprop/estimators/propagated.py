@@ -17,7 +17,7 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
-from pprop.estimators.samples import check_classes, known_labels, labelled_nodes
+from pprop.estimators.reading import check_classes, known_labels, labelled_nodes
 from pprop.estimators.scores import NodeScores
 from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph

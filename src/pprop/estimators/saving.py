@@ -12,9 +12,9 @@ from safetensors.numpy import save
 
 from pprop._errors import FormatError, InputError, TakenError
 from pprop._validate import check_float, check_int, describe, reject
+from pprop.estimators.features import FILE as FEATURES
+from pprop.estimators.features import TrainedFeatures
 from pprop.estimators.fitted import FittedModel, Weights
-from pprop.estimators.inputs import FILE as FEATURES
-from pprop.estimators.inputs import TrainedFeatures
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import path_of, replaced_file, replaced_folder

@@ -14,9 +14,8 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.explanation import Explainable
 from pprop.estimators.fitted import check_same_graph
-from pprop.estimators.samples import check_some, node_positions, read_labelled
+from pprop.estimators.reading import check_sample_weight, check_some, node_positions, read_labelled
 from pprop.estimators.targets import LabelsLike, check_same_kind
-from pprop.estimators.weighting import check_sample_weight
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.settings import ALPHA, check_fields

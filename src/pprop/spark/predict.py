@@ -12,8 +12,8 @@ from typing import Any, final
 import numpy as np
 
 from pprop._validate import describe, reject
-from pprop.estimators.base import NodeClassifier
 from pprop.estimators.loading import load, saved_recipe
+from pprop.estimators.node import NodeClassifier
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import FeatureNetwork, Model

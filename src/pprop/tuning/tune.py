@@ -24,7 +24,7 @@ from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
 from pprop.estimators.fitting import StoppingNodes
 from pprop.estimators.options import uses_bias
-from pprop.estimators.samples import divide_nodes, labelled_nodes, read_stopping
+from pprop.estimators.reading import divide_nodes, labelled_nodes, read_stopping
 from pprop.estimators.scores import recommended_alpha
 from pprop.graph import Graph
 from pprop.graph.files import path_of

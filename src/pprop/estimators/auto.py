@@ -15,16 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop import settings
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier
-from pprop.estimators.base import NodeClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import NodeSum
 from pprop.estimators.fitted import check_same_graph
 from pprop.estimators.fitting import Given, NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.learning import TrainedClassifier
+from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, MatrixParameters, NetworkParameters, TrainingParameters, parameters
-from pprop.estimators.samples import check_classes, hold_out, known_labels, seed_of
-from pprop.estimators.weighting import class_weights
+from pprop.estimators.reading import check_classes, class_weights, hold_out, known_labels, seed_of
 from pprop.graph import Graph
 
 # Strength with which APPNP's errors at known nodes correct the others. Of 0.03, 0.1 and 0.3, with stopping labels, it

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pprop._validate import describe, name_methods, reject
 from pprop.estimators.decomposed import decompose
 from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
+from pprop.estimators.features import TrainedFeatures, check_shape, feature_shape, scaled_alike
 from pprop.estimators.fitted import (
     AnyModel,
     FittedModel,
@@ -27,7 +28,6 @@ from pprop.estimators.fitted import (
     logits_from,
 )
 from pprop.estimators.fitting import NodeFit
-from pprop.estimators.inputs import TrainedFeatures, check_shape, feature_shape, scaled_alike
 from pprop.estimators.parameters import GraphParameters
 from pprop.estimators.saving import save_model
 from pprop.estimators.scores import NodeScores
