@@ -388,26 +388,45 @@ def test_one_fold_of_a_column_tests_and_the_others_train(pprop_here, folder: Pat
     assert found["test_nodes"] == labelled.count(3)
     assert found["train_nodes"] + found["stopping_nodes"] == len(labelled) - labelled.count(3)
     assert "fold" not in found["columns"]["used"]
-    assert "If these are folds, --test-fold 0 tests on one of them" in sentence(pprop_here(*command))
+    assert "--test-fold 0 tests on the nodes with that value and trains on the others" in sentence(pprop_here(*command))
     assert "'0', '1', '2', '3', '4'. Got '5'" in sentence(pprop_here(*command, "--test-fold", "5"))
     alone = pprop_here(*on(folder, tmp_path / "nodes.csv"), *QUICK, "--test-fold", "1")
     assert (alone.code, "--split-column names" in alone.err) == (2, True)
 
 
 def test_a_column_says_which_nodes_train_and_test(pprop_here, folder: Path, tmp_path: Path):
-    parts = ("train", "Train", "val", "test", "")
-    rows = [{**row, "part": parts[k % 5]} for k, row in enumerate(read_rows(folder / "numbers.csv"))]
+    parts = ("train", "Train", "val", "public_test", "", "unused", "unlabeled", "NA")
+    rows = [{**row, "part": parts[k % 8]} for k, row in enumerate(read_rows(folder / "numbers.csv"))]
     names = [*NUMBERS, "part"]
     write_rows(tmp_path / "nodes.csv", names, project(rows, names))
     command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--split-column", "part", "--out", "model", "--json")
     record = pprop_here(*command).record
     counts = {part: sum(row["part"] == part for row in rows if row["label"]) for part in parts}
     assert record["train_nodes"] == counts["train"] + counts["Train"]
-    assert (record["stopping_nodes"], record["test_nodes"]) == (counts["val"], counts["test"])
+    assert (record["stopping_nodes"], record["test_nodes"]) == (counts["val"], counts["public_test"])
     assert "part" not in {**record["columns"]["used"], **record["columns"]["unused"]}
     for nodes in (tmp_path / "nodes.csv", folder / "numbers.csv"):  # a later table needs no such column
         options = ("--graph", folder / "edges.csv", "--nodes", nodes, *PEOPLE)
         assert pprop_here("predict", "model", *options).out == (tmp_path / "model" / "predictions.csv").read_text()
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("1", "0")])
+def test_a_column_that_marks_the_training_nodes_is_no_feature_and_can_divide_them(
+    pprop_here, folder: Path, tmp_path: Path, words: tuple[str, str]
+):
+    rows = [{**row, "is_train": words[k % 3 == 0]} for k, row in enumerate(read_rows(folder / "numbers.csv"))]
+    names = [*NUMBERS, "is_train"]
+    write_rows(tmp_path / "nodes.csv", names, project(rows, names))
+    command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json")
+    columns = pprop_here(*command).record["columns"]
+    assert [*columns["used"]] == ["age", "income"]
+    use = "--split-column is_train --test-fold VALUE tests on the nodes with that value and trains on the others"
+    assert columns["unused"]["is_train"] == f"left out: marks the nodes of one part of a split; {use}"
+    divided = (*command, "--split-column", "is_train")
+    hint = f"Got {words[1]!r} in row 1. --test-fold {words[1]} tests on the nodes with that value"
+    assert hint in sentence(pprop_here(*divided))
+    found = pprop_here(*divided, "--test-fold", words[1]).record
+    assert found["test_nodes"] == sum(row["is_train"] == words[1] and row["label"] != "" for row in rows)
 
 
 def test_without_stopping_nodes_every_epoch_is_made(pprop_here, folder: Path):

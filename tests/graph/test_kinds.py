@@ -77,6 +77,13 @@ def test_words_with_a_number_that_recur_are_codes(name, typed):
         ("train", "dev", "test"),
         ("train", "test"),
         ("train", "holdout", ""),
+        ("train", "unused", "test"),
+        ("train", "Unlabeled", "test"),
+        ("train", "none", "val"),
+        ("tr", "va", "te"),
+        ("train", "public_test", "private_test"),
+        ("train1", "train2", "test-1"),
+        ("Train Set", "Test Set", "hold-out"),
     ],
 )
 def test_a_column_whose_cells_say_train_and_test_is_a_split_whatever_its_name(words, typed):
@@ -85,14 +92,62 @@ def test_a_column_whose_cells_say_train_and_test_is_a_split_whatever_its_name(wo
     assert decide(read_column("part", pa.array(cells), typed=typed), wanted=True).kind == "category"
 
 
-@pytest.mark.parametrize("name", ["fold", "split", "set", "cv_fold", "kFold", "Fold ID", "dataset", "test_split"])
+def test_under_a_name_for_a_split_any_two_parts_are_one():
+    for words in (("train", "other"), ("test", "unused")):
+        cells = [words[k % 2] for k in range(N)]
+        assert reason_of(cells, "split") == "holds the split into training, validation and test nodes"
+        assert kind_of(cells, "means_of_transport") == "category"
+
+
+@pytest.mark.parametrize("name", ["is_train", "isTest", "train_mask", "val_mask_3", "in_train", "test_set", "trainset"])
+@pytest.mark.parametrize(
+    ("words", "typed"),
+    [
+        *((pair, False) for pair in (("True", "False"), ("yes", "no"), ("t", "f"), ("1", "0"), ("1.0", "0.0"))),
+        *((pair, True) for pair in ((True, False), (1, 0), (1.0, 0.0))),
+    ],
+)
+def test_truth_values_under_the_name_of_a_part_mark_its_nodes(name, words, typed):
+    cells = [None if k % 7 == 0 else words[k % 2] for k in range(N)]
+    assert reason_of(cells, name, typed) == "marks the nodes of one part of a split"
+    assert decide(read_column(name, pa.array(cells), typed=typed), wanted=True).kind in ("boolean", "number")
+    if isinstance(words[0], bool) or words[0] in ("True", "yes", "t"):
+        assert reason_of(cells, "split", typed) == "marks the nodes of one part of a split"
+
+
+@pytest.mark.parametrize(
+    "name", ["member", "passed_test", "test", "train", "is_valid", "is_dev", "is_stop", "in_training"]
+)
+def test_truth_values_under_other_names_are_features(name):
+    assert kind_of([k % 2 == 0 for k in range(N)], name, typed=True) == "boolean"
+    assert kind_of([("no", "yes")[k % 2] for k in range(N)], name) == "boolean"
+    assert kind_of([str(k % 2) for k in range(N)], name) == "number"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fold",
+        "split",
+        "set",
+        "cv_fold",
+        "kFold",
+        "Fold ID",
+        "dataset",
+        "test_split",
+        "partition",
+        "data_partition",
+        "cv",
+    ],
+)
 def test_a_column_of_few_small_numbers_named_as_a_split_or_folds_holds_folds(name):
     for typed in (False, True):
         write = int if typed else str
         for low in (0, 1):
             cells = [write(low + k % 5) for k in range(N)]
             assert reason_of(cells, name, typed) == "holds the folds of a cross-validation"
-    assert reason_of([f"fold {k % 5}" for k in range(N)], name) == "holds the folds of a cross-validation"
+    for cell in ("fold {}", "fold{}", "Fold-{}", "cv_fold_{}"):  # which say so under any name
+        assert reason_of([cell.format(k % 5) for k in range(N)], "part") == "holds the folds of a cross-validation"
     assert reason_of([None if k % 7 == 0 else k % 5 for k in range(N)], name, True).startswith("holds the folds")
 
 
@@ -103,6 +158,11 @@ def test_a_column_of_few_small_numbers_named_as_a_split_or_folds_holds_folds(nam
         (["stop" if k % 2 else "dev" for k in range(N)], "word", "category"),  # no training nodes
         ([str(k % 5) for k in range(N)], "rooms", "number"),
         ([str(k % 5) for k in range(N)], "skill_set", "number"),
+        ([str(k % 5) for k in range(N)], "test_score", "number"),
+        ([("true", "false")[k % 2] for k in range(N)], "bill_split", "boolean"),
+        ([("TR", "VA", "DE")[k % 3] for k in range(N)], "country", "category"),
+        ([("train", "bus", "other")[k % 3] for k in range(N)], "way", "category"),
+        ([("train station", "test drive")[k % 2] for k in range(N)], "event", "category"),
         ([str(0.1 + k % 5) for k in range(N)], "split", "number"),
         ([str(k % 40) for k in range(N)], "fold", "number"),
         (["a" if k % 2 else "b" for k in range(N)], "set", "category"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
@@ -40,7 +41,9 @@ class SplitOptions(Options):
     seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]")] = None
     split_column: Annotated[
         str | None,
-        option("Own graph: column of the node table that says train, val (or stopping) or test.", metavar="COLUMN"),
+        option(
+            "Own graph: column of the node table that says train, val (or stopping), test or unused.", metavar="COLUMN"
+        ),
     ] = None
     test_fold: Annotated[
         str | None,
@@ -74,11 +77,18 @@ class SplitOptions(Options):
             raise typer.BadParameter("--test-fold is a value of the column that --split-column names: add it.")
 
     def cells(self, origin: GraphInput) -> list[str]:
-        """Return the cells of the split column, or what they mean where they are folds."""
+        """Return the cells of the split column, or what they mean where they are folds; "" where missing."""
+        from pprop.graph.features.columns import read_column
         from pprop.graph.tables.readers import read_table
 
         table = read_table(origin.tables.nodes, "nodes", "train", (self.split_column,))
-        found = [(cell or "").strip() for cell in table.texts(self.split_column, "split_column").to_pylist()]
+        column = table.column(self.split_column, "split_column")
+        read = read_column(str(self.split_column), column, typed=table.typed)
+        if read.form not in ("text", "number", "boolean"):
+            table.complain(
+                "a table whose split is text, whole numbers or truth values", f"{read.cells.type} under {read.name!r}"
+            )
+        found = [cell or "" for cell in read.texts().to_pylist()]
         if self.test_fold is None:
             return found
         if self.test_fold not in found:
@@ -167,18 +177,20 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
 
     from pprop.datasets import Split
     from pprop.estimators.reading import hold_out
-    from pprop.graph.features.kinds import SPLIT_WORDS
+    from pprop.graph.features.columns import FALSE_TRUE
+    from pprop.graph.features.splits import part_of
 
     labels = _known(graph)
-    said = [SPLIT_WORDS.get(word.strip().lower(), "") for word in words]
-    for row, (word, part) in enumerate(zip(words, said, strict=True)):
-        if word.strip() and not part:
-            choices = ", ".join(SPLIT_WORDS)
-            raise FormatError(
-                f"--split-column takes one of {choices}, or an empty cell. Got {word!r} in row {row + 1}."
-                + (f" If these are folds, --test-fold {word} tests on one of them." if word[-1:].isdigit() else "")
-            )
-    parts = np.array(said + [""] * (graph.n_nodes - len(said)))
+    meaning = {word: part_of(word) for word in dict.fromkeys(words)}
+    unknown = next((word for word, part in meaning.items() if part is None), None)
+    if unknown is not None:
+        insist = f" --test-fold {shlex.quote(unknown)} tests on the nodes with that value and trains on the others."
+        codes = unknown[-1:].isdigit() or unknown.lower() in sum(FALSE_TRUE, ())
+        raise FormatError(
+            "--split-column takes a column that says train, val (or stopping), test or unused, or nothing, of each "
+            f"node. Got {unknown!r} in row {words.index(unknown) + 1}.{insist if codes else ''}"
+        )
+    parts = np.array([meaning[word] for word in words] + ["unused"] * (graph.n_nodes - len(words)))
     train, watched, test = (np.flatnonzero((parts == part) & (labels >= 0)) for part in ("train", "stopping", "test"))
     if not len(train):
         raise InputError("The split column names no training node that has a label.")

@@ -175,9 +175,13 @@ def columns_of_tables(
 
 def _use_of_split(column: ColumnRecipe) -> str:
     """Return how a column that was recognised as a split can be used as one; empty for other columns."""
-    from pprop.graph.features.kinds import HOLDS_FOLDS, HOLDS_SPLIT
+    from pprop.graph.features.splits import HOLDS_FOLDS, HOLDS_PART, HOLDS_SPLIT
 
-    uses = {HOLDS_SPLIT: "uses it", HOLDS_FOLDS: "--test-fold FOLD tests on one of them"}
+    uses = {
+        HOLDS_SPLIT: "uses it",
+        HOLDS_FOLDS: "--test-fold FOLD tests on one of them",
+        HOLDS_PART: "--test-fold VALUE tests on the nodes with that value and trains on the others",
+    }
     use = uses.get(column.reason)
     return "" if use is None else f"; --split-column {shlex.quote(column.name)} {use}"
 

@@ -6,6 +6,7 @@ count, and a cell that says one of `MISSING_CELLS` is missing, as are nulls and 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -283,6 +284,15 @@ def read_column(
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     return Column(name, form, cells, typed, categorical, title, function)
+
+
+def name_words(name: str) -> list[str]:
+    """Return the words of a name in lower case.
+
+    >>> name_words("homeZipCode"), name_words("user_ID 2")
+    (['home', 'zip', 'code'], ['user', 'id', '2'])
+    """
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", name)]
 
 
 def is_list(kind: Any) -> bool:

@@ -6,8 +6,7 @@ all distinct" means nine of ten.
 1.  Lists of numbers, all of one length: embedding. Other lists, structures, binary cells, durations and other types without
     numbers, words or dates: unused.
 2.  All cells missing, or all the same: unused. (One value and missing cells beside it do tell nodes apart.)
-    A split: unused. All cells are among `SPLIT_WORDS`, training nodes and others among them; or the name says so
-    (`SPLIT_NAMES`: split, fold, set) and the cells are few small whole numbers, or ``fold1`` and the like.
+    A split, folds or a part of a split: unused (`pprop.graph.features.splits`).
 3.  Truth values, or the words true/false, yes/no, t/f or y/n in any case: boolean.
 4.  A column that arrived as categories whose values recur: category.
 5.  Numbers, or cells of a CSV that all spell one:
@@ -44,7 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._validate import describe
-from pprop.graph.features.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, THOUSANDS, Column, DayOrder
+from pprop.graph.features.columns import DAY_PATTERNS, FALSE_TRUE, LARGEST, THOUSANDS, Column, DayOrder, name_words
+from pprop.graph.features.splits import split_reason
 
 Kind = Literal["number", "boolean", "category", "date", "text", "embedding", "unused"]
 KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text", "embedding", "unused")
@@ -67,7 +67,6 @@ CODE_NAMES = re.compile(
     r"ids?|uuid|guid|(user|node|customer|client|item|product|order|session|device|account|row|person|member|record|group)id|"
     r"zip(code)?|postcode|postal(code)?|plz|(tele|cell)?phone|tel|mobile|msisdn|fax|ssn|iban|isbn|ean|upc|barcode"
 )
-FOLD_ENDINGS = ("id", "index", "number", "no", "nr", "num")
 CODE_ENDINGS = ("code", "number", "no", "nr", "num")  # zip code, phone number
 QUANTITY_NAMES = re.compile(
     r"(age|hour|year|score|count|day|month|week|minute|second|price|cost|point|vote|view|click|visit|sale|value)s?|"
@@ -75,16 +74,6 @@ QUANTITY_NAMES = re.compile(
     r"duration|time|timestamp|ts|at|epoch|date|level|rate|ratio|percent|share|distance|balance|population|temperature|degree|"
     r"quantity|rating"
 )
-SPLIT_NAMES = re.compile(r"(.* )?(split|k?fold|cvfold)s?|(data ?)?set")
-# What the cells of a column with a split may say, in upper or lower case, and the nodes that it means.
-SPLIT_WORDS = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("stopping", "stop", "val", "valid", "validation", "dev"), "stopping"),
-    **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout"), "test"),
-}
-MOST_FOLDS = 20
-HOLDS_SPLIT = "holds the split into training, validation and test nodes"
-HOLDS_FOLDS = "holds the folds of a cross-validation"
 
 
 @final
@@ -119,7 +108,7 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
         return Decision("unused", "all values are missing" if len(column.cells) else "has no rows")
     if column.form == "vector":
         return _decide_vector(column)
-    if not wanted and (split := _split_reason(column)):
+    if not wanted and (split := split_reason(column)):
         return Decision("unused", split)
     decision = _decide_values(column, wanted)
     if decision.kind == "unused" or wanted or column.n_missing:
@@ -153,26 +142,6 @@ def _decide_vector(column: Column) -> Decision:
     if np.isnan(values).all():
         return Decision("unused", "all values are missing")
     return Decision("embedding")
-
-
-def _split_reason(column: Column) -> str:
-    """Return why a column is left out if it holds a split or folds; empty if it does not."""
-    if column.form not in ("text", "number") or not 1 < column.n_distinct <= max(len(SPLIT_WORDS), MOST_FOLDS):
-        return ""
-    if column.form == "text":
-        said = [SPLIT_WORDS.get(word.lower(), "") for word in column.counts()]
-        if "train" in said and all(said) and len(set(said)) > 1:
-            return HOLDS_SPLIT
-    words = [word for word in _words(column.name) if not word.isdigit() and word not in FOLD_ENDINGS]
-    if not SPLIT_NAMES.fullmatch(" ".join(words)):
-        return ""
-    if column.form == "text" and column.share(r"^(?i:fold)[ _-]?\d+$") == 1.0:
-        return HOLDS_FOLDS
-    values, wrong = column.numbers()
-    folds = np.unique(values[~column.missing])
-    spelled = not wrong.any() and not np.isnan(folds).any()
-    small = spelled and folds[0] in (0, 1) and folds[-1] <= MOST_FOLDS and bool((folds == np.trunc(folds)).all())
-    return HOLDS_FOLDS if small and len(folds) <= MOST_VALUES_A_CELL * column.n_present else ""
 
 
 def _decide_values(column: Column, wanted: bool) -> Decision:
@@ -280,7 +249,7 @@ def decide_date(column: Column) -> Decision | None:
 
 def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) -> Decision:
     """Decide about numbers, of which `values` are those present."""
-    quantity = any(QUANTITY_NAMES.fullmatch(word) for word in _words(column.name))
+    quantity = any(QUANTITY_NAMES.fullmatch(word) for word in name_words(column.name))
     whole = bool(np.isfinite(values).all()) and bool((values == np.trunc(values)).all())
     n_distinct = len(np.unique(values))
     distinct = n_distinct >= NEARLY_ALL * len(values)
@@ -307,7 +276,7 @@ def _numbers_things(name: str, values: NDArray[np.float64]) -> bool:
     """Whether distinct whole numbers are named as numbers of things, or are long and all of the same length."""
     low, high = float(values.min()), float(values.max())
     same_length = low >= LONG_NUMBER and np.floor(np.log10(low)) == np.floor(np.log10(high))
-    return same_length or (_words(name) or [""])[-1] in CODE_ENDINGS
+    return same_length or (name_words(name) or [""])[-1] in CODE_ENDINGS
 
 
 def _counts_rows(name: str, values: NDArray[np.float64], quantity: bool) -> bool:
@@ -318,17 +287,8 @@ def _counts_rows(name: str, values: NDArray[np.float64], quantity: bool) -> bool
     return not quantity and len(values) >= FEW_ROWS and low in (0.0, 1.0) and high == low + len(values) - 1
 
 
-def _words(name: str) -> list[str]:
-    """Return the words of a name in lower case.
-
-    >>> _words("homeZipCode"), _words("user_ID 2")
-    (['home', 'zip', 'code'], ['user', 'id', '2'])
-    """
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", name)]
-
-
 def _named_as_code(name: str) -> bool:
-    words = _words(name)
+    words = name_words(name)
     while words and (words[-1] in CODE_ENDINGS or words[-1].isdigit()):
         words.pop()
     return bool(words) and CODE_NAMES.fullmatch(words[-1]) is not None

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pprop._errors import InputError
+from pprop.graph.features.columns import read_column
+from pprop.graph.features.splits import split_reason
 from pprop.graph.tables.arrow import Column, pa, pc
 from pprop.graph.tables.table import DataTable
 
@@ -21,8 +23,35 @@ ENDS = (
 )
 IDS = ("id", "ids", "key", "name", "node", "code")
 LABELS = (
-    *("label", "labels", "class", "classes", "target", "category", "y", "status", "outcome", "type", "kind"),
-    *("topic", "subject", "group", "role", "team", "community", "segment", "churn", "fraud"),
+    *("label", "labels", "lbl", "class", "classes", "cls", "klass", "clazz", "target", "truth", "category", "cat", "y"),
+    *(
+        "status",
+        "outcome",
+        "type",
+        "kind",
+        "topic",
+        "subject",
+        "species",
+        "genre",
+        "group",
+        "role",
+        "team",
+        "department",
+    ),
+    *(
+        "dept",
+        "community",
+        "segment",
+        "churn",
+        "churned",
+        "fraud",
+        "spam",
+        "bot",
+        "illicit",
+        "sentiment",
+        "field",
+        "area",
+    ),
 )
 MOST_CLASSES = 50
 MOST_UNKNOWN = 0.5  # of the cells in a column of ends that may be no id of the node table
@@ -82,11 +111,16 @@ def likely_columns(edges: DataTable, nodes: DataTable | None, known: Mapping[str
 
 
 def _likely_label(nodes: DataTable, texts: Mapping[str, Column], ids: str | None) -> str | None:
-    """Return the column that is called like a class; else the last one with few different values, words before numbers."""
+    """Return the column that is called like a class; else the last one with few different values, words before numbers.
+
+    A column that holds a split is none.
+    """
     candidates = [
         name
         for name, column in texts.items()
-        if name != ids and 2 <= pc.count_distinct(pc.filter(column, pc.not_equal(column, ""))).as_py() <= MOST_CLASSES
+        if name != ids
+        and not split_reason(read_column(name, nodes.columns[name], typed=nodes.typed))
+        and 2 <= pc.count_distinct(pc.filter(column, pc.not_equal(column, ""))).as_py() <= MOST_CLASSES
     ]
     called = _called(LABELS, candidates)
     if called is not None:
