@@ -1,0 +1,272 @@
+"""Columns of nodes that know the graph, for any estimator: a scikit-learn transformer whose samples are nodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from pprop._errors import InputError
+from pprop._validate import check_bool, check_int, describe, reject
+from pprop.estimators.samples import known_labels, labelled_nodes, node_positions
+from pprop.estimators.targets import LabelsLike
+from pprop.graph import Graph
+from pprop.graph.labels import MISSING_LABELS
+from pprop.propagation import PowerIteration, propagate
+from pprop.propagation.columns import known_nearby, structure_columns, walk_statistics
+from pprop.propagation.columns.label_shares import folds_of
+from pprop.settings import ALPHA
+
+_NAME = "PropagatedFeatures"
+_OFTEN = 0.1  # share of the nodes that have a number in a column that is kept beside components
+_PPR_STEPS = 40
+
+Columns = dict[str, NDArray[np.floating]]
+
+
+@final
+class PropagatedFeatures(TransformerMixin, BaseEstimator):
+    """Columns of each node's surroundings, for any scikit-learn estimator: neighbours, structure, known labels nearby.
+
+    Samples are nodes, as in `APPNPClassifier`: X holds positions, ids that are text, or a mask. What a node is given
+    depends on nothing but the node and what `fit` was given, so that ``transform`` of training nodes is what ``fit_transform``
+    returned.
+
+    Parameters
+    ----------
+    graph
+        The graph, n nodes. Its features are the nodes' own columns.
+    hops
+        Steps up to which means of the columns are taken over the ends of walks: 1 are the neighbours.
+    spread
+        Steps up to which standard deviation, largest and smallest value are taken beside the mean.
+    alphas
+        Teleport probabilities at which columns are averaged by personalized PageRank.
+    own
+        Whether the nodes' own columns are among them.
+    structure
+        Whether degree, PageRank, the neighbours' degrees and probabilities that a walk returns are among them.
+    labels
+        Whether shares of known labels are among them: one and two steps away and by personalized PageRank. Of a node that
+        `fit` was given the label of they are out of fold: neither its own label nor those of its fold take part.
+    folds
+        Into how many parts the labelled nodes are divided for that.
+    relations
+        Other graphs of the same nodes by name, such as those of one kind of edge, or with amounts as weights. Each gives
+        means over neighbours, hops as above, under its name.
+    components
+        Sparse columns that few nodes have, such as words, are reduced to so many components, if there are more of them.
+    missing_labels
+        Words for "unknown" among labels.
+    random_state
+        Divides the labelled nodes, and starts the search for components.
+
+    Attributes
+    ----------
+    columns_
+        The columns of all nodes, shape (n, p), float32.
+    n_features_in_
+        1: a sample is one number, its position.
+    left_out_
+        Columns that would take too long on this graph.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.eye(5)[:, :2])
+    >>> columns = PropagatedFeatures(graph, hops=1, alphas=(), structure=False, labels=False)
+    >>> columns.fit([0, 4]).get_feature_names_out()[:4]
+    array(['0', '1', '0: mean 1 away', '1: mean 1 away'], dtype=object)
+    >>> columns.transform([1])[:, :4]
+    array([[0. , 1. , 0.5, 0. ]], dtype=float32)
+    >>> model = make_pipeline(PropagatedFeatures(graph, folds=2), LogisticRegression())
+    >>> model.fit([0, 1, 3, 4], ["left", "left", "right", "right"]).predict([0, 2, 4]).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        hops: int = 2,
+        spread: int = 1,
+        alphas: Sequence[float] = (0.1, 0.3),
+        own: bool = True,
+        structure: bool = True,
+        labels: bool = True,
+        folds: int = 5,
+        relations: Mapping[str, Graph] | None = None,
+        components: int = 48,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+        random_state: Any = 0,
+    ) -> None:
+        self.graph = graph
+        self.hops = hops
+        self.spread = spread
+        self.alphas = alphas
+        self.own = own
+        self.structure = structure
+        self.labels = labels
+        self.folds = folds
+        self.relations = relations
+        self.components = components
+        self.missing_labels = missing_labels
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike | None = None, y: LabelsLike | None = None, *, ids: ArrayLike | None = None) -> Self:
+        """Compute the columns of all nodes, from the labels of some.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes whose labels are known, as in `APPNPClassifier.fit`.
+        y
+            Their classes; unknown ones are left out. Not needed where `labels` is False.
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(2**31 - 1))
+        columns: Columns = {}
+        own = own_columns(self.graph, self.components, seed)
+        if self.own:
+            columns |= own
+        columns |= self._of_surroundings(own)
+        self.left_out_: tuple[str, ...] = ()
+        if self.structure:
+            found, self.left_out_ = structure_columns(self.graph)
+            columns |= found
+            if self.left_out_:
+                warnings.warn(
+                    f"{_NAME} leaves out {', '.join(map(repr, self.left_out_))}: walks of two steps are too many on this graph.",
+                    stacklevel=2,
+                )
+        if self.labels:
+            columns |= self._of_labels(X, y, ids, random)
+        if not columns:
+            raise InputError(
+                f"{_NAME} has no columns: this graph has no features, and structure and labels are switched off."
+            )
+        self._names = np.array(list(columns), dtype=object)
+        self.columns_: NDArray[np.float32] = np.column_stack(list(columns.values())).astype(np.float32)
+        self.n_features_in_ = 1
+        self._fitted_graph = self.graph
+        return self
+
+    def transform(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Return the columns of nodes, shape (m, p), float32; of all nodes where X is None.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes: positions, a mask or ids that are text; with `ids`, ids.
+        """
+        check_is_fitted(self)
+        if self.graph is not self._fitted_graph:
+            raise InputError(f"The graph of {_NAME} is another one than it was fitted with. Call fit again.")
+        return self.columns_[node_positions(X, "X", "transform", self.graph, ids=ids)]
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the columns, shape (p,); `input_features` is not read, since a sample is a node."""
+        del input_features
+        check_is_fitted(self)
+        return self._names
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _check(self) -> None:
+        graph = self.graph
+        if not isinstance(graph, Graph):
+            reject("graph", _NAME, "a Graph", describe(graph))
+        check_int(self.hops, "hops", _NAME, low=0, high=100)
+        check_int(self.spread, "spread", _NAME, low=0, high=int(self.hops))
+        for alpha in self.alphas:
+            ALPHA.check(alpha, _NAME)
+        for name in ("own", "structure", "labels"):
+            check_bool(getattr(self, name), name, _NAME)
+        check_int(self.folds, "folds", _NAME, low=2)
+        check_int(self.components, "components", _NAME, low=1)
+        for name, relation in (self.relations or {}).items():
+            if not isinstance(relation, Graph) or relation.n_nodes != graph.n_nodes:
+                reject("relations", _NAME, f"graphs of the same {graph.n_nodes} nodes", f"{describe(relation)} for {name!r}")
+            if relation.ids is not None and graph.ids is not None and not np.array_equal(relation.ids, graph.ids):
+                reject("relations", _NAME, "graphs whose ids are in the same order", f"another order in {name!r}")
+
+    def _of_surroundings(self, own: Columns) -> Columns:
+        columns: Columns = {}
+        if not own:
+            return columns
+        names, table = list(own), np.column_stack(list(own.values()))
+        for before, graph in {"": self.graph, **{f"{name} ": one for name, one in (self.relations or {}).items()}}.items():
+            for side, against in {"": False, " against edges": True}.items() if graph.directed else [("", False)]:
+                for hop in walk_statistics(graph, table, self.hops, self.spread, against=against):
+                    found = {"mean": hop.mean, "deviation": hop.deviation, "largest": hop.largest, "smallest": hop.smallest}
+                    for word, values in found.items():
+                        if values is not None:
+                            where = f"{word} {before}{hop.steps} away{side}"
+                            columns |= {f"{name}: {where}": column for name, column in zip(names, values.T, strict=True)}
+        for alpha in self.alphas:
+            values = propagate(self.graph, table, alpha, PowerIteration(_PPR_STEPS), "row")
+            columns |= {f"{name}: by PPR {alpha:g}": column for name, column in zip(names, values.T, strict=True)}
+        return columns
+
+    def _of_labels(self, X: object, y: object, ids: object, random: np.random.RandomState) -> Columns:
+        given = labelled_nodes(X, y, self.graph, _NAME, ids=ids, missing_labels=self.missing_labels)
+        classes, codes = np.unique(given.labels, return_inverse=True)
+        known = known_labels(given.nodes, codes, self.graph.n_nodes)  # refuses two classes for one node
+        nodes = np.flatnonzero(known >= 0)
+        codes = known[nodes]
+        if len(nodes) < self.folds:
+            reject("folds", _NAME, f"at most the number of labelled nodes, {len(nodes)}", str(self.folds))
+        shown = classes[1:] if len(classes) == 2 else classes  # of two the share of one says both
+        indicators = (classes[codes][:, None] == shown[None, :]).astype(np.float64)
+        folds = folds_of(codes, self.folds, random)
+        return dict(known_nearby(self.graph, nodes, indicators, folds, [f"label {name}" for name in shown]))
+
+
+def own_columns(graph: Graph, components: int, seed: int) -> Columns:
+    """Return the features of a graph as dense columns (n,) by name, those that few nodes have as components.
+
+    >>> import scipy.sparse as sp
+    >>> words = sp.csr_array(np.eye(30))
+    >>> graph = Graph.from_scipy(sp.csr_array((30, 30)), features=sp.hstack([np.ones((30, 1)), words]).tocsr())
+    >>> list(own_columns(graph, components=2, seed=0))
+    ['0', 'component 1', 'component 2']
+    """
+    features: Any = graph.features
+    if features is None:
+        return {}
+    names = graph.feature_names or [str(place) for place in range(features.shape[1])]
+    if not sparse.issparse(features):
+        table = np.asarray(features, dtype=np.float32).reshape(len(features), -1)
+        names = names if len(names) == table.shape[1] else [str(place) for place in range(table.shape[1])]
+        return dict(zip(names, table.T, strict=True))
+    often = features.astype(bool).sum(axis=0) > _OFTEN * graph.n_nodes
+    if (~often).sum() <= components:
+        often[:] = True
+    kept = features[:, often].toarray()
+    columns: Columns = dict(zip(np.array(names, dtype=object)[often].tolist(), kept.T, strict=True))
+    rest = features[:, ~often]
+    if rest.shape[1]:
+        reduced = TruncatedSVD(components, random_state=seed).fit_transform(normalize(rest.astype(np.float64)))
+        columns |= {f"component {place + 1}": column for place, column in enumerate(reduced.T)}
+    return columns
