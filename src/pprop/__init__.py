@@ -82,6 +82,7 @@ __all__ = [
     "PowerIteration",
     "PpropError",
     "PropagatedClassifier",
+    "PropagatedFeatures",
     "Propagation",
     "PropagationSettings",
     "PushedRow",

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from pprop import Graph, transition_matrix
 from pprop.propagation.columns import known_nearby, structure_columns, walk_statistics
-from pprop.propagation.columns.label_shares import folds_of
 from pprop.propagation.columns.structure import RETURNS
 
 
@@ -27,8 +26,13 @@ def ends(graph: Graph, steps: int, *, against: bool = False) -> np.ndarray:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize(("directed", "weighted", "against"), [(False, False, False), (False, True, False), (True, True, False), (True, False, True)])
-def test_statistics_are_those_of_the_distribution_of_ends(directed: bool, weighted: bool, against: bool, gaps: bool) -> None:
+@pytest.mark.parametrize(
+    ("directed", "weighted", "against"),
+    [(False, False, False), (False, True, False), (True, True, False), (True, False, True)],
+)
+def test_statistics_are_those_of_the_distribution_of_ends(
+    directed: bool, weighted: bool, against: bool, gaps: bool
+) -> None:
     graph = random_graph(1, directed=directed, weighted=weighted)
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40, 21)) * 10.0 ** rng.integers(-3, 4, 21)
@@ -45,7 +49,9 @@ def test_statistics_are_those_of_the_distribution_of_ends(directed: bool, weight
                 for q in range(21):
                     there = (P[i] > 0) & known[:, q]
                     if not there.any():
-                        assert np.isnan([hop.mean[i, q], hop.deviation[i, q], hop.largest[i, q], hop.smallest[i, q]]).all()
+                        assert np.isnan(
+                            [hop.mean[i, q], hop.deviation[i, q], hop.largest[i, q], hop.smallest[i, q]]
+                        ).all()
                         continue
                     x, p = X[there, q], P[i, there] / mass[i, q]
                     size = np.abs(X[:, q][known[:, q]]).max()
@@ -88,7 +94,9 @@ def test_pagerank_is_that_of_networkx() -> None:
     networkx = pytest.importorskip("networkx")
     A = random_graph(6).adjacency.toarray()
     graph = Graph.from_scipy(sp.csr_array(A))
-    expected = networkx.pagerank(networkx.from_numpy_array(np.where(A.sum(1) == 0, np.eye(40), A)), alpha=0.85, tol=1e-12)
+    expected = networkx.pagerank(
+        networkx.from_numpy_array(np.where(A.sum(1) == 0, np.eye(40), A)), alpha=0.85, tol=1e-12
+    )
     rank = np.exp(structure_columns(graph)[0]["log PageRank"]) / 40
     assert np.allclose(rank, [expected[node] for node in range(40)], rtol=2e-3)
 
@@ -99,7 +107,7 @@ def test_no_node_sees_its_own_label(directed: bool) -> None:
     rng = np.random.default_rng(0)
     nodes = rng.permutation(40)[:24]
     values = (rng.random((24, 1)) < 0.5).astype(float)
-    folds = folds_of(values[:, 0].astype(np.int64), 4, np.random.RandomState(0))
+    folds = rng.permutation(24) % 4
     before = known_nearby(graph, nodes, values, folds, ["y"])
     for one in range(24):
         flipped = values.copy()
@@ -118,12 +126,3 @@ def test_shares_of_an_unlabelled_node_are_drawn_to_the_mean_of_all() -> None:
     assert columns["y 1 away"][0] == pytest.approx((1 + 2 * 0.5) / (2 + 2))
     assert columns["known 1 away"][0] == pytest.approx(np.log(3))
     assert columns["y 2 away"][3] == pytest.approx(((1 / 3) + 2 * 0.5) / (2 / 3 + 2))
-
-
-def test_folds_divide_each_class_evenly() -> None:
-    codes = np.random.default_rng(0).integers(0, 3, 100)
-    folds = folds_of(codes, 5, np.random.RandomState(1))
-    for one in range(3):
-        sizes = np.bincount(folds[codes == one], minlength=5)
-        assert sizes.max() - sizes.min() <= 1
-    assert np.array_equal(np.bincount(folds), [20] * 5)

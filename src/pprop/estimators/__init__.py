@@ -23,6 +23,7 @@ from pprop.estimators.live_model import live
 from pprop.estimators.loading import load
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier
+from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.source import GraphSource
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "NodeClassifier",
     "PPNPClassifier",
     "PropagatedClassifier",
+    "PropagatedFeatures",
     "SolvedPPNPClassifier",
     "TrainingRecord",
     "explain",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._validate import check_bool, check_int, describe, reject
-from pprop.estimators.samples import known_labels, labelled_nodes, node_positions
+from pprop.estimators.reading import known_labels, labelled_nodes, node_positions
 from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.propagation import PowerIteration, propagate
 from pprop.propagation.columns import known_nearby, structure_columns, walk_statistics
-from pprop.propagation.columns.label_shares import folds_of
 from pprop.settings import ALPHA
 
 _NAME = "PropagatedFeatures"
 _OFTEN = 0.1  # share of the nodes that have a number in a column that is kept beside components
 _PPR_STEPS = 40
+MOST = 1e15  # whose square is far from the largest number of float32
 
 Columns = dict[str, NDArray[np.floating]]
 
@@ -188,7 +188,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         return self._names
 
     def __sklearn_tags__(self) -> Any:
-        tags: Any = super().__sklearn_tags__()
+        tags = cast("Any", super().__sklearn_tags__())
         tags.input_tags.one_d_array = True
         tags.input_tags.positive_only = True
         return tags
@@ -207,7 +207,12 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         check_int(self.components, "components", _NAME, low=1)
         for name, relation in (self.relations or {}).items():
             if not isinstance(relation, Graph) or relation.n_nodes != graph.n_nodes:
-                reject("relations", _NAME, f"graphs of the same {graph.n_nodes} nodes", f"{describe(relation)} for {name!r}")
+                reject(
+                    "relations",
+                    _NAME,
+                    f"graphs of the same {graph.n_nodes} nodes",
+                    f"{describe(relation)} for {name!r}",
+                )
             if relation.ids is not None and graph.ids is not None and not np.array_equal(relation.ids, graph.ids):
                 reject("relations", _NAME, "graphs whose ids are in the same order", f"another order in {name!r}")
 
@@ -216,14 +221,24 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         if not own:
             return columns
         names, table = list(own), np.column_stack(list(own.values()))
-        for before, graph in {"": self.graph, **{f"{name} ": one for name, one in (self.relations or {}).items()}}.items():
+        for before, graph in {
+            "": self.graph,
+            **{f"{name} ": one for name, one in (self.relations or {}).items()},
+        }.items():
             for side, against in {"": False, " against edges": True}.items() if graph.directed else [("", False)]:
                 for hop in walk_statistics(graph, table, self.hops, self.spread, against=against):
-                    found = {"mean": hop.mean, "deviation": hop.deviation, "largest": hop.largest, "smallest": hop.smallest}
+                    found = {
+                        "mean": hop.mean,
+                        "deviation": hop.deviation,
+                        "largest": hop.largest,
+                        "smallest": hop.smallest,
+                    }
                     for word, values in found.items():
                         if values is not None:
                             where = f"{word} {before}{hop.steps} away{side}"
-                            columns |= {f"{name}: {where}": column for name, column in zip(names, values.T, strict=True)}
+                            columns |= {
+                                f"{name}: {where}": column for name, column in zip(names, values.T, strict=True)
+                            }
         for alpha in self.alphas:
             values = propagate(self.graph, table, alpha, PowerIteration(_PPR_STEPS), "row")
             columns |= {f"{name}: by PPR {alpha:g}": column for name, column in zip(names, values.T, strict=True)}
@@ -239,7 +254,8 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
             reject("folds", _NAME, f"at most the number of labelled nodes, {len(nodes)}", str(self.folds))
         shown = classes[1:] if len(classes) == 2 else classes  # of two the share of one says both
         indicators = (classes[codes][:, None] == shown[None, :]).astype(np.float64)
-        folds = folds_of(codes, self.folds, random)
+        # drawn without a look at labels, so that a node's columns do not depend on its own in any way
+        folds = random.permutation(len(nodes)) % self.folds
         return dict(known_nearby(self.graph, nodes, indicators, folds, [f"label {name}" for name in shown]))
 
 
@@ -252,21 +268,27 @@ def own_columns(graph: Graph, components: int, seed: int) -> Columns:
     >>> list(own_columns(graph, components=2, seed=0))
     ['0', 'component 1', 'component 2']
     """
-    features: Any = graph.features
-    if features is None:
+    if graph.features is None:
         return {}
-    names = graph.feature_names or [str(place) for place in range(features.shape[1])]
-    if not sparse.issparse(features):
-        table = np.asarray(features, dtype=np.float32).reshape(len(features), -1)
-        names = names if len(names) == table.shape[1] else [str(place) for place in range(table.shape[1])]
-        return dict(zip(names, table.T, strict=True))
-    often = features.astype(bool).sum(axis=0) > _OFTEN * graph.n_nodes
-    if (~often).sum() <= components:
+    given = cast("Any", graph.features)
+    words = sparse.csr_array(given) if sparse.issparse(graph.features) else None
+    table: Any = given.reshape(graph.n_nodes, -1) if words is None else words
+    values: NDArray[Any] = table if words is None else words.data
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest < MOST:
+        reject("graph", _NAME, f"one with features below {MOST:g}", f"one that are too large, up to {largest:g},")
+    names = graph.feature_names
+    if names is None or len(names) != table.shape[1]:
+        names = [str(place) for place in range(table.shape[1])]
+    if words is None:
+        return dict(zip(names, np.asarray(table, dtype=np.float32).T, strict=True))
+    often = np.bincount(words.indices, minlength=len(names)) > _OFTEN * graph.n_nodes
+    if np.count_nonzero(~often) <= components:
         often[:] = True
-    kept = features[:, often].toarray()
-    columns: Columns = dict(zip(np.array(names, dtype=object)[often].tolist(), kept.T, strict=True))
-    rest = features[:, ~often]
-    if rest.shape[1]:
-        reduced = TruncatedSVD(components, random_state=seed).fit_transform(normalize(rest.astype(np.float64)))
+    common, rare = np.flatnonzero(often), np.flatnonzero(~often)
+    columns: Columns = {names[place]: words[:, [place]].toarray()[:, 0] for place in common.tolist()}
+    if len(rare):
+        unit = cast("Any", normalize(words[:, rare].astype(np.float64)))
+        reduced: NDArray[np.float64] = cast("Any", TruncatedSVD(components, random_state=seed)).fit_transform(unit)
         columns |= {f"component {place + 1}": column for place, column in enumerate(reduced.T)}
     return columns

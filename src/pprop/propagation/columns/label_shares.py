@@ -81,7 +81,7 @@ def _seen_from(
         degree = np.diff(graph.adjacency.T.tocsr().indptr if against else graph.indptr)
         scale = np.maximum(degree, 1)[:, None]  # shares of neighbours become numbers of them
         for hop in walk_statistics(graph, table, hops=2, against=against):
-            where, amount = f"{hop.steps} away{side}", hop.mean * scale
+            where, amount = f"{hop.steps} away{side}", hop.mean.astype(np.float64) * scale
             columns |= _named(_drawn(amount, mean, prior), names, where)
             columns[f"known {where}"] = np.log1p(amount[:, t])
     spread = np.asarray(propagate(graph, table, _ALPHA, PowerIteration(_STEPS), "row")) * (n / max(len(nodes), 1))
@@ -103,17 +103,3 @@ def _drawn(amount: NDArray[np.float64], mean: NDArray[np.float64], prior: float)
     """
     total, whole = amount[:, :-1] + prior * mean, amount[:, -1:] + prior
     return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), mean)
-
-
-def folds_of(codes: NDArray[np.int64], folds: int, rng: np.random.RandomState) -> NDArray[np.int64]:
-    """Return the fold of each labelled node, shape (m,): each class is divided as evenly as it can be.
-
-    >>> folds_of(np.array([0, 0, 0, 0, 1, 1]), 2, np.random.RandomState(0)).tolist()
-    [1, 0, 0, 1, 0, 1]
-    """
-    out, begin = np.empty(len(codes), dtype=np.int64), 0
-    for one in np.unique(codes):
-        members = np.flatnonzero(codes == one)
-        out[rng.permutation(members)] = (np.arange(len(members)) + begin) % folds
-        begin += len(members)
-    return out

@@ -15,7 +15,9 @@ RETURNS = ("returns in 2", "returns in 3", "returns in 4")
 _TELEPORT, _STEPS = 0.15, 50  # of PageRank; 0.85^50 is 3e-4
 
 
-def structure_columns(graph: Graph, most_walks: int = MOST_WALKS) -> tuple[dict[str, NDArray[np.float64]], tuple[str, ...]]:
+def structure_columns(
+    graph: Graph, most_walks: int = MOST_WALKS
+) -> tuple[dict[str, NDArray[np.float64]], tuple[str, ...]]:
     """Return columns (n,) of the structure of a graph by name, and the names of those that would take too long.
 
     Logarithms of the degree (sums of weights of a weighted graph beside the number of neighbours; of a directed one in both

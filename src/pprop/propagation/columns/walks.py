@@ -76,7 +76,7 @@ def walk_statistics(
         if steps <= spread:
             after = np.empty((3, *mean.shape), dtype=np.float32)
             walk_spread(T.indptr, T.indices, weights, mass, mean, variance, largest, smallest, mean_after, after)
-            variance, largest, smallest = after
+            variance, largest, smallest = after[0], after[1], after[2]
             shown = _shown(np.sqrt(variance), unknown), _shown(largest, unknown), _shown(smallest, unknown)
         else:
             shown = None, None, None
