@@ -8,6 +8,7 @@ from pprop.graph.features.scaling import Scaling
 from pprop.graph.folder import GraphFolder, write_folder
 from pprop.graph.formats import read_graph
 from pprop.graph.graph import Graph
+from pprop.graph.homophily import Homophily, homophily
 from pprop.graph.npz import read_npz, write_npz
 from pprop.graph.transition import Transition, transition_matrix
 
@@ -15,10 +16,12 @@ __all__ = [
     "LOSSES",
     "Graph",
     "GraphFolder",
+    "Homophily",
     "Recipe",
     "Recommended",
     "Scaling",
     "Transition",
+    "homophily",
     "read_edges",
     "read_graph",
     "read_npz",
